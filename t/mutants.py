@@ -556,6 +556,28 @@ MUTANTS = [
     ("an exit is made good at once, always", SWAP,
      "        v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);\n",
      "        v->due_ns = now_ns;\n"),
+    ("versions of a load that was given up load for ever", SWAP,
+     "            now->state = INF_VERSION_UNAVAILABLE;\n"
+     "        } else if (now->state",
+     "        } else if (now->state"),
+    ("a load that is given up ends what serves", SWAP,
+     "if (now->state == INF_VERSION_LOADING) {\n"
+     "            now->state = INF_VERSION_UNAVAILABLE;\n        } else",
+     "if (now->state != INF_VERSION_UNLOADING) {\n"
+     "            now->state = INF_VERSION_UNAVAILABLE;\n        } else"),
+    ("a load that was given up may serve when it returns", SET,
+     "    l->call.state = INF_CALL_LATE;\n", ""),
+    ("a load that was given up is still its model's turn", SET,
+     "    inf_caller_t *caller = end_turn(set, l->edit, err);\n",
+     "    inf_caller_t *caller = inf_edit_leave_caller(l->edit, err);\n"),
+    ("the caller of a load that was given up waits", SET,
+     "    return caller;\n}\n\nvoid\ninf_model_set_returned(",
+     "    (void) caller;\n    return NULL;\n}\n\nvoid\n"
+     "inf_model_set_returned("),
+    ("a rebuild that was given up is not tried again", SET,
+     "if (retry_later(set, l->edit, *rebuild, now_ns)) {", "if (false) {"),
+    ("a load that has returned counts as stuck", SET,
+     "    r->stuck--;\n", ""),
     ("an ensemble that is loaded isn't refreshed", RECONCILE,
      "    return e->stage == INF_LOAD_TAKES\n"
      "        && (caller || e->state == INF_MODEL_RUNNING);",

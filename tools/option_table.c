@@ -303,6 +303,7 @@ const option_t option_table[] = {
     { "client-shm-copies-byte-size", GROUP_OURS, .kind = KIND_CORE },
     { "response-wait-secs", GROUP_OURS, .kind = KIND_CORE, .standard = "1" },
     { "stuck-secs", GROUP_OURS, .kind = KIND_CORE },
+    { "model-load-timeout-secs", GROUP_OURS, .kind = KIND_CORE },
     { "request-memory", GROUP_OURS, KIND_PATTERN, AT(request_memory),
       .standard = "1g",
       .help = "memory for requests' bodies, of each worker: bytes, or with k, "

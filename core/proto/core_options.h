@@ -211,7 +211,7 @@ typedef struct {
     GROUP("inference_model_load",                                             \
         .usage = "invalid parameter \"%V\" of "                               \
         "\"inference_model_load\": it takes threads=, 1 to 128, and "         \
-        "retries=, 0 to 1000, once each")                                     \
+        "retries=, 0 to 1000, and timeout=TIME, once each")                   \
     OPTION("inference_model_load", .parameter = "threads",                    \
         .field = "load_threads", .kind = INF_OPTION_NUMBER, .min = 1,         \
         .max = 128, .reload = INF_RELOAD_CORE,                                \
@@ -221,6 +221,12 @@ typedef struct {
         .field = "load_retries", .kind = INF_OPTION_NUMBER, .max = 1000,      \
         .reload = INF_RELOAD_LOADS, .option = "model-load-retry-count",       \
         .help = "further tries of a model that failed to load (0)")           \
+    OPTION("inference_model_load", .parameter = "timeout",                    \
+        .field = "load_timeout_ms", .kind = INF_OPTION_TIME,                  \
+        .max = INT32_MAX, .reload = INF_RELOAD_LOADS,                         \
+        .option = "model-load-timeout-secs", .unit = "s", .most = 2000000,    \
+        .help = "seconds after which the build of a version that has not "    \
+        "returned is given up; 0: none is (1800)")                            \
     VALUE("inference_peer_access", .field = "peer_access",                    \
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_CORE,                   \
         .option = "enable-peer-access",                                       \

@@ -10,11 +10,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/lock.h"
 #include "core/base/log.h"
+#include "core/base/os/process_end.h"
 #include "core/base/os/shared_names.h"
 #include "core/base/queue.h"
 
@@ -29,7 +29,7 @@ typedef struct {
     char               *instance;
     pid_t               pid;
     int                 fd;             /* pidfd                             */
-    char                program[32];
+    char                program[INF_PROCESS_NAME];
     bool                armed;
     bool                let_go;         /* it may end                        */
     inf_shared_names_t  names;          /* of memory it shares with us       */
@@ -68,7 +68,6 @@ static inf_err_t *child_new(inf_instance_t *instance, pid_t pid,
     child_t **out);
 static void child_free(child_t *child);
 static bool dead(const child_t *child);
-static void read_program(pid_t pid, char *name, size_t cap);
 static inf_err_t *start_locked(inf_children_t *c) INF_NEEDS(c->lock);
 static inf_err_t *arm_locked(inf_children_t *c, child_t *child)
     INF_NEEDS(c->lock);
@@ -211,6 +210,23 @@ inf_children_arm(inf_children_t *c, const inf_model_t *model)
         inf_err_log(inf_err_add(err, "model=%s version=%lld: its processes are"
             " not watched", model->name, (long long) model->version));
     }
+}
+
+uint32_t
+inf_children_kill(inf_children_t *c, const void *owner)
+{
+    uint32_t killed = 0;
+
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        if (owner != NULL && child->model->owner == owner) {
+            killed += syscall(SYS_pidfd_send_signal, child->fd, SIGKILL, NULL,
+                0) == 0;
+        }
+    }
+    inf_unlock(&c->lock);
+    return killed;
 }
 
 void
@@ -363,7 +379,7 @@ child_new(inf_instance_t *instance, pid_t pid, child_t **out)
         return err;
     }
 
-    read_program(pid, child->program, sizeof(child->program));
+    inf_process_name(pid, child->program, sizeof(child->program));
     inf_shared_names_read(&child->names, pid);
     *out = child;
     return NULL;
@@ -386,23 +402,6 @@ dead(const child_t *child)
 {
     struct pollfd p = { .fd = child->fd, .events = POLLIN };
     return poll(&p, 1, 0) == 1;
-}
-
-static void
-read_program(pid_t pid, char *name, size_t cap)
-{
-    char path[40];
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int) pid);
-    snprintf(name, cap, "?");
-
-    FILE *f = fopen(path, "re");
-    if (f == NULL) {
-        return;
-    }
-    if (fgets(name, (int) cap, f) != NULL) {
-        name[strcspn(name, "\n")] = '\0';
-    }
-    fclose(f);
 }
 
 static inf_err_t *
@@ -528,25 +527,11 @@ find_locked(inf_children_t *c, uint64_t id)
 static bool
 describe(const child_t *child, char *why, size_t cap)
 {
-    siginfo_t info = { .si_pid = 0 };
-    int rc = waitid(P_PIDFD, (id_t) child->fd, &info,
-        WEXITED | WNOWAIT | WNOHANG);
-    int n = snprintf(why, cap, "process %d (%s) of instance '%s' ",
-        (int) child->pid, child->program, child->instance);
-    size_t len = n > 0 && (size_t) n < cap ? (size_t) n : 0;
+    char text[INF_PROCESS_END] = "has ended";
+    inf_process_end_t end = inf_process_end(P_PIDFD, (id_t) child->fd, text,
+        sizeof(text));
 
-    if (rc != 0 || info.si_pid == 0) {
-        snprintf(why + len, cap - len, "has ended");
-        return child->names.count > 0;  /* else its backend has seen to it   */
-    }
-    if (info.si_code == CLD_EXITED) {
-        snprintf(why + len, cap - len, "exited with status %d",
-            info.si_status);
-        return info.si_status != 0 || child->names.count > 0;
-    }
-
-    const char *name = sigdescr_np(info.si_status);
-    snprintf(why + len, cap - len, "was killed by signal %d (%s)",
-        info.si_status, name != NULL ? name : "unknown");
-    return true;
+    snprintf(why, cap, "process %d (%s) of instance '%s' %s",
+        (int) child->pid, child->program, child->instance, text);
+    return end == INF_PROCESS_FAILED || child->names.count > 0;
 }

@@ -52,6 +52,10 @@ bool inf_children_any(inf_children_t *c, const inf_model_t *model);
 /* The model serves: a death from now on, or one that has been, is told. */
 void inf_children_arm(inf_children_t *c, const inf_model_t *model);
 
+/* Kills the watched processes of the model of that owner; how many.  owner
+   NULL: none. */
+uint32_t inf_children_kill(inf_children_t *c, const void *owner);
+
 /* c may be NULL.  Before the instances of model are finalized: its processes
    may end, that is told no more. */
 void inf_children_let_go(inf_children_t *c, const inf_model_t *model);

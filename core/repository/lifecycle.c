@@ -17,6 +17,9 @@
 #define CHECK_NS       UINT64_C(100000000)
 #define PATIENCE_NS    UINT64_C(60000000000)
 
+/* A backend has that long to notice that a process of its load has failed. */
+#define FAILED_NS      UINT64_C(10000000000)
+
 static bool wait_for_the_end(inf_lifecycle_t *lc, uint64_t until);
 
 const char *
@@ -56,6 +59,10 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_cond_init(&lc->idle);
     inf_cond_init(&lc->reap);
     lc->patience_ns = PATIENCE_NS;
+    lc->failed_patience_ns = FAILED_NS;
+    inf_link_init(&lc->calls);
+    inf_load_threads_init(&lc->threads);
+    lc->options.threads = &lc->threads;
     inf_link_init(&lc->destroyers);
     inf_link_init(&lc->exits);
     inf_timekeeper_init(&lc->timekeeper);
@@ -106,6 +113,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     inf_cond_fini(&lc->work);
     inf_cond_fini(&lc->idle);
     inf_cond_fini(&lc->reap);
+    inf_load_threads_fini(&lc->threads);
     inf_lock_fini(&lc->lock);
     inf_lock_fini(&lc->publish_lock);
     free(lc);
@@ -340,5 +348,5 @@ wait_for_the_end(inf_lifecycle_t *lc, uint64_t until)
     if (!done) {
         inf_lifecycle_forget_stranded(lc);
     }
-    return done;
+    return done && inf_lifecycle_stuck_loads(lc) == 0;
 }

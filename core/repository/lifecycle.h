@@ -27,6 +27,7 @@
 #include "core/proto/core_config.h"
 #include "core/repository/agent_ops.h"
 #include "core/repository/inventory.h"
+#include "core/repository/load_threads.h"
 #include "core/repository/model_id.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
@@ -62,7 +63,11 @@ typedef struct {
     /* An error: the version must not be loaded.  *mark is for end. */
     inf_err_t *(*begin)(void *userp, const inf_load_attempt_t *load,
         void **mark);
-    void (*end)(void *userp, void *mark);
+    void (*end)(void *userp, void *mark, bool late);
+
+    /* The load has taken too long: nobody waits for it any more.  end follows,
+       late then, if it ever returns. */
+    void (*late)(void *userp, void *mark);
 } inf_load_watch_ops_t;
 
 /* Callbacks on loads and unloads by request, on the loader's thread, before
@@ -104,7 +109,8 @@ typedef struct {
     void                        *watch_userp;
     const inf_load_note_ops_t   *notes;             /* NULL: nobody          */
     void                        *notes_userp;
-    struct inf_children_s       *children;          /* the lifecycle's own   */
+    struct inf_children_s       *children;          /* the lifecycle's own,  */
+    inf_load_threads_t          *threads;           /* as is this            */
 } inf_lifecycle_options_t;
 
 /* Copies options, not the objects that it points to: they outlive the
@@ -226,6 +232,10 @@ void inf_lifecycle_relist(inf_lifecycle_t *lc);
 /* Whether the start has still to load a model of that name, or one that may
    turn out to need it.  Once it is false, what it has loaded is published. */
 bool inf_lifecycle_is_starting(inf_lifecycle_t *lc, inf_slice_t name);
+
+/* How many loads have been given up because their backend didn't return, and
+   still have a thread there. */
+uint64_t inf_lifecycle_stuck_loads(inf_lifecycle_t *lc);
 
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);

@@ -19,6 +19,7 @@ static bool gives_up(const load_t *l, const load_version_t *v);
 static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
 static inf_err_t *change(load_t *l, load_version_t *v);
 static inf_err_t *commit(load_t *l, bool whole);
+static void drop(load_t *l);
 static void end_changes(load_t *l, bool whole);
 static void tell_agents(load_t *l, bool whole);
 static inf_err_t *failure(const load_t *l);
@@ -71,7 +72,8 @@ build_all(load_t *l)
 static bool
 gives_up(const load_t *l, const load_version_t *v)
 {
-    return v->err != NULL && atomic_load(&l->lc->stopping);
+    return inf_load_is_late(l)
+        || (v->err != NULL && atomic_load(&l->lc->stopping));
 }
 
 static inf_err_t *
@@ -94,7 +96,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
     inf_link_init(&loaded->gone);
     loaded->core_config = inf_core_config_ref(l->core_config);
 
-    const inf_model_load_t what = {
+    inf_model_load_t what = {
         .options = &l->lc->options,
         .core_config = l->core_config,
         .backends = l->lc->backends,
@@ -116,11 +118,11 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .stopping = &l->lc->stopping
     };
 
-    void *mark;
-    err = inf_load_watch_begin(l, version, &mark);
+    err = inf_load_call_begin(l, version, loaded);
     if (err == NULL) {
+        what.load = l->call.id;
         err = inf_model_load(&what, out);
-        inf_load_watch_end(l, mark);
+        inf_load_call_end(l);
     }
     if (err != NULL) {
         *out = NULL;
@@ -142,7 +144,7 @@ static inf_err_t *
 change(load_t *l, load_version_t *v)
 {
     const inf_loaded_t *loaded = v->stays->owner;
-    const inf_model_load_t what = {
+    inf_model_load_t what = {
         .options = &l->lc->options,
         .core_config = loaded->core_config,
         .timekeeper = &l->lc->timekeeper,
@@ -157,29 +159,14 @@ change(load_t *l, load_version_t *v)
         .version = v->version,
         .stopping = &l->lc->stopping
     };
-    void *mark;
 
-    inf_err_t *err = inf_load_watch_begin(l, v->version, &mark);
+    inf_err_t *err = inf_load_call_begin(l, v->version, NULL);
     if (err == NULL) {
+        what.load = l->call.id;
         err = inf_instance_change_prepare(&what, v->stays, &v->change);
-        inf_load_watch_end(l, mark);
+        inf_load_call_end(l);
     }
     return err;
-}
-
-inf_err_t *
-inf_load_watch_begin(const inf_load_t *l, int64_t version, void **mark)
-{
-    const inf_lifecycle_options_t *o = &l->lc->options;
-
-    *mark = NULL;
-    return o->watch == NULL ? NULL : o->watch->begin(o->watch_userp,
-        &(inf_load_attempt_t) {
-            .name = l->record->title,
-            .version = version,
-            .stamp = inf_model_stamp_digest(&l->source->stamp),
-            .requested = l->edit->requested
-        }, mark);
 }
 
 const char *
@@ -187,16 +174,6 @@ inf_lifecycle_title(const inf_model_t *model)
 {
     const inf_loaded_t *loaded = model->owner;
     return loaded->record->title;
-}
-
-void
-inf_load_watch_end(const inf_load_t *l, void *mark)
-{
-    const inf_lifecycle_options_t *o = &l->lc->options;
-
-    if (o->watch != NULL) {
-        o->watch->end(o->watch_userp, mark);
-    }
 }
 
 /* All new versions come into service at once, or none of them does. */
@@ -208,6 +185,10 @@ commit(load_t *l, bool whole)
     inf_graph_plan_t *plan;
     inf_link_t gone;
     inf_link_init(&gone);
+    if (inf_load_is_late(l)) {
+        drop(l);
+        return NULL;
+    }
 
     inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
@@ -241,6 +222,22 @@ commit(load_t *l, bool whole)
     }
     end_changes(l, whole);
     return err;
+}
+
+/* Nothing of l comes into service: it was given up. */
+static void
+drop(load_t *l)
+{
+    tell_agents(l, false);
+    for (size_t i = 0; i < l->count; i++) {
+        inf_model_t *model = l->versions[i].model;
+        l->versions[i].model = NULL;
+        if (model != NULL) {
+            inf_entrance_drop_user(model);
+            inf_model_unref(model);
+        }
+    }
+    end_changes(l, false);
 }
 
 static void

@@ -294,6 +294,7 @@ reaper_main(void *arg)
 
     for (;;) {
         publish_again(lc);
+        inf_lifecycle_give_up_stuck(lc);
         inf_lock(&lc->lock);
         if (find_destroyer_locked(lc, DESTROYER_DONE) != NULL) {
             inf_unlock(&lc->lock);
@@ -344,7 +345,9 @@ next_check_locked(inf_lifecycle_t *lc)
     if (lc->set.busy != busy) {
         inf_cond_broadcast(&lc->work);
     }
+    uint64_t stuck = inf_lifecycle_next_stuck_locked(lc, now);
     until = rebuild < until ? rebuild : until;
+    until = stuck < until ? stuck : until;
     return lc->unpublished && now + AGAIN_NS < until ? now + AGAIN_NS : until;
 }
 
@@ -357,8 +360,7 @@ replace_stuck_locked(inf_lifecycle_t *lc)
 
     for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
         inf_loader_t *l = &lc->loaders[i];
-        if (l->state == INF_LOADER_RUNS && !l->unloads && !l->replaced
-            && l->busy_ns != 0
+        if (l->busy_ns != 0 && !l->unloads && !l->replaced
             && (first == NULL || l->busy_ns < first->busy_ns))
         {
             first = l;

@@ -30,6 +30,7 @@ typedef struct {
 
 static inf_err_t *begin(load_t *l);
 static inf_err_t *prepare(load_t *l, found_t *f);
+static inf_err_t *check_stuck(load_t *l);
 static inf_err_t *check_name(load_t *l, found_t *f);
 static inf_err_t *find(load_t *l, found_t *f);
 static inf_source_query_t query_of(const load_t *l, const found_t *f);
@@ -76,6 +77,7 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
             .record = edit->record,
             .core_config = inf_lifecycle_core_config(lc)
         };
+        inf_link_init(&l->call.link);
 
         err = begin(l);
         if (err != NULL || l->waits) {      /* it begins anew then           */
@@ -94,6 +96,7 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
 
     edit->load = NULL;
     err = l->count > 0 ? finish(l, place, run) : NULL;
+    *run = inf_load_is_late(l) ? INF_RUN_LATE : *run;
     load_free(l);
     return err;
 }
@@ -119,7 +122,10 @@ prepare(load_t *l, found_t *f)
         return NULL;
     }
 
-    inf_err_t *err = check_name(l, f);
+    inf_err_t *err = check_stuck(l);
+    if (err == NULL) {
+        err = check_name(l, f);
+    }
     if (l->waits) {
         return err;
     }
@@ -169,6 +175,19 @@ prepare(load_t *l, found_t *f)
         err = mark_loading(l);
     }
     return err != NULL ? no_version(l, err) : NULL;
+}
+
+static inf_err_t *
+check_stuck(load_t *l)
+{
+    inf_lock(&l->lc->lock);
+    uint32_t stuck = l->record->stuck;
+    inf_unlock(&l->lc->lock);
+
+    return stuck < INF_MODEL_STUCK_MAX ? NULL
+        : inf_err_new(INF_ERR_UNAVAILABLE, "%u loads of it were given up and"
+            " have not returned: it can be loaded again when one of them has,"
+            " or by the next core", stuck);
 }
 
 /* The name of a model whose files come with the request is the client's, and
@@ -259,11 +278,10 @@ choose_read(load_t *l, found_t *f)
         return no_version(l, err);
     }
 
-    void *mark;                         /* agents run here                   */
-    err = inf_load_watch_begin(l, -1, &mark);
+    err = inf_load_call_begin(l, -1, NULL);     /* agents run here           */
     if (err == NULL) {
         err = inf_model_source_read(l->source, &q);
-        inf_load_watch_end(l, mark);
+        inf_load_call_end(l);
     }
     if (err != NULL) {
         return rejected(l, err);

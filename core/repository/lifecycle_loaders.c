@@ -52,7 +52,9 @@ inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc, bool unloads)
         return inf_err_new(INF_ERR_UNAVAILABLE, "the server is stopping");
     }
 
-    while (l < lc->loaders + INF_LOADERS_MAX && l->state == INF_LOADER_RUNS) {
+    while (l < lc->loaders + INF_LOADERS_MAX && (l->state == INF_LOADER_RUNS
+            || l->state == INF_LOADER_STUCK))
+    {
         l++;
     }
     if (l == lc->loaders + INF_LOADERS_MAX) {
@@ -151,12 +153,15 @@ loader_main(void *arg)
         }
 
         edit->listings = lc->listings;
+        loader->edit = edit;
         loader->busy_ns = inf_clock_ns();
         inf_cond_signal(&lc->reap);
         inf_unlock(&lc->lock);
         run(lc, edit);
         inf_lock(&lc->lock);
+        loader->edit = NULL;
         loader->busy_ns = 0;
+        loader->state = INF_LOADER_RUNS;    /* it was stuck                  */
         if (loader->replaced) {
             loader->replaced = false;
             lc->enough--;
@@ -175,6 +180,7 @@ run(inf_lifecycle_t *lc, inf_edit_t *edit)
 {
     inf_model_record_t *r = edit->record;
     inf_run_t run = INF_RUN_UNCHANGED;
+    uint64_t since_ns = inf_clock_ns();
     inf_loading_place_t place;
 
     if (edit->kind == INF_EDIT_REBUILD) {
@@ -188,6 +194,11 @@ run(inf_lifecycle_t *lc, inf_edit_t *edit)
     inf_err_t *err = carry_out(lc, edit, &place, &run);
     own_edit = NULL;
     inf_loading_place_leave(&place);
+    if (run == INF_RUN_LATE) {          /* its end was told                  */
+        inf_err_free(err);
+        inf_lifecycle_load_returned(lc, edit, since_ns);
+        return;
+    }
     if (put_back(lc, edit, run, &err)) {
         return;                         /* edit is the set's                 */
     }

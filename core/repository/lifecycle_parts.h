@@ -6,6 +6,7 @@
  *                     lifecycle_desired.c (what is desired without one),
  *                     lifecycle_names.c (which models a name means),
  *                     lifecycle_load.c (a load),
+ *                     lifecycle_stuck.c (loads that don't return),
  *                     lifecycle_ensemble.c (models made of others),
  *                     lifecycle_end.c (publishing, finalizing),
  *                     lifecycle_exit.c (when a process of a model exits).
@@ -29,16 +30,22 @@
 #include "core/repository/backend_table.h"
 #include "core/repository/children.h"
 #include "core/repository/load.h"
+#include "core/repository/load_threads.h"
 #include "core/repository/model_set.h"
 
 /* Half of them for those that lend a hand for a while. */
 #define INF_LOADERS_MAX 256u
+
+/* Of a model's title in the log and in answers about stuck loads, with the
+   end. */
+#define INF_STUCK_NAME 512
 
 typedef struct inf_destroyer_s inf_destroyer_t;
 
 typedef enum {
     INF_LOADER_FREE,
     INF_LOADER_RUNS,
+    INF_LOADER_STUCK,           /* its load was given up and has not returned */
     INF_LOADER_ENDED            /* to be joined                              */
 } inf_loader_state_t;
 
@@ -46,6 +53,7 @@ typedef struct {
     struct inf_lifecycle_s *lc;
     inf_loader_state_t      state;
     bool                    unloads;    /* takes unloads, no loads           */
+    const inf_edit_t       *edit;       /* that it carries out; NULL: none   */
     uint64_t                busy_ns;    /* its edit began; 0: none           */
     bool                    replaced;   /* another loads in its place until
                                            that has ended                    */
@@ -94,6 +102,14 @@ struct inf_lifecycle_s {
     inf_loader_t             loaders[INF_LOADERS_MAX];
     uint32_t                 running;   /* loaders that take loads           */
     uint32_t                 enough;    /* of them; more than that end       */
+    inf_link_t               calls;     /* of loads into backends            */
+    uint64_t                 last_call; /* its number                        */
+    uint64_t                 stuck;     /* loads that were given up and have
+                                           not returned                      */
+    uint64_t                 failed_patience_ns;    /* set in new(): with a
+                                           load of which a process has failed */
+    uint64_t                 failed_checked_ns;     /* the reaper's           */
+    inf_load_threads_t       threads;   /* of those loads; its own lock      */
     _Atomic bool             stopping;  /* seq_cst; as set.stopping, read by
                                            loads without the lock            */
 };
@@ -118,7 +134,9 @@ typedef enum {
     INF_RUN_RECOVERED,          /* likewise, an ensemble that had failed     */
     INF_RUN_LISTING,            /* waits for a repository that is still to be
                                    listed                                    */
-    INF_RUN_COMPOSING           /* waits for its composing models            */
+    INF_RUN_COMPOSING,          /* waits for its composing models            */
+    INF_RUN_LATE                /* was given up while a call into its backend
+                                   was under way, and has ended then         */
 } inf_run_t;
 
 /* ---- lifecycle_loaders.c ------------------------------------------------- */
@@ -176,13 +194,29 @@ void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit);
 INF_CHECK inf_err_t *inf_lifecycle_build(inf_load_t *l,
     inf_loading_place_t *place);
 
-/* Tells the load callbacks of a load of that version; -1: of the model. */
-INF_CHECK inf_err_t *inf_load_watch_begin(const inf_load_t *l,
-    int64_t version, void **mark);
-void inf_load_watch_end(const inf_load_t *l, void *mark);
-
 /* A load that ends while it waits; l may be NULL. */
 void inf_lifecycle_load_drop(inf_load_t *l);
+
+/* ---- lifecycle_stuck.c --------------------------------------------------- */
+
+/* Before and after a call into a plug-in, of which the load callbacks are told:
+   the build of that version, by owner or beside what serves (NULL), or -1: the
+   model's agents.  A build has a time limit; after the call inf_load_is_late says whether it was over.  After an
+   error of begin there is no call. */
+INF_CHECK inf_err_t *inf_load_call_begin(inf_load_t *l, int64_t version,
+    const void *owner);
+void inf_load_call_end(inf_load_t *l);
+
+/* Gives up loads whose call takes too long, and answers their callers; not with
+   a lock held.  next: when there is something to do again. */
+void inf_lifecycle_give_up_stuck(inf_lifecycle_t *lc);
+uint64_t inf_lifecycle_next_stuck_locked(const inf_lifecycle_t *lc,
+    uint64_t now_ns) INF_NEEDS(lc->lock);
+
+/* Such a load, begun then, has returned, and nothing of it is left; takes
+   edit. */
+void inf_lifecycle_load_returned(inf_lifecycle_t *lc, inf_edit_t *edit,
+    uint64_t since_ns);
 
 /* ---- lifecycle_ensemble.c: models made of others ------------------------- */
 

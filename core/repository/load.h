@@ -30,6 +30,27 @@ typedef struct {
     uint64_t     took_ns;
 } inf_load_version_t;
 
+/* The call into a backend that builds a version. */
+typedef enum {
+    INF_CALL_NONE,              /* none is under way                         */
+    INF_CALL_RUNS,              /* in the lifecycle's calls                  */
+    INF_CALL_LATE               /* the load was given up before it returned:
+                                   nothing that it makes comes into service  */
+} inf_call_state_t;
+
+/* Under the lifecycle's lock, but that the thread of the load reads state when
+   it is in no call. */
+typedef struct {
+    inf_link_t       link;      /* in the lifecycle's calls                  */
+    inf_call_state_t state;
+    uint64_t         id;        /* 1, 2, ...: of the lifecycle's calls       */
+    int64_t          version;
+    uint64_t         since_ns;
+    void            *mark;      /* of the load callbacks                     */
+    const void      *owner;     /* of the model that is built; NULL: the call
+                                   changes one that serves                   */
+} inf_load_call_t;
+
 struct inf_load_s {
     struct inf_lifecycle_s       *lc;
     inf_edit_t                   *edit;
@@ -52,6 +73,7 @@ struct inf_load_s {
     size_t               composing_count;
     inf_reason_t        *lack;          /* why it can't be made of them; a
                                            reference, NULL: it can           */
+    inf_load_call_t      call;
 };
 
 /* Whether the load brings another source than that of the record. */
@@ -60,6 +82,17 @@ inf_load_is_fresh(const inf_load_t *l)
 {
     return l->source != l->record->source;
 }
+
+/* Whether l was given up: its edit has ended without it. */
+static inline bool
+inf_load_is_late(const inf_load_t *l)
+{
+    return l->call.state == INF_CALL_LATE;
+}
+
+/* l is given up while a call of it is under way: versions that don't serve have
+   failed for reason, those that do go on and tell it. */
+void inf_load_give_up(const inf_load_t *l, inf_reason_t *reason);
 
 /* Each version fails for l's lack. */
 void inf_load_fail_all(inf_load_t *l);

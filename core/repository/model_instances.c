@@ -15,6 +15,7 @@
 typedef struct {
     const inf_lifecycle_options_t *options;
     const inf_core_config_t       *core_config;
+    uint64_t                       load;
     inf_instance_t                *instance;
     inf_err_t                     *err;
     pthread_t                      thread;
@@ -241,6 +242,7 @@ init_instances(const inf_model_load_t *what, inf_model_t *model,
     for (uint32_t i = 0; i < count; i++) {
         jobs[i].options = what->options;
         jobs[i].core_config = what->core_config;
+        jobs[i].load = what->load;
         jobs[i].instance = instances[i];
     }
 
@@ -346,18 +348,19 @@ init_main(void *arg)
     const inf_host_policies_t *policies = job->instance->model->host_policies;
     const char *policy = job->instance->spec->host_policy;
     inf_host_place_t place;
-    inf_pid_list_t before = { .pids = NULL };
+    inf_load_thread_t me;
 
     inf_host_place_save(&place, policies, policy);
-    inf_pid_list_add_children(&before, gettid());
+    inf_load_threads_enter(job->options->threads, &me, job->load);
     job->err = inf_host_policy_apply(policies, policy);
     if (job->err == NULL) {
         job->err = job->options->plugins->instance_init(job->instance);
     }
     if (job->err == NULL) {
-        inf_children_watch(job->options->children, job->instance, &before);
+        inf_children_watch(job->options->children, job->instance,
+            &me.before);
     }
-    inf_pid_list_fini(&before);
+    inf_load_threads_leave(job->options->threads, &me);
     inf_host_place_restore(&place);
     if (job->err == NULL) {
         job->err = inf_device_limit_check(job->core_config->values,

@@ -22,6 +22,8 @@ static inf_err_t *describe_ensemble(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *inherit_labels(inf_model_t *model, size_t step,
     const inf_model_t *composing);
+static inf_err_t *init_model(const inf_model_load_t *what,
+    inf_model_t *model);
 static inf_err_t *open_backend(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *describe_python(inf_model_t *model, const char *environment);
@@ -55,7 +57,7 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
 
     err = open_backend(what, model);
     if (err == NULL) {
-        err = plugins->model_init(model);
+        err = init_model(what, model);
         initialized = err == NULL;
         if (err != NULL) {
             err = explain_rejection(what, model, err);
@@ -87,6 +89,18 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     } else {
         inf_model_free(model);
     }
+    return err;
+}
+
+/* The backend may start processes that complete the configuration. */
+static inf_err_t *
+init_model(const inf_model_load_t *what, inf_model_t *model)
+{
+    inf_load_thread_t me;
+
+    inf_load_threads_enter(what->options->threads, &me, what->load);
+    inf_err_t *err = what->options->plugins->model_init(model);
+    inf_load_threads_leave(what->options->threads, &me);
     return err;
 }
 

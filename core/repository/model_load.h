@@ -35,6 +35,8 @@ typedef struct {
     void                          *owner;
     const _Atomic bool            *stopping;    /* seq_cst; gives warmup up;
                                                    NULL: never               */
+    uint64_t                       load;        /* its number for
+                                                   options->threads          */
 } inf_model_load_t;
 
 /* Builds one version, warmed up and ready to serve, which takes minutes: no

@@ -34,6 +34,9 @@ typedef enum {
                                    composing models                          */
 } inf_model_state_t;
 
+/* No more loads of a model than these may be stuck: each has a thread. */
+#define INF_MODEL_STUCK_MAX 3u
+
 /* How far the load of an ensemble is. */
 typedef enum {
     INF_LOAD_READS,             /* or there is none                          */
@@ -92,6 +95,8 @@ struct inf_model_record_s {
                                        lock: only it writes                  */
     inf_graph_model_t     graph;    /* what it is made of, who is made of it */
     uint64_t              refreshed;    /* the last round that saw to it     */
+    uint32_t              stuck;    /* loads that were given up and have not
+                                       returned                              */
 };
 
 /* id is copied.  free: it is in no set any more; its versions, source and plan

@@ -15,8 +15,10 @@ static bool needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
     const inf_repository_name_t *n);
 static void wake_dependents(inf_model_set_t *set,
     const inf_model_record_t *r);
-static bool retry_later(inf_model_set_t *set, inf_edit_t *edit,
-    uint64_t now_ns);
+static inf_caller_t *end_turn(inf_model_set_t *set, inf_edit_t *edit,
+    inf_err_t *err);
+static bool retry_later(inf_model_set_t *set, const inf_edit_t *edit,
+    inf_edit_t *rebuild, uint64_t now_ns);
 static bool serves_stale(inf_model_set_t *set, inf_model_record_t *r,
     uint64_t round);
 static void share(inf_edit_t *parent, inf_edit_t *child);
@@ -327,18 +329,8 @@ inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
     inf_model_record_t *r = edit->record;
 
     *gone = NULL;
-    *caller = inf_edit_leave_caller(edit, err);
-    set->busy--;
-    set->starting -= edit->at_start;
-    bool kept = retry_later(set, edit, now_ns);
-    r->stage = INF_LOAD_READS;
-    move(r, INF_MODEL_IDLE);
-    r->graph.turn = 0;
-    if (!inf_list_empty(&r->edits)) {
-        queue(set, r);
-    }
-    wake_dependents(set, r);
-
+    *caller = end_turn(set, edit, err);
+    bool kept = retry_later(set, edit, edit, now_ns);
     if (!set->stopping && inf_model_record_is_empty(r)) {
         inf_link_remove(&r->link);
         inf_link_remove(&r->left);
@@ -348,6 +340,48 @@ inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
         *gone = r;
     }
     return kept;
+}
+
+inf_caller_t *
+inf_model_set_time_out(inf_model_set_t *set, inf_load_t *l,
+    inf_reason_t *reason, inf_err_t *err, inf_edit_t **rebuild,
+    uint64_t now_ns)
+{
+    assert(l->call.state == INF_CALL_RUNS && l->count > 0);
+    l->call.state = INF_CALL_LATE;
+    l->record->stuck++;
+    inf_load_give_up(l, reason);
+
+    inf_caller_t *caller = end_turn(set, l->edit, err);
+    if (retry_later(set, l->edit, *rebuild, now_ns)) {
+        *rebuild = NULL;
+    }
+    return caller;
+}
+
+void
+inf_model_set_returned(inf_model_record_t *r)
+{
+    assert(r->stuck > 0);
+    r->stuck--;
+}
+
+static inf_caller_t *
+end_turn(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err)
+{
+    inf_model_record_t *r = edit->record;
+    inf_caller_t *caller = inf_edit_leave_caller(edit, err);
+
+    set->busy--;
+    set->starting -= edit->at_start;
+    r->stage = INF_LOAD_READS;
+    move(r, INF_MODEL_IDLE);
+    r->graph.turn = 0;
+    if (!inf_list_empty(&r->edits)) {
+        queue(set, r);
+    }
+    wake_dependents(set, r);
+    return caller;
 }
 
 /* A turn of r has ended: loads that waited for it go on. */
@@ -367,10 +401,11 @@ wake_dependents(inf_model_set_t *set, const inf_model_record_t *r)
     }
 }
 
-/* A version whose process has exited is rebuilt until it serves, or somebody
-   loads or unloads it. */
+/* A version whose process has exited is rebuilt, by rebuild, until it serves,
+   or somebody loads or unloads it. */
 static bool
-retry_later(inf_model_set_t *set, inf_edit_t *edit, uint64_t now_ns)
+retry_later(inf_model_set_t *set, const inf_edit_t *edit, inf_edit_t *rebuild,
+    uint64_t now_ns)
 {
     inf_record_version_t *v = edit->kind != INF_EDIT_REBUILD ? NULL
         : inf_model_record_find(edit->record, edit->version);
@@ -382,8 +417,9 @@ retry_later(inf_model_set_t *set, inf_edit_t *edit, uint64_t now_ns)
     v->exits++;
     v->exit_ns = now_ns;
     v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);
-    v->rebuild = edit;
-    edit->at_start = false;
+    v->rebuild = rebuild;
+    rebuild->version = edit->version;
+    rebuild->at_start = false;
     return true;
 }
 

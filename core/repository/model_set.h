@@ -123,6 +123,20 @@ void inf_model_set_listed(inf_model_set_t *set);
 bool inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
     uint64_t now_ns, inf_caller_t **caller, inf_model_record_t **gone);
 
+/*
+ * The call of l into a backend takes too long: its edit has ended with err,
+ * which is taken, though its thread has not returned.  The edit is the thread's
+ * until inf_model_set_returned.  The caller, to be answered, or NULL.  *rebuild
+ * is taken, and NULL then, if a rebuild has to be tried later.
+ */
+inf_caller_t *inf_model_set_time_out(inf_model_set_t *set, inf_load_t *l,
+    inf_reason_t *reason, inf_err_t *err, inf_edit_t **rebuild,
+    uint64_t now_ns);
+
+/* The thread of such a load of r, which has versions and so stays, has
+   returned, and nothing of the load is left. */
+void inf_model_set_returned(inf_model_record_t *r);
+
 /* All edits that wait, for the caller to end; none is submitted any more, and
    their records stay. */
 void inf_model_set_stop(inf_model_set_t *set, inf_link_t *dropped);

@@ -488,6 +488,26 @@ inf_model_set_exit(inf_model_set_t *set, inf_model_record_t *r,
 }
 
 void
+inf_load_give_up(const inf_load_t *l, inf_reason_t *reason)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const inf_load_version_t *v = &l->versions[i];
+        inf_record_version_t *now = inf_model_record_find(l->record,
+            v->version);
+
+        if (now->state == INF_VERSION_LOADING) {
+            now->state = INF_VERSION_UNAVAILABLE;
+        } else if (now->state != INF_VERSION_READY
+            || v->version != l->call.version)
+        {
+            continue;
+        }
+        inf_reason_unref(now->reason);
+        now->reason = inf_reason_ref(reason);
+    }
+}
+
+void
 inf_load_fail_all(inf_load_t *l)
 {
     for (size_t i = 0; i < l->count; i++) {

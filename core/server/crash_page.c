@@ -68,18 +68,21 @@ struct inf_crash_page_s {
     page_memory_t    *memory;       /* these are set in new()                */
     size_t            size;
     int               last_signal;
-    pthread_mutex_t   lock;         /* guards taking of records, and the next
-                                       one                                   */
+    pthread_mutex_t   lock;         /* guards taking of records, and what
+                                       follows                               */
     uint64_t          stamps[PAGE_RECORDS];     /* of the files of what is
                                        quarantined; 0: not seen yet          */
-    pthread_rwlock_t  loading;      /* guards loads of suspects, which
-                                       write: they load alone                */
+    pthread_cond_t    ended;        /* a load                                */
+    uint32_t          loading;      /* loads, but for those that are late    */
+    bool              alone;        /* one of them, of a suspect: no other
+                                       begins                                */
 };
 
 static void judge(inf_crash_page_t *page);
 static bool clean(page_record_t *r, uint64_t now_ns);
 static void judge_load(inf_crash_page_t *page, page_record_t *r);
 static void judge_execution(inf_crash_page_t *page, uint64_t now_ns);
+static void wait_for_turn(inf_crash_page_t *page, bool alone);
 static inf_err_t *reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
     page_phase_t phase, bool *lifted);
 static page_record_t *find_record(page_memory_t *m, const char *name,
@@ -88,11 +91,13 @@ static page_record_t *take_record(inf_crash_page_t *page, const char *name,
     int64_t version, page_phase_t phase);
 static inf_err_t *watch_begin(void *userp, const inf_load_attempt_t *load,
     void **mark);
-static void watch_end(void *userp, void *mark);
+static void watch_end(void *userp, void *mark, bool late);
+static void watch_late(void *userp, void *mark);
 
 const inf_load_watch_ops_t inf_crash_page_watch = {
     .begin = watch_begin,
-    .end = watch_end
+    .end = watch_end,
+    .late = watch_late
 };
 
 inf_err_t *
@@ -124,7 +129,7 @@ inf_crash_page_open(int fd, inf_crash_page_t **out)
 
     page->memory = p;
     pthread_mutex_init(&page->lock, NULL);
-    pthread_rwlock_init(&page->loading, NULL);
+    pthread_cond_init(&page->ended, NULL);
     judge(page);
     *out = page;
     return NULL;
@@ -138,7 +143,7 @@ inf_crash_page_close(inf_crash_page_t *page)
     }
 
     munmap(page->memory, page->size);
-    pthread_rwlock_destroy(&page->loading);
+    pthread_cond_destroy(&page->ended);
     pthread_mutex_destroy(&page->lock);
     free(page);
 }
@@ -280,8 +285,10 @@ find_record(page_memory_t *m, const char *name, int64_t version,
 {
     for (uint32_t i = 0; i < PAGE_RECORDS; i++) {
         page_record_t *r = &m->records[i];
-        if (atomic_load(&r->state) != PAGE_FREE && r->phase == phase
-            && r->version == version && strncmp(r->name, name, PAGE_NAME) == 0)
+        uint32_t state = atomic_load(&r->state);
+        if ((state == PAGE_SUSPECT || state == PAGE_QUARANTINED)
+            && r->phase == phase && r->version == version
+            && strncmp(r->name, name, PAGE_NAME) == 0)
         {
             return r;
         }
@@ -335,6 +342,10 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
         alone = r != NULL;
         r = alone ? r : take_record(page, load->name, load->version,
             PAGE_LOADS_IT);
+        wait_for_turn(page, alone);
+        if (alone) {
+            atomic_store(&r->state, PAGE_LOADING);
+        }
     }
     pthread_mutex_unlock(&page->lock);
 
@@ -347,15 +358,19 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
             ? "a request loads it" : "its files have changed");
     }
 
-    if (alone) {
-        pthread_rwlock_wrlock(&page->loading);
-        atomic_store(&r->state, PAGE_LOADING);
-    } else {
-        pthread_rwlock_rdlock(&page->loading);
-    }
-
     *mark = r;
     return NULL;
+}
+
+/* With the lock held, which is given up meanwhile. */
+static void
+wait_for_turn(inf_crash_page_t *page, bool alone)
+{
+    while (page->alone || (alone && page->loading > 0)) {
+        pthread_cond_wait(&page->ended, &page->lock);
+    }
+    page->loading++;
+    page->alone = alone;
 }
 
 /* The files that this core finds first are those that the core died with. */
@@ -383,14 +398,30 @@ reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
         ? "loading" : "executing"), INF_CAUSE_QUARANTINED);
 }
 
+/* A load that is late counts as loading for the next core until it returns: its
+   backend may yet end this one. */
 static void
-watch_end(void *userp, void *mark)
+watch_end(void *userp, void *mark, bool late)
 {
-    inf_crash_page_t *page = userp;
     page_record_t *r = mark;
 
     if (r != NULL) {
         atomic_store(&r->state, PAGE_FREE);
     }
-    pthread_rwlock_unlock(&page->loading);
+    if (!late) {
+        watch_late(userp, mark);
+    }
+}
+
+static void
+watch_late(void *userp, void *mark)
+{
+    inf_crash_page_t *page = userp;
+
+    (void) mark;
+    pthread_mutex_lock(&page->lock);
+    page->loading--;
+    page->alone = false;                /* it was the only one               */
+    pthread_mutex_unlock(&page->lock);
+    pthread_cond_broadcast(&page->ended);
 }

@@ -4,8 +4,8 @@
  *                quarantined.
  *
  * Owner    The master keeps the memory (a memfd); this core maps it.
- * Thread   begin, end: loaders.  note_signal, note_execution: a signal
- *          handler.
+ * Thread   begin, end: loaders.  late: any.  note_signal, note_execution: a
+ *          signal handler.
  * Units    none.
  * Errors   begin: UNAVAILABLE with the reason when a version is quarantined.
  * Route    lifecycle -> [crash page] -> next core's lifecycle
@@ -15,7 +15,8 @@
  * is a suspect: the next core loads it while nothing else loads, and twice is
  * enough.  Of executions five in a row are, ten minutes apart at most, if it is
  * clear which version it was.  A version in quarantine isn't loaded until a
- * request loads it or its files change.
+ * request loads it or its files change.  A load that is late counts as loading
+ * until it ends, but others don't wait for it any more.
  */
 
 #ifndef INF_SERVER_CRASH_PAGE_H

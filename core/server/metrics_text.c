@@ -380,6 +380,9 @@ put_server(const text_t *t, inf_server_t *server)
     put_one(t, "nginx_inference_shared_memory_copy_bytes", "copies of inputs"
         " in shared memory", "gauge",
         inf_budget_used(inf_shm_regions_copies(server->regions)));
+    put_one(t, "nginx_inference_stuck_loads", "loads that were given up and"
+        " have not returned", "gauge",
+        inf_lifecycle_stuck_loads(server->lifecycle));
     put_one(t, "nginx_inference_traces_dropped_total", "traces that reached"
         " no file and no collector", "counter",
         inf_tracer_dropped(server->tracer));

@@ -267,6 +267,9 @@ OURS = {
     "client-shm-copies-byte-size": [
         ("conf", "4096", "inference_shared_memory copies=4096;"),
         ("end", "0", "from 4096")],
+    "model-load-timeout-secs": [
+        ("conf", "5", "inference_model_load timeout=5s;"),
+        ("end", "-1", "0 to")],
     "response-wait-secs": [
         ("conf", "5", 'inference_response_wait "5s";'),
         ("end", "-1", "0 to 86400")],

@@ -10,6 +10,9 @@
  * Told initialize-countdown, it fails as often as the file "failures" in the
  * model's directory has bytes, and takes one away each time.
  *
+ * Told initialize-child, it starts a process first, named in the file "child"
+ * there, that lives as long as the core.
+ *
  * Told initialize-hold or execute-hold, it makes a file "held" in the model's
  * directory there and waits until the file "hold" beside it is gone.
  */
@@ -93,9 +96,39 @@ fail(TRITONBACKEND_Model *model, const char *error, const char *crash)
     return NULL;
 }
 
+static void
+start_child(TRITONBACKEND_Model *model)
+{
+    TRITONBACKEND_ArtifactType  type;
+    const char                 *dir;
+    char                        path[4096];
+
+    if (!told(model, "initialize-child")
+        || TRITONBACKEND_ModelRepository(model, &type, &dir) != NULL)
+    {
+        return;
+    }
+
+    pid_t core = getpid();
+    pid_t pid = fork();
+    while (pid == 0) {
+        if (getppid() != core) {
+            _exit(0);
+        }
+        usleep(50000);
+    }
+    snprintf(path, sizeof(path), "%s/child", dir);
+    FILE *f = fopen(path, "w");
+    if (f != NULL) {
+        fprintf(f, "%d\n", (int) pid);
+        fclose(f);
+    }
+}
+
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
 {
+    start_child(model);
     hold(model, "initialize-hold");
     if (count_down(model)) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,

@@ -68,7 +68,13 @@ typedef struct {
 /* How the last load of a model has ended. */
 typedef enum { GOOD, REJECTED, BROKEN, LACKED } end_t;
 
-typedef enum { IDLE, READS, BUILDS, UNLOADS } stage_t;
+typedef enum { IDLE, READS, BUILDS, HANGS, UNLOADS } stage_t;
+
+/* A load that was given up, and has not returned. */
+typedef struct {
+    inf_load_t *load;
+    uint64_t    at;             /* when it returns                           */
+} late_t;
 
 typedef struct {
     stage_t     stage;
@@ -104,8 +110,10 @@ static struct {
     exits_t  exits[MODELS][VERSIONS];
     call_t   calls[ROUND];
     uint32_t call_count;
+    late_t   late[MODELS * INF_MODEL_STUCK_MAX];
+    uint32_t late_count;
     uint32_t alive;             /* fake models                               */
-    uint64_t events, loads, failures, drained, waits;
+    uint64_t events, loads, failures, drained, waits, timeouts;
 } sim;
 
 static const inf_storage_ops_t local_ops = { .remote = false };
@@ -118,6 +126,7 @@ static const char *const names[MODELS] = {
 };
 
 static void finish(loader_t *l, inf_err_t *err);
+static void check_turn(const inf_edit_t *edit);
 static void free_load(inf_load_t *l);
 
 /* Threads hold the lifecycle's lock in between: nothing is allocated. */
@@ -703,6 +712,12 @@ begin_build(loader_t *l, inf_load_t *load)
     l->edit->load = load;
     l->stage = BUILDS;
     l->at = sim.now + 1 + chance(SECOND);
+    if (!load->ensemble && one_in(10)) {
+        l->stage = HANGS;
+        l->at = sim.now + 10 * SECOND;
+        load->call.state = INF_CALL_RUNS;
+        load->call.version = load->versions[0].version;
+    }
 }
 
 static void
@@ -730,6 +745,10 @@ end_read(loader_t *l)
         }
     }
 
+    if (r->stuck == INF_MODEL_STUCK_MAX) {
+        reject(l, "stuck");
+        return;
+    }
     source_t *source = find_source(l);
     if (source == NULL) {
         return;
@@ -810,6 +829,96 @@ drain(inf_link_t *gone)
     inf_reason_room_fini(&room);
 }
 
+/* By version. */
+static void
+note_served(const inf_model_record_t *r, const inf_model_t **out)
+{
+    for (int64_t v = 1; v <= VERSIONS; v++) {
+        const inf_record_version_t *now = inf_model_record_find(r, v);
+        out[v - 1] = now != NULL ? now->model : NULL;
+    }
+}
+
+static void
+check_served(const inf_model_record_t *r, const inf_model_t *const *before)
+{
+    const inf_model_t *now[VERSIONS];
+
+    note_served(r, now);
+    for (uint32_t v = 0; v < VERSIONS; v++) {
+        check(before[v] == now[v], "a failed load of %s changes what serves",
+            r->name);
+    }
+}
+
+/* The call into the backend has not returned in time. */
+static void
+time_out(loader_t *l)
+{
+    inf_edit_t *edit = l->edit;
+    inf_model_record_t *r = edit->record;
+    const inf_model_t *before[VERSIONS];
+    exits_t *x = edit->kind != INF_EDIT_REBUILD ? NULL
+        : &sim.exits[model_index(r)][edit->version - 1];
+    inf_load_t *load = edit->load;
+    inf_edit_t *rebuild = new_edit(INF_EDIT_REBUILD);
+    inf_edit_t *spare = rebuild;
+    inf_reason_t *reason = inf_reason_new("stuck");
+    inf_err_t *err = inf_err_new(INF_ERR_INTERNAL, "stuck");
+
+    note_served(r, before);
+    check_turn(edit);
+    lock();
+    inf_caller_t *caller = inf_model_set_time_out(&sim.set, load, reason, err,
+        &spare, sim.now);
+    unlock();
+    if (spare == NULL) {
+        x->count++;
+        x->at = sim.now;
+        x->rebuild = rebuild;
+    } else if (x != NULL && x->rebuild == edit) {
+        x->rebuild = NULL;
+    }
+    check_served(r, before);
+    check(r->stuck <= INF_MODEL_STUCK_MAX, "%s has %u stuck loads", r->name,
+        r->stuck);
+    sim.ends[model_index(r)] = BROKEN;
+    sim.stuck[model_index(r)] |= edit->kind == INF_EDIT_LOAD;
+    sim.late[sim.late_count++] = (late_t) {
+        .load = load, .at = sim.now + 1 + chance(60 * SECOND)
+    };
+    sim.timeouts++;
+    l->stage = IDLE;                    /* another takes its place           */
+    l->edit = NULL;
+    inf_edit_free(spare);
+    inf_reason_unref(reason);
+    inf_caller_answer(caller);
+}
+
+/* Of the stuck load number i: what serves now stays. */
+static void
+come_back(uint32_t i)
+{
+    inf_load_t *load = sim.late[i].load;
+    inf_edit_t *edit = load->edit;
+    const inf_model_t *before[VERSIONS];
+    bool known = false;
+    inf_model_record_t *r = NULL;
+
+    sim.late[i] = sim.late[--sim.late_count];
+    while (!known && (r = inf_model_set_next(&sim.set, r)) != NULL) {
+        known = r == edit->record;
+    }
+    check(known, "a record has gone before its stuck load came back");
+    check(inf_load_is_late(load), "a stuck load of %s may serve", r->name);
+    note_served(r, before);
+    edit->load = NULL;
+    free_load(load);
+    inf_edit_free(edit);
+    inf_model_set_returned(r);
+    check_served(r, before);
+}
+
 static void
 end_build(loader_t *l)
 {
@@ -817,16 +926,13 @@ end_build(loader_t *l)
     inf_model_record_t *r = edit->record;
     inf_load_t *load = edit->load;
     source_t *source = (source_t *) (void *) load->source;
-    inf_model_t *before[VERSIONS];
+    const inf_model_t *before[VERSIONS];
     inf_graph_plan_t *plan;
     inf_link_t gone;
     bool whole = true;
 
     inf_link_init(&gone);
-    for (int64_t v = 1; v <= VERSIONS; v++) {
-        const inf_record_version_t *now = inf_model_record_find(r, v);
-        before[v - 1] = now != NULL ? now->model : NULL;
-    }
+    note_served(r, before);
     for (size_t i = 0; i < load->count; i++) {
         inf_load_version_t *v = &load->versions[i];
         if (v->err == NULL && !v->keep && (source->dir.bad || one_in(12))) {
@@ -853,10 +959,8 @@ end_build(loader_t *l)
         sim.stuck[model_index(r)] = !whole;
     }
     check_whole(r);
-    for (int64_t v = 1; !whole && v <= VERSIONS; v++) {
-        const inf_record_version_t *now = inf_model_record_find(r, v);
-        check(before[v - 1] == (now != NULL ? now->model : NULL),
-            "a failed load of %s changes what serves", r->name);
+    if (!whole) {
+        check_served(r, before);
     }
     for (size_t i = 0; i < load->count; i++) {
         if (load->versions[i].serves != NULL) {
@@ -930,8 +1034,7 @@ finish(loader_t *l, inf_err_t *err)
             inf_edit_free(unload);
         }
     }
-    check(edit->turn > sim.turns[m], "%s: edits in another order", names[m]);
-    sim.turns[m] = edit->turn;
+    check_turn(edit);
     exits_t *x = edit->kind == INF_EDIT_REBUILD && edit->version > 0
         ? &sim.exits[m][edit->version - 1] : NULL;
     if (!inf_model_set_end(&sim.set, edit, err, sim.now, &caller, &gone)) {
@@ -946,6 +1049,15 @@ finish(loader_t *l, inf_err_t *err)
     }
     inf_caller_answer(caller);
     inf_model_record_free(gone);
+}
+
+static void
+check_turn(const inf_edit_t *edit)
+{
+    uint32_t m = model_index(edit->record);
+
+    check(edit->turn > sim.turns[m], "%s: edits in another order", names[m]);
+    sim.turns[m] = edit->turn;
 }
 
 /* One second after the second exit in a row, then twice as long each time. */
@@ -1052,6 +1164,9 @@ end_stage(loader_t *l)
         return;
     case BUILDS:
         end_build(l);
+        return;
+    case HANGS:
+        time_out(l);
         return;
     case UNLOADS:
         end_unload(l);
@@ -1278,6 +1393,19 @@ happen(void)
 
 /* ---- a round ------------------------------------------------------------- */
 
+/* No version of a model without an edit is still loading. */
+static void
+check_idle(const inf_model_record_t *r)
+{
+    for (size_t i = 0; !sim.set.stopping && r->state == INF_MODEL_IDLE
+        && i < r->version_count; i++)
+    {
+        check(r->versions[i].state != INF_VERSION_LOADING,
+            "%s %lld is loaded for ever", r->name,
+            (long long) r->versions[i].version);
+    }
+}
+
 /* The invariants after any event. */
 static void
 check_always(void)
@@ -1286,6 +1414,7 @@ check_always(void)
 
     while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
         check_whole(r);
+        check_idle(r);
         check(!inf_model_record_any_ready(r)
             || inf_graph_verdict(&sim.set.graph, &r->graph)
                 != INF_GRAPH_LOST, "%s serves without its models", r->name);
@@ -1304,6 +1433,9 @@ next_time(uint64_t tick)
         if (sim.loaders[i].stage != IDLE) {
             next = least(next, sim.loaders[i].at);
         }
+    }
+    for (uint32_t i = 0; i < sim.late_count; i++) {
+        next = least(next, sim.late[i].at);
     }
     return sim.listing_at != 0 ? least(next, sim.listing_at) : next;
 }
@@ -1331,6 +1463,11 @@ run_until(uint64_t until)
                 end_stage(l);
             }
         }
+        for (uint32_t i = sim.late_count; i-- > 0; ) {
+            if (sim.late[i].at <= sim.now) {
+                come_back(i);
+            }
+        }
         if (sim.listing_at != 0 && sim.listing_at <= sim.now) {
             listing_comes();
         }
@@ -1343,7 +1480,7 @@ run_to_quiet(void)
 {
     uint64_t end = sim.now + 100000 * SECOND;
 
-    while (sim.set.busy > 0 || sim.listing_at != 0) {
+    while (sim.set.busy > 0 || sim.listing_at != 0 || sim.late_count > 0) {
         check(sim.now < end, "%u edits never end", sim.set.busy);
         if (!run_until(sim.now + 100 * SECOND) && sim.set.busy > 0
             && next_time(UINT64_MAX) == UINT64_MAX)
@@ -1383,6 +1520,7 @@ check_quiet(void)
 
         check(r->state == INF_MODEL_IDLE && inf_list_empty(&r->edits),
             "%s is not idle", r->name);
+        check(r->stuck == 0, "%s counts %u stuck loads", r->name, r->stuck);
         check(r->graph.asked == NULL && r->stage == INF_LOAD_READS,
             "a load of %s is half done", r->name);
         check(!inf_model_record_is_empty(r), "%s is kept for nothing",
@@ -1555,6 +1693,7 @@ static void
 run_long(uint64_t events, uint64_t seed)
 {
     uint64_t done = 0, loads = 0, failures = 0, waits = 0, drained = 0;
+    uint64_t timeouts = 0;
 
     while (done < events) {
         run_round(seed++, ROUND - 1);
@@ -1563,11 +1702,14 @@ run_long(uint64_t events, uint64_t seed)
         failures += sim.failures;
         waits += sim.waits;
         drained += sim.drained;
+        timeouts += sim.timeouts;
     }
     printf("%llu events: %llu builds, %llu of them failed, %llu waits, %llu"
-        " versions drained or unloaded\n", (unsigned long long) done,
+        " versions drained or unloaded, %llu loads given up\n",
+        (unsigned long long) done,
         (unsigned long long) loads, (unsigned long long) failures,
-        (unsigned long long) waits, (unsigned long long) drained);
+        (unsigned long long) waits, (unsigned long long) drained,
+        (unsigned long long) timeouts);
 }
 
 static int

@@ -125,7 +125,7 @@ load_begins(const char *name, int64_t version)
 static void
 load_ends(void *mark)
 {
-    inf_crash_page_watch.end(w.page, mark);
+    inf_crash_page_watch.end(w.page, mark, false);
 }
 
 static void
@@ -196,6 +196,43 @@ a_kill_from_outside_counts_against_nobody(void **state)
     for (int i = 0; i < 5; i++) {
         core_dies(begin_bad, 0);
     }
+    core_starts();
+    load_bad();
+    core_ends();
+}
+
+/* A load that has not returned: others go on beside it. */
+static void
+load_beside_late_bad(void)
+{
+    inf_crash_page_watch.late(w.page, load_begins("bad", 1));
+    load_ends(load_begins("good", 1));
+    load_begins("bad", 2);
+}
+
+static void
+a_late_load_holds_up_nobody_and_is_still_a_suspect(void **state)
+{
+    (void) state;
+    core_dies(load_beside_late_bad, SIGSEGV);
+    core_dies(load_beside_late_bad, SIGSEGV);   /* it would load alone       */
+    core_starts();
+    is_quarantined("bad", 1);
+    load_ends(load_begins("good", 1));
+    core_ends();
+}
+
+static void
+a_late_load_that_returns_is_cleared(void **state)
+{
+    (void) state;
+    core_starts();
+    void *mark = load_begins("bad", 1);
+    inf_crash_page_watch.late(w.page, mark);
+    inf_crash_page_watch.end(w.page, mark, true);
+    core_ends();
+    core_dies(load_bad, SIGSEGV);
+    core_dies(load_bad, SIGSEGV);
     core_starts();
     load_bad();
     core_ends();
@@ -404,6 +441,8 @@ main(void)
         T(who_kills_two_cores_is_loaded_no_more),
         T(a_load_that_has_ended_is_no_suspect),
         T(a_kill_from_outside_counts_against_nobody),
+        T(a_late_load_holds_up_nobody_and_is_still_a_suspect),
+        T(a_late_load_that_returns_is_cleared),
         T(the_innocent_of_two_is_cleared),
         T(a_version_that_ends_five_cores_is_quarantined),
         T(loads_and_executions_share_no_blame),
