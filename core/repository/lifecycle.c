@@ -187,7 +187,8 @@ bool
 inf_lifecycle_settled(inf_lifecycle_t *lc)
 {
     inf_lock(&lc->lock);
-    bool settled = lc->set.starting == 0 && !lc->unlisted;
+    bool settled = lc->set.starting == 0
+        && lc->listing != INF_LISTING_PENDING;
     inf_unlock(&lc->lock);
     return settled;
 }
@@ -196,8 +197,9 @@ bool
 inf_lifecycle_is_starting(inf_lifecycle_t *lc, inf_slice_t name)
 {
     inf_lock(&lc->lock);
-    bool starting = lc->unlisted || inf_model_set_is_starting(&lc->set, name,
-        lc->options.load_composing);
+    bool starting = lc->listing == INF_LISTING_PENDING
+        || inf_model_set_is_starting(&lc->set, name,
+            lc->options.load_composing);
     inf_unlock(&lc->lock);
     return starting;
 }
@@ -207,7 +209,7 @@ inf_lifecycle_all_ready(inf_lifecycle_t *lc)
 {
     inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
-    bool ready = !lc->unseen;
+    bool ready = lc->listing == INF_LISTING_WHOLE;
     const inf_model_record_t *r = NULL;
     while (ready && (r = inf_model_set_next(&lc->set, r)) != NULL) {
         ready = inf_model_record_content(r);

@@ -346,8 +346,8 @@ note_listings(inf_lifecycle_t *lc, const inf_inventory_t *l)
     }
 
     inf_lock(&lc->lock);
-    lc->unseen = partial;
-    lc->unlisted = unlisted;
+    lc->listing = unlisted ? INF_LISTING_PENDING
+        : partial ? INF_LISTING_PARTIAL : INF_LISTING_WHOLE;
     inf_unlock(&lc->lock);
     atomic_store(&lc->options.registry->incomplete, unlisted);
 }

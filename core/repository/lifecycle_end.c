@@ -231,23 +231,25 @@ inf_lifecycle_start_reaper(inf_lifecycle_t *lc)
     }
 
     pthread_setname_np(lc->reaper, "reaper");
-    lc->reaper_runs = true;
+    inf_lock(&lc->lock);
+    lc->reaper_state = INF_REAPER_RUNS;
+    inf_unlock(&lc->lock);
     return NULL;
 }
 
 void
 inf_lifecycle_stop_reaper(inf_lifecycle_t *lc)
 {
-    if (!lc->reaper_runs) {
-        return;
-    }
-
     inf_lock(&lc->lock);
-    lc->reaper_ends = true;
+    bool join = lc->reaper_state == INF_REAPER_RUNS;
+    if (join) {
+        lc->reaper_state = INF_REAPER_ENDS;
+    }
     inf_unlock(&lc->lock);
-    inf_cond_broadcast(&lc->reap);
-    pthread_join(lc->reaper, NULL);
-    lc->reaper_runs = false;
+    if (join) {
+        inf_cond_broadcast(&lc->reap);
+        pthread_join(lc->reaper, NULL);
+    }
 }
 
 const inf_model_t *
@@ -301,13 +303,13 @@ reaper_main(void *arg)
             join_destroyers(lc);
             continue;
         } else if (find_destroyer_locked(lc, DESTROYER_WAITS) == NULL) {
-            if (lc->reaper_ends) {
+            if (lc->reaper_state == INF_REAPER_ENDS) {
                 break;
             }
             uint64_t until = next_check_locked(lc);
             (void) inf_cond_wait_until(&lc->reap, &lc->lock, until);
         } else if (!start_destroyer_locked(lc)) {
-            if (lc->reaper_ends) {
+            if (lc->reaper_state == INF_REAPER_ENDS) {
                 break;
             }
             (void) inf_cond_wait_until(&lc->reap, &lc->lock,

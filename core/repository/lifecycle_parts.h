@@ -49,6 +49,18 @@ typedef enum {
     INF_LOADER_ENDED            /* to be joined                              */
 } inf_loader_state_t;
 
+typedef enum {
+    INF_LISTING_WHOLE,          /* each was listed                           */
+    INF_LISTING_PARTIAL,        /* one was never listed                      */
+    INF_LISTING_PENDING         /* its listing is under way                  */
+} inf_listing_state_t;
+
+typedef enum {
+    INF_REAPER_NONE,            /* there is no thread                        */
+    INF_REAPER_RUNS,
+    INF_REAPER_ENDS             /* it is told to                             */
+} inf_reaper_state_t;
+
 typedef struct {
     struct inf_lifecycle_s *lc;
     inf_loader_state_t      state;
@@ -76,9 +88,8 @@ struct inf_lifecycle_s {
     inf_model_set_t          set;
     uint64_t                 listings;  /* that have come, or failed, or
                                            changed place                     */
-    bool                     unseen;    /* a repository of which all models
-                                           are desired was never listed      */
-    bool                     unlisted;  /* its listing is pending            */
+    inf_listing_state_t      listing;   /* of the repositories of which all
+                                           models are desired                */
     void                   (*relist)(void *userp);  /* NULL: nobody          */
     void                    *relist_userp;
     uint64_t                 alive;     /* model objects not yet destroyed   */
@@ -96,8 +107,7 @@ struct inf_lifecycle_s {
     uint64_t                 patience_ns;   /* with a load before another
                                                loader takes what waits       */
     inf_link_t               exits;     /* lifecycle_exit.c                  */
-    bool                     reaper_ends;
-    bool                     reaper_runs;   /* the owner's                   */
+    inf_reaper_state_t       reaper_state;
     pthread_t                reaper;
     inf_loader_t             loaders[INF_LOADERS_MAX];
     uint32_t                 running;   /* loaders that take loads           */

@@ -12,6 +12,12 @@
 #define AT_START 2u             /* FIRST, of a repository that the start has */
 #define LATER    4u
 
+typedef enum {
+    CHANGE_NO_THREAD,
+    CHANGE_IDLE,                /* the thread waits                          */
+    CHANGE_BUSY
+} change_state_t;
+
 /* All but core_config is in the arena. */
 typedef struct {
     inf_arena_t              arena;
@@ -30,9 +36,8 @@ struct inf_repository_change_s {
     desired_t       *actual;        /* put into effect last; while busy the
                                        thread's                              */
     uint32_t         listings;
-    bool             busy;
+    change_state_t   state;
     bool             stopping;
-    bool             started;
     pthread_t        thread;
 };
 
@@ -140,7 +145,7 @@ static bool
 is_needless(inf_repository_change_t *c, const inf_repository_desired_t *d)
 {
     inf_lock(&c->lock);
-    bool same = !c->busy && c->desired == NULL
+    bool same = c->state != CHANGE_BUSY && c->desired == NULL
         && same_models(&c->actual->it.models, &d->models);
     inf_unlock(&c->lock);
 
@@ -205,9 +210,8 @@ inf_repository_change_stop(inf_repository_change_t *c)
     }
 
     inf_lock(&c->lock);
+    bool join = !c->stopping && c->state != CHANGE_NO_THREAD;
     c->stopping = true;
-    bool join = c->started;
-    c->started = false;
     inf_unlock(&c->lock);
     inf_cond_broadcast(&c->wake);
 
@@ -259,7 +263,7 @@ start_locked(inf_repository_change_t *c)
     if (c->stopping) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "the server is stopping");
     }
-    if (c->started) {
+    if (c->state != CHANGE_NO_THREAD) {
         return NULL;
     }
 
@@ -270,7 +274,7 @@ start_locked(inf_repository_change_t *c)
     }
 
     pthread_setname_np(c->thread, "repositories");
-    c->started = true;
+    c->state = CHANGE_IDLE;
     return NULL;
 }
 
@@ -290,7 +294,7 @@ change_main(void *arg)
             continue;
         }
 
-        c->busy = true;
+        c->state = CHANGE_BUSY;
         c->desired = NULL;
         c->listings = d != NULL ? listings : 0;
         inf_unlock(&c->lock);
@@ -304,7 +308,7 @@ change_main(void *arg)
                 "models of a repository are not loaded"));
         }
         inf_lock(&c->lock);
-        c->busy = false;
+        c->state = CHANGE_IDLE;
         update_pending_locked(c);
         inf_cond_broadcast(&c->wake);
     }
@@ -315,7 +319,7 @@ change_main(void *arg)
 static void
 update_pending_locked(inf_repository_change_t *c)
 {
-    atomic_store(&c->pending, c->busy || c->desired != NULL
+    atomic_store(&c->pending, c->state == CHANGE_BUSY || c->desired != NULL
         || c->listings != 0);
 }
 

@@ -107,7 +107,6 @@ def test_atomic_fields():
 # another thread, and those that are set once are no states.
 FLAGS = {
     "inf_config_tensor_t": "what the configuration says of a tensor",
-    "inf_lifecycle_s": "notes for its threads; none says what another does",
     "inf_repository_name_t": "what a listing says of a name",
     "inf_model_s": "written by the load alone, each by another step",
     "inf_edit_t": "how it came, and how far it goes",
