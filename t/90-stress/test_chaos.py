@@ -177,6 +177,7 @@ class Chaos:
             answer = connection.read()
         assert answer.status == 503, answer
         self.marks.end(DEATHS)
+        self.call("/v2/repository/models/bad/load")     # ends a quarantine
 
 
 def gauges(server):
