@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from lib import backends, decoupled, models, process
+from lib import backends, decoupled, models, process, upgrade
 from lib.chaos import (BATCHED, CHAIN, DEATHS, FAST, KILLS, RELOADS, SLOWER,
                        Clients)
 from lib.server import SLOW
@@ -65,7 +65,9 @@ class Chaos:
             (self.kill_worker, 4), (self.kill_supervisor, 3),
             (self.kill_child, 2), (self.reload, 4), (self.load_again, 4),
             (self.load_or_unload, 4), (self.crash, 2),
-            (self.kill_core_and_supervisor, 2), (self.kill_all_workers, 1)]
+            (self.kill_core_and_supervisor, 2), (self.kill_all_workers, 1),
+            (self.replace_core, 3), (self.upgrade, 1),
+            (self.upgrade_and_back, 1)]
 
     def run(self, seconds):
         end = time.monotonic() + seconds
@@ -94,10 +96,13 @@ class Chaos:
         os.kill(core, signo)
         for pid in others:
             os.kill(pid, signal.SIGKILL)
+        self.next_core(core)
+        self.marks.end(DEATHS)
+
+    def next_core(self, core):
         assert process.wait_until(
             lambda: self.server.cores()
             and core not in self.server.cores(), 120 * SLOW), "no next core"
-        self.marks.end(DEATHS)
 
     def end_workers(self, pids):
         self.marks.begin(KILLS)
@@ -123,6 +128,12 @@ class Chaos:
 
     def kill_core_and_supervisor(self):
         self.end_core(signal.SIGKILL, *self.server.supervisors())
+
+    def replace_core(self):
+        """On purpose: no request may notice."""
+        core = self.server.core(60)
+        os.kill(core, signal.SIGQUIT)
+        self.next_core(core)
 
     def pause_core(self):
         core = self.server.core(60)
@@ -157,6 +168,14 @@ class Chaos:
             lambda: set(self.server.workers()) - old, 60 * SLOW), \
             "no new workers"
 
+    def upgrade(self):
+        self.marks.begin(RELOADS)
+        upgrade.finish(self.server, *upgrade.begin(self.server))
+
+    def upgrade_and_back(self):
+        self.marks.begin(RELOADS)
+        upgrade.take_back(self.server, *upgrade.begin(self.server))
+
     def load_again(self):
         name = self.rng.choice([FAST, SLOWER, BATCHED])
         self.call(f"/v2/repository/models/{name}/load")
@@ -177,7 +196,8 @@ class Chaos:
             answer = connection.read()
         assert answer.status == 503, answer
         self.marks.end(DEATHS)
-        self.call("/v2/repository/models/bad/load")     # ends a quarantine
+        # after some of these it is quarantined, which this ends
+        self.call("/v2/repository/models/bad/load")
 
 
 def gauges(server):
@@ -206,7 +226,7 @@ def server(make_server, tmp_path):
     folders = sorted({backends.build(b) for b in ("failing", "forker")})
     made = make_server(
         fill, workers=WORKERS, http2=True, parts=PARTS, connections=2048,
-        allow_alarms=ALARMS, start=False,
+        allow_alarms=ALARMS, start=False, daemon=True,
         http="    keepalive_requests 1000000;\n    keepalive_timeout 1h;\n"
              "    inference_model_control explicit;\n"
              "    inference_load_model *;\n"
@@ -228,7 +248,8 @@ def test_chaos(server):
         chaos.go_on(200)
         chaos.run(SECONDS)
         assert process.wait_until(
-            lambda: server.status("/v2/health/ready") == 200, 60 * SLOW)
+            lambda: server.status("/v2/health/ready") == 200, 60 * SLOW), \
+            server.post("/v2/repository/index", b"{}")
         chaos.go_on(400)
     ledger = clients.ledger
     print(sorted(ledger.results.items()))

@@ -24,6 +24,8 @@ from lib.wire import infer_path, request_bytes
 
 PATIENCE = 120 * SLOW       # then an answer is missing
 ENDED = "the inference core ended before it answered"
+# an idle stream, as its server and as grpcio say
+LEFT = ("the worker of this stream is leaving", "Internal error from Core")
 FAST, SLOWER, BATCHED, CHAIN, REPEAT = \
     "fast", "slower", "batched", "chain", "repeat"
 PLAIN = (FAST, FAST, SLOWER, BATCHED, CHAIN)
@@ -333,6 +335,8 @@ class Clients:
             self.ledger.bad(kind, "no answer")
         elif ENDED in text:
             self.ledger.failed(kind, before, text)
+        elif text in LEFT:
+            self.ledger.closed(kind, before, text)
         else:
             self.ledger.lost(kind, before, f"{error.code()} {text}")
 
