@@ -410,7 +410,7 @@ inf_api_find_model(inf_server_t *server, const char *name, int64_t version,
 {
     inf_registry_reader_t reader;
 
-    if (!atomic_load(&server->scanned)) {
+    if (atomic_load(&server->start) == INF_SERVER_SCANS) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server not ready");
     }
 

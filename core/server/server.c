@@ -47,7 +47,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->strict_readiness, config->strict_readiness);
     atomic_init(&server->stuck_limit.ns, config->stuck_ms * 1000000);
     atomic_init(&server->control, (uint32_t) config->model_control);
-    atomic_init(&server->restoring, host->follows);
+    server->follows = host->follows;
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
@@ -100,7 +100,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
         return err;
     }
 
-    atomic_store(&server->scanned, true);
+    atomic_store(&server->start, INF_SERVER_LOADS);
     *out = server;
     return NULL;
 }
@@ -254,7 +254,7 @@ inf_server_ready(inf_server_t *server)
 {
     bool strict = atomic_load(&server->strict_readiness);
     bool before = atomic_load_explicit(&server->ready, memory_order_relaxed);
-    bool ready = atomic_load(&server->scanned)
+    bool ready = atomic_load(&server->start) != INF_SERVER_SCANS
         && !atomic_load(&server->stopping)
         && inf_lifecycle_settled(server->lifecycle)
         && (!strict || ((before
@@ -268,15 +268,15 @@ inf_server_ready(inf_server_t *server)
 bool
 inf_server_restoring(inf_server_t *server)
 {
-    if (!atomic_load_explicit(&server->restoring, memory_order_relaxed)) {
+    inf_server_start_t start = atomic_load(&server->start);
+    if (!server->follows || start == INF_SERVER_STARTED) {
         return false;
     }
 
-    bool done = atomic_load(&server->scanned)
+    bool done = start == INF_SERVER_LOADS
         && inf_lifecycle_settled(server->lifecycle);
     if (done) {
-        atomic_store_explicit(&server->restoring, false,
-            memory_order_relaxed);
+        atomic_store(&server->start, INF_SERVER_STARTED);
     }
     return !done;
 }
@@ -284,7 +284,7 @@ inf_server_restoring(inf_server_t *server)
 bool
 inf_server_restores(inf_server_t *server, inf_slice_t name)
 {
-    return !atomic_load(&server->scanned)
+    return atomic_load(&server->start) == INF_SERVER_SCANS
         || inf_lifecycle_is_starting(server->lifecycle, name);
 }
 

@@ -34,6 +34,13 @@
 
 typedef struct inf_server_s inf_server_t;
 
+/* How far the start is. */
+typedef enum {
+    INF_SERVER_SCANS,       /* not all of its loads are queued               */
+    INF_SERVER_LOADS,
+    INF_SERVER_STARTED      /* all of them had ended when somebody asked     */
+} inf_server_start_t;
+
 struct inf_server_s {
     inf_core_config_t                *config;   /* these are set in new(),
                                                    or have locks of their
@@ -49,15 +56,13 @@ struct inf_server_s {
     inf_repositories_t                repositories;
     inf_repository_change_t          *change;   /* of them                   */
     _Atomic bool                      strict_readiness; /* seq_cst           */
-    _Atomic bool                      restoring;    /* relaxed: as
-                                                       inf_server_restoring
-                                                       says                  */
+    bool                              follows;  /* another core may have been
+                                                   there                     */
     _Atomic bool                      ready;    /* relaxed: the last answer of
                                                    inf_server_ready          */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     inf_stuck_limit_t                 stuck_limit;
-    _Atomic bool                      scanned;  /* seq_cst: all loads are
-                                                   queued                    */
+    _Atomic(inf_server_start_t)       start;    /* seq_cst                   */
     _Atomic bool                      stopping; /* seq_cst                   */
     _Atomic uint64_t                  exit_timeout_ns;  /* seq_cst: of the
                                                            configuration, or
