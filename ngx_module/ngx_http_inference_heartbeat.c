@@ -6,8 +6,9 @@
  * thread with the core's intake role counts in the lease's file.  The core is
  * judged by ticks, not by a clock: a machine that stood still has ticked no
  * more than its core could answer.  A core that has not yet answered at all
- * starts, or is of a version that does not count; nothing is said of it.  One
- * that leaves bounds its time by itself.
+ * starts, or is of a version that does not count; nothing is said of it.  The
+ * first question waits in the socket, so a core that serves has answered it.
+ * One that leaves bounds its time by itself.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -60,7 +61,7 @@ ngx_http_inference_heartbeat_start(ngx_pid_t pid, int pidfd, ngx_msec_t bound,
     h->count = ngx_http_inference_heartbeat_count(h);
     h->missed = 0;
     h->asked = 0;
-    h->beats = 0;
+    h->beats = (h->count != 0);
     h->aborted = 0;
 
     if (bound == 0) {
@@ -72,6 +73,8 @@ ngx_http_inference_heartbeat_start(ngx_pid_t pid, int pidfd, ngx_msec_t bound,
     h->tick.data = &h->dummy;
     h->tick.log = log;
     h->tick.cancelable = (ngx_process != NGX_PROCESS_HELPER);
+
+    ngx_http_inference_heartbeat_ask(h, log);
 
     ngx_add_timer(&h->tick, bound / NGX_HTTP_INFERENCE_HEARTBEAT_TICKS + 1);
 }
