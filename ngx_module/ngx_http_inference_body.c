@@ -80,6 +80,12 @@ ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
+    /* the core may have died while main's body was read */
+
+    if (ngx_http_inference_current(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     imcf = ngx_http_get_module_main_conf(ctx->request,
                                          ngx_http_inference_module);
 

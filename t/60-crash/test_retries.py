@@ -270,6 +270,28 @@ def test_a_body_that_is_still_coming_goes_to_the_next_core(make_server):
     assert answer.split()[1] == BLOB
 
 
+def test_a_borrowed_body_that_comes_after_the_core_has_died(make_server):
+    """The channel that was there when the subrequest began is freed."""
+    with Upstream() as upstream:
+        server = make_server(fill, allow_alarms=[KILLED], server=f"""
+        location /guarded {{
+            auth_request /ask;
+            proxy_pass http://127.0.0.1:{upstream.port};
+        }}
+        location = /ask {{ internal; inference_model brief; }}
+        """)
+        whole = request_bytes("POST", "/guarded", BODY)
+        connection = server.wire(60)
+        connection.send(whole[:-len(BODY) // 2])
+        nap(0.3)
+        kill_core(server)
+        assert server.wait_for("/v2/health/ready")
+        nap(2.5)                        # a second, then the sweep
+        connection.send(whole[-len(BODY) // 2:])
+        assert read(connection).status == 200
+        assert [r["size"] for r in upstream.requests] == [len(BODY)]
+
+
 @pytest.mark.parametrize("http2", [False, True])
 def test_a_body_that_begins_while_there_is_no_core(make_server, tmp_path,
                                                    http2):
