@@ -24,7 +24,8 @@ struct inf_execution_s {
     uint32_t        cap;
     uint32_t        next;           /* the next release is looked for here   */
     uint32_t        released;
-    bool            suspect;        /* of requests that a core died with     */
+    bool            suspect;        /* of a request that was executing when
+                                       a core died                           */
     inf_request_t  *requests[];     /* NULL: released                        */
 };
 
@@ -266,7 +267,7 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
     e->count = count;
     e->next = 0;
     e->released = 0;
-    e->suspect = requests[0]->suspect;
+    e->suspect = requests[0]->suspect == INF_SUSPICION_EXECUTING;
     memcpy(e->requests, requests, count * sizeof(e->requests[0]));
     return e;
 }

@@ -167,8 +167,9 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
     }
     req->priority = rec->priority;
     req->timeout_us = rec->timeout_us;
-    req->suspect = submission->flags
-        & (INF_SUBMIT_FLAG_SUSPECT | INF_SUBMIT_FLAG_ALONE);
+    req->suspect = submission->flags & INF_SUBMIT_FLAG_SUSPECT
+        ? INF_SUSPICION_EXECUTING : submission->flags & INF_SUBMIT_FLAG_ALONE
+        ? INF_SUSPICION_QUEUED : INF_SUSPICION_NONE;
 
     if (inf_model_is_decoupled(model)
         && !(rec->flags & INF_REQUEST_STREAM))

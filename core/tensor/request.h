@@ -108,6 +108,14 @@ typedef enum {
     INF_OUTCOME_REJECTED                /* it was taken and did not run      */
 } inf_outcome_t;
 
+/* Whether cores have died that had it; then it executes alone. */
+typedef enum {
+    INF_SUSPICION_NONE = 0,
+    INF_SUSPICION_QUEUED,               /* several, while it was queued      */
+    INF_SUSPICION_EXECUTING             /* one, while it was executing: it is
+                                           a suspect                         */
+} inf_suspicion_t;
+
 /* A policy's notes on a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
@@ -128,7 +136,7 @@ struct inf_request_s {
     inf_heap_node_t          timeout;   /* likewise in a heap, or nowhere    */
     _Atomic(inf_request_state_t) state; /* relaxed; moved by
                                            inf_request_move alone            */
-    bool                     suspect;   /* execute it alone                  */
+    inf_suspicion_t          suspect;   /* but for NONE: execute it alone    */
     bool                     padding;    /* fills an empty slot: no client
                                            waits, nothing is counted         */
 

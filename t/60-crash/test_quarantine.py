@@ -10,7 +10,7 @@ import pytest
 
 from lib import backends, models, process, repository
 from lib.load import Load
-from lib.server import SANITIZER, SLOW, nap
+from lib.server import BUILD, SANITIZER, SLOW, nap
 from lib.wire import tensor
 
 KILLED = r"exited on signal"
@@ -128,8 +128,8 @@ def test_each_class_of_fault_counts(make_server):
     assert is_out(server)
 
 
-@pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGABRT,
-                                  signal.SIGSEGV], ids=lambda s: s.name)
+@pytest.mark.parametrize("name", [signal.SIGKILL, *sorted(set(FAULTS[:2]))],
+                         ids=lambda s: s.name)
 def test_a_signal_from_outside_counts_against_nobody(make_server, name):
     def with_slow(folder):
         fill(folder)
@@ -177,6 +177,42 @@ def test_a_thread_of_the_backend_counts_when_it_is_clear_whose_it_is(
         die(server, more + signal.SIGABRT)
     assert is_out(server)
     assert row(server, "slow")["state"] == "READY"
+
+
+def test_a_request_that_was_queued_when_cores_died_is_not_to_blame(
+        make_server, tmp_path):
+    """It executes, no suspect, when a thread of another model's backend
+    crashes."""
+    def with_slow(folder):
+        fill(folder)
+        models.identity(folder, "slow", [("IN", "INT32", [1])],
+                        parameters={"execute_delay_ms": "6000"})
+
+    point = tmp_path / "point"
+    hit = tmp_path / "point.hit"
+    server = make(make_server, fill=with_slow,
+                  core=BUILD / "points" / "inference-core",
+                  inference_env=[f"INF_POINT_AT={point}"])
+
+    def kill_when_it_comes():
+        (tmp_path / "new").write_text("RECORD_COPIED kill\n")
+        (tmp_path / "new").rename(point)
+
+    (supervisor,) = server.supervisors()
+    process.stop(supervisor)
+    kill_when_it_comes()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(server.infer, "slow", GOOD)
+        assert process.wait_until(hit.exists, 30 * SLOW)
+        hit.unlink()
+        kill_when_it_comes()
+        os.kill(supervisor, signal.SIGCONT)
+        assert process.wait_until(hit.exists, 60 * SLOW)
+        assert is_back(server, None)
+        nap(1)
+        die(server, 100 + signal.SIGABRT)
+        assert asked.result().status == 503
+    assert "model=slow version=1 was executing" not in server.log_text()
 
 
 def test_a_poisonous_request_is_answered_503_alone(make_server):
