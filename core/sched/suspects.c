@@ -12,13 +12,10 @@ inf_suspects_init(inf_suspects_t *s)
 }
 
 void
-inf_suspects_push(inf_suspects_t *s, inf_suspect_t *suspect, uint64_t now_ns)
+inf_suspects_push(inf_suspects_t *s, inf_suspect_t *suspect)
 {
     assert(!suspect->waits);
 
-    if (s->under_way > 0 && s->until_ns == UINT64_MAX) {
-        s->until_ns = now_ns + INF_SUSPECTS_TOTAL_NS;
-    }
     suspect->waits = true;
     inf_link_init(&suspect->link);
     inf_list_push_back(&s->waiting, &suspect->link);
@@ -27,9 +24,13 @@ inf_suspects_push(inf_suspects_t *s, inf_suspect_t *suspect, uint64_t now_ns)
 inf_suspect_t *
 inf_suspects_next(inf_suspects_t *s, uint64_t now_ns)
 {
-    if (inf_list_empty(&s->waiting)
-        || (s->under_way > 0 && now_ns < s->until_ns))
-    {
+    if (inf_list_empty(&s->waiting)) {
+        return NULL;
+    }
+    if (s->under_way > 0 && s->until_ns == UINT64_MAX) {
+        s->until_ns = now_ns + INF_SUSPECTS_TOTAL_NS;   /* it has to wait    */
+    }
+    if (s->under_way > 0 && now_ns < s->until_ns) {
         return NULL;
     }
 

@@ -42,11 +42,11 @@ typedef struct {
 void inf_suspects_init(inf_suspects_t *s);
 
 /* Waits from now on. */
-void inf_suspects_push(inf_suspects_t *s, inf_suspect_t *suspect,
-    uint64_t now_ns);
+void inf_suspects_push(inf_suspects_t *s, inf_suspect_t *suspect);
 
 /* One that goes now; NULL: none does, before something is pushed or done, or
-   time has passed. */
+   time has passed.  To be called after pushes until NULL: time passes from the
+   first such call at which one has to wait. */
 inf_suspect_t *inf_suspects_next(inf_suspects_t *s, uint64_t now_ns);
 
 /* One that has gone has its response. */

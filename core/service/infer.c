@@ -88,7 +88,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     if (submission->flags & INF_SUBMIT_FLAG_SUSPECT) {
         inf_channel_set_slot(session->channel, in_flight->slot,
             INF_SLOT_QUEUED | INF_SLOT_RETRYABLE);
-        inf_suspect_queue_push(session->suspects, in_flight, now_ns);
+        inf_suspect_queue_push(session->suspects, in_flight);
         return (inf_infer_fed_t) { 0 };
     }
 

@@ -11,10 +11,9 @@ inf_suspect_queue_init(inf_suspect_queue_t *q, void (*wake)(void *userp),
 }
 
 void
-inf_suspect_queue_push(inf_suspect_queue_t *q, inf_in_flight_t *in_flight,
-    uint64_t now_ns)
+inf_suspect_queue_push(inf_suspect_queue_t *q, inf_in_flight_t *in_flight)
 {
-    inf_suspects_push(&q->suspects, &in_flight->suspect, now_ns);
+    inf_suspects_push(&q->suspects, &in_flight->suspect);
 }
 
 inf_in_flight_t *

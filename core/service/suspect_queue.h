@@ -30,8 +30,8 @@ void inf_suspect_queue_init(inf_suspect_queue_t *q, void (*wake)(void *userp),
     void *userp);
 
 /* in_flight waits until next or cancel gives it back. */
-void inf_suspect_queue_push(inf_suspect_queue_t *q, inf_in_flight_t *in_flight,
-    uint64_t now_ns);
+void inf_suspect_queue_push(inf_suspect_queue_t *q,
+    inf_in_flight_t *in_flight);
 
 /* One whose turn it is, under way from now on; NULL: it is nobody's. */
 inf_in_flight_t *inf_suspect_queue_next(inf_suspect_queue_t *q,
