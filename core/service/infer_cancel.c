@@ -77,7 +77,9 @@ withdraw(inf_session_t *session, const inf_in_flight_t *last)
         return;
     }
 
-    if (may_be_withdrawn(in_flight)) {
+    if (inf_suspect_queue_cancel(in_flight)) {
+        inf_reject_cancelled(&in_flight->request);
+    } else if (may_be_withdrawn(in_flight)) {
         inf_infer_unqueue(in_flight);
     }
     inf_factory_unref(&in_flight->factory);

@@ -116,6 +116,28 @@ def test_what_executes_ends_and_what_waits_goes_on(make_server):
     assert "nginx_inference_core_deaths_total 0" in text
 
 
+def test_a_suspect_that_waits_goes_to_the_next_core(make_server):
+    """Another one executes; what waits for it has not begun."""
+    def two_long(repository):
+        models.identity(repository, "two", [("IN", "INT32", [-1])],
+                        instances=2, parameters={"execute_delay_ms": "6000"})
+
+    server = make_server(two_long, parts="health infer statistics",
+                         allow_alarms=["exited on signal 9"])
+    sent = [send(server, "two") for _ in range(2)]
+    nap(1)
+    core = server.core()
+    os.kill(core, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 60 * SLOW)
+    assert server.wait_for("/v2/models/two/ready")
+    nap(1)
+    replace_core(server)
+    assert [read(c).status for c in sent] == [200] * 2
+    (stats,) = server.get("/v2/models/two/stats").json()["model_stats"]
+    assert stats["execution_count"] == 1
+
+
 def test_after_a_reload_the_core_is_replaced_as_well(make_server):
     """The supervisor did not start it."""
     server = make_server(fill)
