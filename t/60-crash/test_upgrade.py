@@ -1,6 +1,7 @@
 """nginx is replaced by another binary: the core stays, and nobody notices."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -64,4 +65,5 @@ def test_a_core_that_dies_amidst_an_upgrade_is_followed_by_one(server):
     second = server.core()
     upgrade.finish(server, old, new)
     assert server.core() == second
-    assert server.log_text().count(" started\n") == 2
+    # a core that finds the lease taken has ended before it is one
+    assert len(re.findall(r"core \d+ starts\n", server.log_text())) == 2
