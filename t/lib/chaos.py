@@ -324,7 +324,6 @@ class Clients:
         return grpc.aio.insecure_channel(
             f"127.0.0.1:{self.server.port2}",
             [("grpc.use_local_subchannel_pool", 1),
-             ("grpc.enable_retries", 0),
              ("grpc.max_receive_message_length", -1),
              ("grpc.initial_reconnect_backoff_ms", 50),
              ("grpc.max_reconnect_backoff_ms", 200)])
