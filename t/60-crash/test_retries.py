@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import re
 import signal
 
 import numpy
@@ -138,6 +139,40 @@ def test_no_request_fails_however_often_the_core_dies(make_server):
             kill_core(server)
         load.wait_for_more(200, 30 * SLOW)
     assert set(load.results) == {200}, load.results
+
+
+def test_six_deaths_with_eight_executing_and_fifty_queued(make_server):
+    def full(repository):
+        models.identity(repository, "full", [("IN", "INT32", [-1])],
+                        instances=8, parameters={"execute_delay_ms": "100"})
+
+    server = make_server(full, workers=2, allow_alarms=[KILLED],
+                         parts="health infer metrics",
+                         http="    inference_tries 7;")
+
+    def once(connection):
+        answer = connection.infer("full", BODY)
+        if answer.status == 200:
+            assert answer.json()["outputs"][0]["data"] == VALUES
+        return answer.status
+
+    def queued():
+        text = server.get("/metrics").body.decode()
+        found = re.search(r"^nv_inference_pending_request_count\{.*"
+                          r'model="full".*\} (\d+)', text, re.M)
+        return found and int(found[1])
+
+    with Load(server.port, once, count=70, patience=60.0 * SLOW) as load:
+        for _ in range(6):
+            # so many wait only while all instances are busy
+            assert process.wait_until(lambda: (queued() or 0) >= 50,
+                                      60 * SLOW)
+            kill_core(server)
+        load.wait_for_more(200, 60 * SLOW)
+    assert set(load.results) == {200}, load.results
+    retried = re.search(r"nginx_inference_retried_total (\d+)$",
+                        server.get("/metrics").body.decode(), re.M)
+    assert int(retried[1]) >= 6 * 58
 
 
 def test_tries_are_counted_and_end(make_server):
