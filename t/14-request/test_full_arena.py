@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from lib import arena, models, process
+from lib.exposition import figure
 from lib.server import SLOW, Server, nap
 from lib.wire import request_bytes
 
@@ -19,6 +20,7 @@ def server():
     with Server(models.standard_repository, server="""
         location /twice/ { inference infer; error_page 503 = @again; }
         location @again { return 200 "later"; }
+        location = /metrics { inference metrics; }
     """, http=f"    inference_memory {ARENA}; inference_max_body 0;") as s:
         yield s
 
@@ -54,6 +56,7 @@ def test_body_that_can_never_fit_is_413(server, size):
 def test_body_that_does_not_fit_now_is_503_with_retry_after(server):
     with holder(server, 40):
         held(server, 40)
+        before = figure(server, "arena_full_total")
         with server.wire() as connection:
             connection.send(request_bytes("POST", UINT8, headers={
                 **RAW, "Content-Length": str(30 << 20)}))
@@ -61,6 +64,7 @@ def test_body_that_does_not_fit_now_is_503_with_retry_after(server):
         assert answer.status == 503, answer
         assert answer.headers["retry-after"] == "1"
         assert "inference_memory" in answer.error
+        assert figure(server, "arena_full_total") == before + 1
         answer = server.post(UINT8, MEBIBYTE, RAW)      # small ones fit
         assert answer.status == 200, answer
     arena.assert_empty(server, ARENA)

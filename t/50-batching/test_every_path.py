@@ -205,6 +205,23 @@ def test_messages_of_a_stream_that_left_do_not_execute(held, batching, how):
     assert told(batching.ask(1))["execution"] == 1
 
 
+@every_path
+def test_queued_requests_of_a_killed_worker_do_not_execute(held, batching,
+                                                           path):
+    """The execution ends, and then the model is for the next worker."""
+    server = held(allow_alarms=["exited on signal 9"])
+    sent = [PATHS[path]().send(server) for _ in range(MANY)]
+    batching.wait_queued(MANY)
+    core, (worker,) = server.core(), server.workers()
+    os.kill(worker, signal.SIGKILL)
+    batching.wait_queued(0)                 # while the instance is busy
+    batching.gate.open()
+    assert told(batching.ask(1))["execution"] == 1
+    assert server.core() == core
+    for request in sent:
+        request.leave("close")
+
+
 def expect(path, status, rest, unary, streamed):
     if path == "gRPC":
         assert status == unary

@@ -249,18 +249,18 @@ def test_killed_core_and_supervisor_together(make_server):
         assert server.infer("id_int32", SMALL).status == 200
 
 
+def with_child(repository):
+    fill(repository)
+    models.write_model(
+        repository, "child",
+        'backend: "spawner"\n'
+        + models.io_block("input", [("IN", "INT32", [-1])])
+        + models.io_block("output", [("COUNT", "INT32", [1])]))
+
+
 def test_child_of_a_backend_does_not_hide_a_death(make_server):
     """A backend's own child keeps inherited sockets open."""
     folder = backends.build("spawner")
-
-    def with_child(repository):
-        models.identity(repository, "id_int32", [("IN", "INT32", [-1])])
-        models.write_model(
-            repository, "child",
-            'backend: "spawner"\n'
-            + models.io_block("input", [("IN", "INT32", [-1])])
-            + models.io_block("output", [("COUNT", "INT32", [1])]))
-
     server = make_server(with_child, allow_alarms=[HELPER_KILLED],
                          http=f"    inference_backends {folder};")
     answer = server.infer("child", SMALL)
@@ -277,15 +277,6 @@ def test_a_child_that_outlives_the_core_hides_nothing(make_server, tmp_path):
     folder = backends.build("spawner")
     stays = tmp_path / "stays"
     stays.touch()
-
-    def with_child(repository):
-        fill(repository)
-        models.write_model(
-            repository, "child",
-            'backend: "spawner"\n'
-            + models.io_block("input", [("IN", "INT32", [-1])])
-            + models.io_block("output", [("COUNT", "INT32", [1])]))
-
     server = make_server(with_child, allow_alarms=[HELPER_KILLED],
                          inference_env=[f"INF_TEST_OUTLIVES={stays}"],
                          http=f"    inference_backends {folder};")
@@ -311,6 +302,24 @@ def test_a_child_that_outlives_the_core_hides_nothing(make_server, tmp_path):
         stays.unlink()
     assert process.wait_until(
         lambda: not any(process.alive(child) for child in children), 20 * SLOW)
+
+
+def signal_set(pid, name):
+    """The row of /proc/PID/status, as a number: no bit, no signal."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(re.search(rf"^{name}:\s*(\w+)$", file.read(), re.M)[1], 16)
+
+
+def test_a_backend_s_child_inherits_no_signals(make_server):
+    """Neither blocked ones nor ignored ones: nginx has both."""
+    folder = backends.build("spawner")
+    server = make_server(with_child,
+                         http=f"    inference_backends {folder};")
+    core = server.core()
+    child, = process.descendants(core)
+    for pid in (core, child):
+        assert signal_set(pid, "SigIgn") == 0
+    assert signal_set(child, "SigBlk") == 0
 
 
 def load_more(server):

@@ -132,6 +132,12 @@ def test_a_core_that_is_not_there_is_asked_for_without_end(tmp_path):
         # the last attempt may be under way
         assert len(os.listdir(f"/proc/{worker}/fd")) <= before + 2
         assert s.status("/v2/health/ready") == 503
+        with s.wire(60 * SLOW) as connection:       # it waits for 10 s
+            answer = connection.infer("id_int32", SMALL)
+        assert answer.status == 503, answer
+        assert int(answer.headers["retry-after"]) > 0
+        assert "core" in answer.error
+        s.wait_log("the core is out of reach for 10 s")
 
 
 @pytest.mark.parametrize("name,status", [("QUIT", 0), ("TERM", 0),

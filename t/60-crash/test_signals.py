@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -9,6 +10,7 @@ import time
 import pytest
 
 from lib import backends, models, process
+from lib.exposition import figure
 from lib.h2 import H2
 from lib.load import Load
 from lib.server import SANITIZER, SLOW, nap
@@ -37,6 +39,26 @@ def reload(server):
     server.signal("HUP")
     assert process.wait_until(
         lambda: set(server.workers()) - old, 20 * SLOW), "no new workers"
+
+
+def test_counters_outlive_the_processes_that_count(make_server):
+    """A reload, a worker, the supervisor and the core."""
+    server = make_server(fill, allow_alarms=["exited on signal 9"],
+                         server="location = /metrics { inference metrics; }")
+    assert server.infer("id_int32", SMALL).status == 200
+    old = server.workers()
+    reload(server)
+    assert process.wait_until(lambda: not any(map(process.alive, old)),
+                              20 * SLOW)
+    assert server.infer("id_int32", SMALL).status == 200
+    for pid in (*server.workers(), *server.supervisors(), server.core()):
+        os.kill(pid, signal.SIGKILL)
+        assert process.wait_until(lambda: not process.alive(pid), 20 * SLOW)
+    assert process.wait_until(server.workers, 20 * SLOW)
+    assert server.wait_for("/v2/health/ready")
+    assert server.infer("id_int32", SMALL).status == 200
+    assert figure(server, "requests_total") == 3
+    assert figure(server, "core_starts_total") == 2
 
 
 @pytest.mark.parametrize("model,keep", [("id_int32", True),
