@@ -243,7 +243,7 @@ def test_throw_of_a_constructor_counts_as_a_crash(start, tmp_path):
     server = start(tmp_path, wait="", allow_alarms=[HELPER_KILLED])
     assert server.wait_for("/v2/models/good/ready", 60)
     server.wait_log("died of signal 6 .* while model=broken version=1 was"
-                    " loading; it is left out now", 30)
+                    " loading; it is quarantined now", 30)
     assert process.wait_until(lambda: good(server), 20 * SLOW)
     server.wait_log("model=broken .*failed to load: the core died 2 times")
 
