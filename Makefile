@@ -6,7 +6,8 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .PHONY: help deps build run test bench bench-models asan tsan rooms locks \
-	fuzz mutants gpu nginx-next test-model-analyzer test-reloads install clean
+	fuzz mutants gpu nginx-next test-model-analyzer test-reloads \
+	test-chaos install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -25,6 +26,7 @@ help:
 	@echo 'make nginx-next  build for and test with the next Debian'\''s nginx'
 	@echo 'make test-model-analyzer  NVIDIA'\''s Model Analyzer, remote and local (150 MB to fetch)'
 	@echo 'make test-reloads  a hundred reloads and ten binary upgrades under load'
+	@echo 'make test-chaos  kills at each point of a request'\''s life, and at random'
 	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
 
@@ -97,6 +99,9 @@ test-model-analyzer: build build/model-analyzer/complete
 test-reloads: build
 	@INF_BUILD=$(BUILD) INF_RELOADS=100 build/venv/bin/python -m pytest -q -s \
 	    t/90-stress/test_reloads.py
+
+test-chaos: build
+	@INF_BUILD=$(BUILD) build/venv/bin/python -m pytest -q t/points t/chaos
 
 build/model-analyzer/complete: t/requirements-model-analyzer.txt
 	@rm -rf build/model-analyzer
