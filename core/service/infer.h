@@ -50,7 +50,7 @@ void inf_infer_cancel(inf_session_t *session, uint32_t slot,
 void inf_infer_cancel_all(inf_session_t *session);
 
 /*
- * The session is leaving.  Requests that have not begun leave their queues
+ * The core leaves.  Requests that have not begun leave their queues
  * without an answer, and their slots say so: the worker gives them to the next
  * core.  Returns how many requests are still under way.
  */

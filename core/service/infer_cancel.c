@@ -103,7 +103,7 @@ bool
 inf_infer_is_withdrawn(const inf_in_flight_t *in_flight,
     const inf_response_t *response)
 {
-    return atomic_load_explicit(&in_flight->session->leaving,
+    return atomic_load_explicit(&in_flight->session->core_leaves,
             memory_order_relaxed)
         && response != NULL && response->err != NULL
         && inf_err_code(response->err) == INF_ERR_CANCELLED

@@ -84,7 +84,7 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
             return true;
         }
 
-        inf_intake_trim(in);
+        inf_intake_upkeep(in);
         if (until_ns == INF_NEVER) {
             inf_intake_wait(in, inf_list_empty(&in->sessions)
                 && !inf_intake_is_leaving(in)

@@ -59,7 +59,7 @@ leave_begin(inf_intake_t *in, uint64_t now_ns)
     for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
         inf_intake_session_t *is = inf_link_entry(l, inf_intake_session_t,
             peer.link);
-        atomic_store_explicit(&is->session->leaving, true,
+        atomic_store_explicit(&is->session->core_leaves, true,
             memory_order_relaxed);
     }
     inf_log(INF_LOG_INFO, "the core leaves: what it has begun ends, what waits"

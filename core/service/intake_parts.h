@@ -1,13 +1,14 @@
 /*
- * intake_parts.h - what intake.c, intake_open.c, intake_events.c and
- *                  intake_sessions.c share: the intake and its sessions.
+ * intake_parts.h - what intake.c, intake_open.c, intake_events.c,
+ *                  intake_sessions.c and intake_leave.c share: the intake and
+ *                  its sessions.
  *
  * Owner    see intake.h.  A session's entry is the intake's.
  * Thread   the one that has the intake role; new, attach and close: the main
  *          thread.
  * Units    ns.
  * Errors   see intake.h.
- * Route    open -> intake -> [events -> sessions]
+ * Route    open -> intake -> [events -> sessions -> leave]
  */
 
 #ifndef INF_SERVICE_INTAKE_PARTS_H
@@ -18,7 +19,6 @@
 #include "core/service/intake.h"
 #include "core/service/intake_role.h"
 #include "core/service/suspect_queue.h"
-
 
 /* Kinds of epoll events.  An event's data is the address of such a value, in
    the object that the event concerns. */
@@ -65,13 +65,14 @@ struct inf_intake_s {
     inf_intake_source_t   configure;
     inf_link_t            sessions;     /* inf_intake_session_t              */
     bool                  orphaned;     /* no master, no supervisor          */
-    uint64_t              leave_until_ns;
-    uint64_t              leave_look_ns;
-    uint64_t              trimmed_ns;
+    uint64_t              leave_until_ns;   /* the core's drain time ends    */
+    uint64_t              leave_look_ns;    /* what is under way is counted
+                                               next                          */
+    uint64_t              upkeep_ns;    /* of the last one                   */
     inf_suspect_queue_t   suspects;
     bool                  suspect_told; /* to all sessions: one is under way */
-    uint64_t              leaving_ns;   /* since when all workers leave; 0:
-                                           some worker stays                 */
+    uint64_t              unattended_ns;    /* since when all workers leave;
+                                               0: some worker stays          */
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
 
@@ -115,10 +116,11 @@ void inf_intake_tell_suspect(inf_intake_t *in, bool under_way);
    of the workers, which may outlive them. */
 void inf_intake_stop_if_alone(inf_intake_t *in);
 
-/* Gives memory back that nobody has used for a second. */
-void inf_intake_trim(inf_intake_t *in);
+/* Once a second: gives memory back that nobody has used for so long, and sees
+   whether all workers leave. */
+void inf_intake_upkeep(inf_intake_t *in);
 
-/* From leave_begin on. */
+/* The thread with the role has begun to leave. */
 static inline bool
 inf_intake_is_leaving(const inf_intake_t *in)
 {

@@ -10,7 +10,7 @@
 #include "core/base/os/events.h"
 #include "core/base/points.h"
 
-#define INTAKE_TRIM_NS UINT64_C(1000000000)
+#define INTAKE_UPKEEP_NS UINT64_C(1000000000)
 
 static uint32_t worker_pid(const inf_intake_session_t *is);
 static void attend(inf_intake_t *in, uint64_t now_ns);
@@ -125,14 +125,14 @@ inf_intake_stop_if_alone(inf_intake_t *in)
 }
 
 void
-inf_intake_trim(inf_intake_t *in)
+inf_intake_upkeep(inf_intake_t *in)
 {
     uint64_t now = inf_clock_ns();
-    if (now - in->trimmed_ns < INTAKE_TRIM_NS) {
+    if (now - in->upkeep_ns < INTAKE_UPKEEP_NS) {
         return;
     }
 
-    in->trimmed_ns = now;
+    in->upkeep_ns = now;
     for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
         inf_intake_session_t *is = inf_link_entry(l, inf_intake_session_t,
             peer.link);
@@ -159,12 +159,12 @@ attend(inf_intake_t *in, uint64_t now_ns)
         leaves &= inf_channel_is_leaving(is->session->channel);
     }
 
-    if (!leaves && in->leaving_ns != 0) {
-        in->leaving_ns = 0;
+    if (!leaves && in->unattended_ns != 0) {
+        in->unattended_ns = 0;
         inf_server_attend(in->server, true);
-    } else if (leaves && in->leaving_ns == 0) {
-        in->leaving_ns = now_ns;
-    } else if (leaves && now_ns - in->leaving_ns >= patience_ns) {
+    } else if (leaves && in->unattended_ns == 0) {
+        in->unattended_ns = now_ns;
+    } else if (leaves && now_ns - in->unattended_ns >= patience_ns) {
         inf_server_attend(in->server, false);
     }
 }

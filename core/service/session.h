@@ -109,7 +109,7 @@ struct inf_session_s {
     _Atomic uint32_t         ready_calls;   /* relaxed: the same, for
                                                readiness                     */
     inf_session_calls_t      queues[INF_SESSION_CALL_QUEUES];
-    _Atomic bool             leaving;       /* relaxed: the core ends, and
+    _Atomic bool             core_leaves;   /* relaxed: the core ends, and
                                                what has not begun is the next
                                                core's                        */
 };
