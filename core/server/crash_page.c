@@ -24,7 +24,7 @@
 typedef enum {
     PAGE_FREE = 0,
     PAGE_LOADING,
-    PAGE_SUSPECT,                   /* it has crashes                        */
+    PAGE_CRASHED,                   /* fewer times than quarantine takes     */
     PAGE_QUARANTINED
 } page_state_t;
 
@@ -74,8 +74,8 @@ struct inf_crash_page_s {
                                        quarantined; 0: not seen yet          */
     pthread_cond_t    ended;        /* a load                                */
     uint32_t          loading;      /* loads, but for those that are late    */
-    bool              alone;        /* one of them, of a suspect: no other
-                                       begins                                */
+    bool              alone;        /* one of them, of a version that has
+                                       crashed: no other begins              */
 };
 
 static void judge(inf_crash_page_t *page);
@@ -231,7 +231,7 @@ clean(page_record_t *r, uint64_t now_ns)
     bool sane = state <= PAGE_QUARANTINED
         && (r->phase == PAGE_LOADS_IT
             || (r->phase == PAGE_EXECUTES_IT && state != PAGE_LOADING));
-    bool old = r->phase == PAGE_EXECUTES_IT && state == PAGE_SUSPECT
+    bool old = r->phase == PAGE_EXECUTES_IT && state == PAGE_CRASHED
         && now_ns - r->crash_ns > PAGE_WITHIN_NS;
 
     r->name[PAGE_NAME - 1] = '\0';
@@ -247,7 +247,7 @@ judge_load(inf_crash_page_t *page, page_record_t *r)
 {
     r->crashes++;
     atomic_store(&r->state, r->crashes >= PAGE_LOADS
-        ? PAGE_QUARANTINED : PAGE_SUSPECT);
+        ? PAGE_QUARANTINED : PAGE_CRASHED);
     inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
         " model=%s version=%lld was loading; %s", page->last_signal,
         strsignal(page->last_signal), r->name, (long long) r->version,
@@ -270,7 +270,7 @@ judge_execution(inf_crash_page_t *page, uint64_t now_ns)
     r->crashes++;
     r->crash_ns = now_ns;
     atomic_store(&r->state, r->crashes >= PAGE_EXECUTIONS
-        ? PAGE_QUARANTINED : PAGE_SUSPECT);
+        ? PAGE_QUARANTINED : PAGE_CRASHED);
     inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
         " model=%s version=%lld was executing, %u in a row%s",
         page->last_signal, strsignal(page->last_signal), r->name,
@@ -286,7 +286,7 @@ find_record(page_memory_t *m, const char *name, int64_t version,
     for (uint32_t i = 0; i < PAGE_RECORDS; i++) {
         page_record_t *r = &m->records[i];
         uint32_t state = atomic_load(&r->state);
-        if ((state == PAGE_SUSPECT || state == PAGE_QUARANTINED)
+        if ((state == PAGE_CRASHED || state == PAGE_QUARANTINED)
             && r->phase == phase && r->version == version
             && strncmp(r->name, name, PAGE_NAME) == 0)
         {
@@ -315,7 +315,7 @@ take_record(inf_crash_page_t *page, const char *name, int64_t version,
             strcpy(r->name, name);
             page->stamps[i] = 0;
             atomic_store(&r->state, phase == PAGE_LOADS_IT ? PAGE_LOADING
-                : PAGE_SUSPECT);
+                : PAGE_CRASHED);
             return r;
         }
     }

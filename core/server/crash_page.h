@@ -12,11 +12,12 @@
  *
  * A crash is a death of a signal of the core's own doing (SEGV, ABRT, BUS, FPE,
  * ILL); a kill from outside counts against nobody.  A version that was loading
- * is a suspect: the next core loads it while nothing else loads, and twice is
- * enough.  Of executions five in a row are, ten minutes apart at most, if it is
- * clear which version it was.  A version in quarantine isn't loaded until a
- * request loads it or its files change.  A load that is late counts as loading
- * until it ends, but others don't wait for it any more.
+ * in one crash is loaded by the next core while nothing else loads; two such
+ * crashes quarantine the version.  So do five in a row that executed it, ten
+ * minutes apart at most, where it is clear which version it was.  A version in
+ * quarantine isn't loaded until a request loads it or its files change.  A load
+ * that is late counts as loading until it ends, but others don't wait for it
+ * any more.
  */
 
 #ifndef INF_SERVER_CRASH_PAGE_H

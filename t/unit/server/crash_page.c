@@ -176,7 +176,7 @@ load_bad(void)
 }
 
 static void
-a_load_that_has_ended_is_no_suspect(void **state)
+a_load_that_has_ended_does_not_count(void **state)
 {
     (void) state;
     core_dies(load_bad, SIGSEGV);
@@ -211,7 +211,7 @@ load_beside_late_bad(void)
 }
 
 static void
-a_late_load_holds_up_nobody_and_is_still_a_suspect(void **state)
+a_late_load_holds_up_nobody_and_still_counts(void **state)
 {
     (void) state;
     core_dies(load_beside_late_bad, SIGSEGV);
@@ -439,9 +439,9 @@ main(void)
         T(core_before),
         T(a_page_of_another_version_tells_of_a_core_before),
         T(who_kills_two_cores_is_loaded_no_more),
-        T(a_load_that_has_ended_is_no_suspect),
+        T(a_load_that_has_ended_does_not_count),
         T(a_kill_from_outside_counts_against_nobody),
-        T(a_late_load_holds_up_nobody_and_is_still_a_suspect),
+        T(a_late_load_holds_up_nobody_and_still_counts),
         T(a_late_load_that_returns_is_cleared),
         T(the_innocent_of_two_is_cleared),
         T(a_version_that_ends_five_cores_is_quarantined),
