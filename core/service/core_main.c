@@ -539,8 +539,14 @@ take_over(core_t *core, const inf_core_config_t *wanted)
     }
 
     set_dump(core->now->values->dump);
-    inf_intake_configure(core_intake, core->now,
-        inf_core_config_log_differs(before, core->now));
+
+    bool log = inf_core_config_log_differs(before, core->now);
+    if (log) {
+        /* lines of this reload go by it; the thread of clients' settings
+           applies it once more, between their calls */
+        inf_core_config_apply_log(core->now);
+    }
+    inf_intake_configure(core_intake, core->now, log);
     inf_err_log(inf_err_add(core->server == NULL ? NULL
         : inf_server_reconfigure(core->server, before, core->now),
         "models and their repositories stay as they were"));
