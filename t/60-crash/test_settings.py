@@ -322,7 +322,7 @@ def test_requests_wait_for_regions_and_nothing_else_does(make_server, gate,
         values = numpy.arange(16, dtype=numpy.int32)
         ask(tritonclient.http, client, "one", data=values, shape=(16,))
         server.write_config(
-            http=backend + "    inference_log warn verbose=1;\n", **settings)
+            http=backend + "    inference_log info verbose=1;\n", **settings)
         server.signal("HUP")
         server.wait_log("configuration generation 2 is in force", 20 * SLOW)
         ask(tritonclient.http, client, "one", data=values, shape=(16,))
