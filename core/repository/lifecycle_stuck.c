@@ -185,11 +185,11 @@ limit_ns(const inf_load_t *l)
 static bool
 find_overdue(inf_lifecycle_t *lc, verdict_t *v)
 {
-    uint64_t now = inf_clock_ns();
     uint64_t limit = 0;
 
     *v = (verdict_t) { .call = 0 };
     inf_lock(&lc->lock);
+    uint64_t now = inf_clock_ns();      /* no call here has begun since      */
     for (inf_link_t *at = lc->calls.next; v->call == 0 && at != &lc->calls;
         at = at->next)
     {

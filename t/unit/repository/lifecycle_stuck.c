@@ -128,6 +128,33 @@ a_load_that_does_not_return_fails_and_is_finalized_when_it_does(void **state)
     assert_string_equal(rows(), "m/1 READY \n");
 }
 
+/* The reaper looks at calls while others begin. */
+static void
+loads_within_their_limit_are_not_given_up(void **state)
+{
+    (void) state;
+    caller_t callers[16];
+    char name[16];
+    char path[32];
+
+    w.core_config->values->load_timeout_ms = 1800000;
+    for (int i = 0; i < 16; i++) {
+        snprintf(name, sizeof(name), "m%d", i);
+        lifecycle_world_add_model(&w, "repo", name, "backend: 'x' ");
+    }
+    for (int round = 0; round < 400; round++) {
+        for (int i = 0; i < 16; i++) {
+            snprintf(name, sizeof(name), "m%d", i);
+            snprintf(path, sizeof(path), "repo/%s/1/data", name);
+            tree_file(w.tree, path, round % 2 ? "1" : "22");
+            start(&callers[i], name);
+        }
+        for (int i = 0; i < 16; i++) {
+            assert_ok(answer(&callers[i]));
+        }
+    }
+}
+
 static void
 the_old_version_serves_on_and_tells_the_reason(void **state)
 {
@@ -300,6 +327,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            loads_within_their_limit_are_not_given_up, begin, end),
         cmocka_unit_test_setup_teardown(
             a_load_that_does_not_return_fails_and_is_finalized_when_it_does,
             begin, end),
