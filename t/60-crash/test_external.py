@@ -81,10 +81,10 @@ def once(model):
     return ask
 
 
-def server(core, user):
+def server(core, user, http=""):
     s = Server(user=user, log_level="info", allow_alarms=["no welcome"])
     s.fields["core_options"] = f" external={core.socket}"
-    s.write_config()
+    s.write_config(http=http)
     return s
 
 
@@ -143,15 +143,16 @@ def test_a_core_that_is_not_there_is_asked_for_without_end(tmp_path):
 @pytest.mark.parametrize("name,status", [("QUIT", 0), ("TERM", 0),
                                          ("KILL", -9)])
 def test_requests_go_to_the_next_core(name, status):
-    """They wait until it has loaded its models, too."""
+    """They wait until it has loaded its models, too.  A request may be
+    executing at each of three ends, so it has four tries."""
     with ExternalCore(["daemon"]) as core:
         core.wait("model=slow version=1 is ready")
-        with server(core, DAEMON).start() as s, \
+        with server(core, DAEMON, "    inference_tries 4;\n").start() as s, \
                 Load(s.port, once("id_int32"), patience=60.0 * SLOW) as load, \
                 Load(s.port, once("slow"), patience=60.0 * SLOW) as slow:
             for _ in range(3):
                 load.wait_for_more(50, 60 * SLOW)
-                slow.wait_for_more(24, 60 * SLOW)   # no execution has two
+                slow.wait_for_more(24, 60 * SLOW)
                 assert core.restart(name) == status
             load.wait_for_more(50, 60 * SLOW)
             slow.wait_for_more(24, 60 * SLOW)
