@@ -156,6 +156,7 @@ def test_every_family_is_there_and_nothing_else(world):
                "nv_cpu_utilization": "gauge",
                "nginx_inference_executing_requests": "gauge",
                "nginx_inference_stuck_instances": "gauge",
+               "nginx_inference_stuck_loads": "gauge",
                "nginx_inference_shared_memory_region_bytes": "gauge",
                "nginx_inference_shared_memory_copy_bytes": "gauge",
                "nginx_inference_longest_turn_us": "gauge",

@@ -85,7 +85,7 @@ def find(answer, text):
     ("POST", "/v2/repository/index", {}, "["),
     ("POST", "/v2/repository/models/two/load", {}, ""),
     ("POST", "/v2/repository/models/two/unload", {}, ""),
-    ("GET", "/metrics", None, "nv_inference_count")])
+    ("GET", "/metrics", None, "nv_pinned_memory_pool_total_bytes")])
 def test_a_call_is_answered_by_the_next_core(server, method, path, body,
                                              text):
     process.stop(server.core())

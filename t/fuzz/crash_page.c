@@ -56,7 +56,7 @@ static void
 load_end(world_t *w, uint32_t i)
 {
     if (w->loading[i]) {
-        inf_crash_page_watch.end(w->page, w->mark[i]);
+        inf_crash_page_watch.end(w->page, w->mark[i], false);
         w->loading[i] = false;
         w->deaths[i] = 0;
     }
