@@ -4,7 +4,6 @@ core that is killed, reloads."""
 import os
 import queue
 import re
-import signal
 import struct
 import threading
 
@@ -279,13 +278,6 @@ def test_requests_beside_a_backend_that_is_fast(start):
 
 # ---- what happens to the server
 
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
-
-
 def patient(repository):
     models.standard_repository(repository)
     models.identity(repository, "held", [("IN", "INT32", [-1])], instances=2,
@@ -335,7 +327,7 @@ def test_killed_core(start):
         stream.send(numbers("id_int32", [1]), numbers("held", [2], id="h"))
         assert number(stream.read()) == 1
         nap(0.5)                        # both are likely executing
-        kill_core(server)
+        server.end_core()
         assert call.code() == Code.UNAVAILABLE
         lost = stream.read()            # the stream itself lives
         assert lost.error_message

@@ -1,7 +1,5 @@
 """Clients that leave or do not read, reloads, and cores that end."""
 
-import os
-import signal
 import socket
 
 import pytest
@@ -127,13 +125,6 @@ def test_inference_timeout(start):
     assert len(got) == 2
 
 
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
-
-
 def test_killed_core(start):
     """Begun requests end; the others go to the next core."""
     server = start(allow_alarms=[HELPER_KILLED])
@@ -142,7 +133,7 @@ def test_killed_core(start):
     with events.Open(server.port, path, FOREVER) as begun, \
             events.Open(server.port, path, held) as waiting:
         assert begun.read()["OUT"] == 1
-        kill_core(server)
+        server.end_core()
         assert "core ended" in begun.read()["error"]
         assert begun.read() is None
         assert waiting.read()["OUT"] == 1
@@ -177,5 +168,3 @@ def test_a_model_is_unloaded_beside_its_stream(start):
         assert [e["OUT"] for e in o.rest()] == [2, 3]
     answer = events.post(server.port, events.path("repeat", STREAM), body)
     assert answer.status in (404, 503)
-
-

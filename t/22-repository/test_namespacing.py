@@ -1,10 +1,8 @@
 """inference_model_namespacing: equal names in two repositories."""
 
 import json
-import os
 import re
 import shutil
-import signal
 
 import numpy as np
 import pytest
@@ -88,13 +86,6 @@ def rejected(call, *arguments):
 def max_batch(server):
     answer = server.get("/v2/models/m/config")
     return answer.status == 200 and json.loads(answer.body)["max_batch_size"]
-
-
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
 
 
 def test_without_it_neither_of_two_is_served(two):
@@ -254,7 +245,7 @@ def test_switching_it_waits_for_the_next_core(two):
     assert process.wait_until(
         lambda: not set(old) & set(server.supervisors()), 20 * SLOW)
     assert count(server, READY) == 2
-    kill_core(server)
+    server.end_core()
     assert server.wait_for("/v2/models/first/ready")
     assert process.wait_until(lambda: not count(server, READY), 20 * SLOW)
 
@@ -269,7 +260,7 @@ def test_both_outlive_the_core(two):
         c.load_model("first")
         c.unload_model("second")
     for _ in range(2):
-        kill_core(server)
+        server.end_core()
         assert server.wait_for("/v2/health/ready")
         assert count(server, READY) == 2
         assert server.wait_for("/v2/models/first/ready")

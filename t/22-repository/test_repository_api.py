@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import signal
 
 import pytest
 import tritonclient.http as triton
@@ -451,13 +450,6 @@ def test_poll_mode_follows_the_disk(make_server):
     assert server.get("/v2/models/two/ready").status == 200
 
 
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
-
-
 def test_loads_and_unloads_outlive_the_core(make_server):
     """design.md section 3: the next core replays the journal."""
     server = make_server(
@@ -476,7 +468,7 @@ def test_loads_and_unloads_outlive_the_core(make_server):
         c.unload_model("one")
         c.unload_model("homeless")
     for _ in range(2):
-        kill_core(server)
+        server.end_core()
         assert server.wait_for("/v2/health/ready")
         with triton.InferenceServerClient(server.url) as c:
             assert index(server, ready=True) == [
@@ -490,7 +482,7 @@ def test_loads_and_unloads_outlive_the_core(make_server):
     with triton.InferenceServerClient(server.url) as c:
         c.load_model("one")
         c.unload_model(name)
-    kill_core(server)
+    server.end_core()
     assert server.wait_for("/v2/models/one/ready")
     assert server.wait_for("/v2/models/two/ready")
     assert server.get(f"/v2/models/{name}/ready").status == 404
@@ -597,7 +589,7 @@ def test_repositories_change_under_explicit_control(make_server):
     reload_with(server, http=http)
     assert server.wait_for("/v2/models/two/ready", status=404)
     assert ask(server, "load", "two").status == 500
-    kill_core(server)                   # and the next one doesn't miss it
+    server.end_core()                   # and the next one doesn't miss it
     assert server.wait_for("/v2/models/one/ready")
     assert server.wait_for("/v2/health/ready")
     assert [r["name"] for r in index(server)] == ["one"]

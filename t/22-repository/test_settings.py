@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 
 import pytest
 from onnx import TensorProto, helper
@@ -78,12 +77,9 @@ def loads_of(server, name):
 
 
 def kill_core(server):
-    core = server.core()
     assert process.wait_until(      # the last cycle's would start another
         lambda: len(server.supervisors()) == 1, 20 * SLOW)
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
+    server.end_core()
 
 
 # ---- who loads

@@ -2,8 +2,6 @@
 models start, serves, comes and goes as if there were none."""
 
 import json
-import os
-import signal
 
 import pytest
 
@@ -137,14 +135,14 @@ def test_models_come_back_while_the_service_is_silent(service, start):
     service.gate.fall_silent()
     waiting = server.wire(120)
     try:
-        kill(server)
+        server.end_core()
         assert server.wait_for("/v2/models/near/ready")
         works(server, "near")
         assert is_asked(service.gate)
         assert server.get("/v2/health/ready").status == 400
         waiting.send(request_bytes("GET", "/v2/models/far"))
         assert index(server) == {"far": "LOADING", "near": "READY"}
-        kill(server)                                # and once more
+        server.end_core()               # and once more
         assert server.wait_for("/v2/models/near/ready")
         works(server, "near")
     finally:
@@ -219,13 +217,6 @@ def test_an_ensemble_waits_for_its_model(start, silence, http):
     silence.speak()
     assert server.wait_for("/v2/health/ready")
     works(server, "both")
-
-
-def kill(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
 
 
 def test_a_reload_of_nginx_is_not_held_up(start, silence, tmp_path):

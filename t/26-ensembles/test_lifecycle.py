@@ -333,10 +333,7 @@ def test_ensembles_outlive_the_core(make_server):
         c.load_model("a_line")
         c.unload_model("alone")
     for _ in range(2):
-        core = server.core()
-        os.kill(core, signal.SIGKILL)
-        assert process.wait_until(
-            lambda: server.cores() and core not in server.cores(), 10 * SLOW)
+        server.end_core()
         assert server.wait_for("/v2/models/a_line/ready")
         wait_ready(server, "a_line", "z_line", "m", "n")
     with triton.InferenceServerClient(server.url) as c:

@@ -189,13 +189,6 @@ def test_states_do_not_mix_after_a_cancel(sequences):
 
 # ---- a core that is killed
 
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
-
-
 def test_a_killed_core_loses_its_sequences(sequences):
     """A waiting client gets the error; nothing is sent again by itself."""
     server = sequences.start(LONG + ALL + state(), max_batch=1, does="sum",
@@ -206,7 +199,7 @@ def test_a_killed_core_loses_its_sequences(sequences):
     sequences.gates["m"].wait_entered(1)
     waiting = [sequences.queue(1, 3), sequences.queue(2, 1, start=True),
                sequences.queue(3, 1, start=True)]
-    kill_core(server)
+    server.end_core()
     sequences.open_all()
     for sent in (runs, *waiting):
         status, text = sent.rejected()
@@ -275,7 +268,7 @@ def test_other_requests_are_told_something_else(sequences):
     sequences.gates["plain"].close()
     sent = sequences.send(7, 1, model="plain")
     sequences.gates["plain"].wait_entered()
-    kill_core(server)
+    server.end_core()
     sequences.open_all()
     status, text = sent.rejected()
     assert status == 503
@@ -288,7 +281,7 @@ def test_an_ensemble_s_sequence_is_lost_too(sequences):
     sequences.gates["m"].close()
     sent = sequences.send(7, 1, start=True, model="whole", shape=[1, 1])
     sequences.gates["m"].wait_entered()
-    kill_core(server)
+    server.end_core()
     sequences.open_all()
     status, text = sent.rejected()
     assert status == 503
@@ -391,7 +384,7 @@ def test_a_model_with_sequences_that_is_lost_to_a_crash(sequences):
         allow_alarms=[HELPER_KILLED])
     assert load(sequences).status == 200
     assert sequences.ask(1, 1, start=True).data() == [1]
-    kill_core(server)
+    server.end_core()
     assert server.wait_for("/v2/models/m/ready")
     check_is_gone(sequences, 1)
     assert sequences.ask(1, 2, start=True, end=True).data() == [2]

@@ -2,8 +2,6 @@
 answers them."""
 
 import json
-import os
-import signal
 
 import pytest
 
@@ -56,14 +54,6 @@ def read(connection):
     return answer
 
 
-def end_stopped_core(server):
-    """It has not taken what it was sent since it was stopped."""
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
-
-
 def find(answer, text):
     assert answer.status == 200, answer
     assert text.encode() in answer.body, answer
@@ -91,7 +81,7 @@ def test_a_call_is_answered_by_the_next_core(server, method, path, body,
     process.stop(server.core())
     sent = send(server, method, path, body)
     nap(0.2)
-    end_stopped_core(server)
+    server.end_core()
     find(read(sent), text)
 
 
@@ -101,7 +91,7 @@ def test_readiness_is_what_the_next_core_says(server):
     sent = [send(server, "GET", path) for path in
             ("/v2/health/ready", "/v2/models/one/ready")]
     nap(0.2)
-    end_stopped_core(server)
+    server.end_core()
     answers = [read(s) for s in sent]
     assert not [a for a in answers if b"core" in a.body], answers
     assert server.wait_for("/v2/health/ready")
@@ -119,7 +109,7 @@ def test_calls_of_grpc(server):
                 ("RepositoryIndex", b""), ("ServerMetadata", b""),
                 ("RepositoryModelUnload", b"\x12\x03two")]]
         nap(0.3)
-        end_stopped_core(server)
+        server.end_core()
         assert b"one" in calls[0].result()
         calls[1].result()               # it may not list all yet
         assert b"triton" in calls[2].result()
@@ -131,7 +121,7 @@ def test_a_region_that_the_core_has_not_taken_is_registered(server, memory):
     sent = send(server, "POST", "/v2/systemsharedmemory/region/r/register",
                 {"key": memory.key, "byte_size": 64})
     nap(0.2)
-    end_stopped_core(server)
+    server.end_core()
     assert read(sent).status == 200
     find(server.get("/v2/systemsharedmemory/status"), '"name":"r"')
 
@@ -142,7 +132,7 @@ def test_a_load_in_its_midst_is_done_again(server):
     sent = send(server, "POST", "/v2/repository/models/kept/load", {})
     assert process.wait_until((place / "held").exists, 20 * SLOW)
     (place / "held").unlink()
-    end_stopped_core(server)
+    server.end_core()
     assert process.wait_until((place / "held").exists, 20 * SLOW)
     (place / "hold").unlink()
     assert read(sent).status == 200
@@ -170,7 +160,7 @@ def test_a_model_that_the_next_core_still_loads_is_waited_for(server):
     assert server.post("/v2/repository/models/kept/load", b"").status == 200
     (place / "held").unlink()
     (place / "hold").write_text("")
-    end_stopped_core(server)
+    server.end_core()
     assert process.wait_until((place / "held").exists, 20 * SLOW)
     sent = [send(server, "GET", "/v2/models/kept" + what)
             for what in ("", "/config", "/stats")]

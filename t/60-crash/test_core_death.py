@@ -50,14 +50,6 @@ def large(size):
     return once
 
 
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
-    return core
-
-
 @pytest.mark.parametrize("once,name", [
     (small, "small"), (slow, "slow"), (large(300_000), "large")],
     ids=["small", "slow", "large"])
@@ -66,7 +58,7 @@ def test_killed_core_under_load(make_server, once, name):
     with Load(server.port, once) as load:
         for _ in range(4):
             load.wait_for_more(20, 30 * SLOW)
-            kill_core(server)
+            server.end_core()
             assert server.wait_for("/v2/health/ready")
         load.wait_for_more(50, 30 * SLOW)
     assert load.results["hung"] == 0, load.results
@@ -78,7 +70,7 @@ def test_killed_core_under_load(make_server, once, name):
 
 def test_request_after_a_death_is_answered_without_retrying_long(make_server):
     server = make_server(fill, allow_alarms=[HELPER_KILLED])
-    kill_core(server)
+    server.end_core()
     assert process.wait_until(
         lambda: server.infer("id_int32", SMALL).status == 200, 10 * SLOW)
 
@@ -120,7 +112,7 @@ def test_arena_is_empty_again_after_deaths(make_server):
     for _ in range(3):
         with Load(server.port, body, count=3) as load:
             load.wait_for_more(5, 30 * SLOW)
-            kill_core(server)
+            server.end_core()
             assert server.wait_for("/v2/health/ready")
             load.wait_for_more(5, 30 * SLOW)
         assert set(load.results) <= {200, 404, 503}, load.results
@@ -143,7 +135,7 @@ def test_executing_request_gets_503_at_once_with_one_try(make_server):
         connection.send(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n"
                         b"Content-Length: %d\r\n\r\n" % len(body) + body)
     nap(0.5)
-    kill_core(server)
+    server.end_core()
     for connection in connections:
         connection.socket.settimeout(8 * SLOW)
         answer = connection.read()
@@ -231,7 +223,7 @@ def test_killed_supervisor_adopts_the_core(make_server):
     nap(0.5)
     assert server.core() == core
     assert server.infer("id_int32", SMALL).status == 200
-    kill_core(server)           # and it watches: a new core comes
+    server.end_core()           # and it watches: a new core comes
     assert server.wait_for("/v2/health/ready")
     assert server.infer("id_int32", SMALL).status == 200
 
@@ -267,7 +259,7 @@ def test_child_of_a_backend_does_not_hide_a_death(make_server):
     assert answer.status == 200, answer
     # stdin, stdout, stderr and the directory that the shell lists
     assert answer.json()["outputs"][0]["data"][0] <= 4
-    kill_core(server)
+    server.end_core()
     assert server.wait_for("/v2/health/ready")
     assert server.infer("id_int32", SMALL).status == 200
 

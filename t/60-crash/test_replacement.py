@@ -32,15 +32,6 @@ def fill(repository):
                     extra="sequence_batching { }\n")
 
 
-def replace_core(server):
-    """The one command; returns when the next core is there."""
-    core = server.core()
-    os.kill(core, signal.SIGQUIT)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 60 * SLOW)
-    return core
-
-
 def send(server, model, body=BODY):
     connection = server.wire(60)
     connection.send(request_bytes("POST", infer_path(model), body))
@@ -79,7 +70,7 @@ def test_nothing_fails_under_load(make_server):
                  patience=60.0 * SLOW) as slow:
         for _ in range(4):
             load.wait_for_more(100, 60 * SLOW)
-            core = replace_core(server)
+            core = server.end_core("QUIT")
             server.wait_log(f"core {core} has ended as it was told to")
         load.wait_for_more(100, 60 * SLOW)
     assert set(load.results) == {200}, load.results
@@ -95,7 +86,7 @@ def test_every_protocol_is_answered(make_server):
     with Crowd(server, sizes=(1 << 10,)) as clients:
         for _ in range(3):
             clients.wait_for_more(2)
-            replace_core(server)
+            server.end_core("QUIT")
         clients.wait_for_more(2)
     clients.check()
 
@@ -107,7 +98,7 @@ def test_what_executes_ends_and_what_waits_goes_on(make_server):
     log = AccessLog(server)
     sent = [send(server, "held") for _ in range(6)]
     nap(0.5)
-    replace_core(server)
+    server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 6
     lines = log.lines(6, uri=infer_path("held"))
     assert [line["tries"] for line in lines] == ["1"] * 6
@@ -126,13 +117,10 @@ def test_a_suspect_that_waits_goes_to_the_next_core(make_server):
                          allow_alarms=["exited on signal 9"])
     sent = [send(server, "two") for _ in range(2)]
     nap(1)
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 60 * SLOW)
+    server.end_core()
     assert server.wait_for("/v2/models/two/ready")
     nap(1)
-    replace_core(server)
+    server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 2
     (stats,) = server.get("/v2/models/two/stats").json()["model_stats"]
     assert stats["execution_count"] == 1
@@ -144,7 +132,7 @@ def test_after_a_reload_the_core_is_replaced_as_well(make_server):
     reload(server)
     sent = [send(server, "held") for _ in range(4)]
     nap(0.5)
-    core = replace_core(server)
+    core = server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 4
     server.wait_log(f"core {core} has ended as it was told to")
 
@@ -163,7 +151,7 @@ def test_a_sequence_gets_its_error(make_server):
     nap(0.3)
     behind = [request(False), request(False)]
     nap(0.3)
-    replace_core(server)
+    server.end_core("QUIT")
     assert read(first).status == 200
     for connection in behind:
         answer = read(connection)
@@ -180,7 +168,7 @@ def test_an_execution_longer_than_drain_is_begun_again(make_server):
     log = AccessLog(server)
     sent = send(server, "long")
     nap(0.5)
-    replace_core(server)
+    server.end_core("QUIT")
     server.wait_log("leaves before 1 requests have ended")
     assert read(sent).status == 200
     (line,) = log.lines(1, uri=infer_path("long"))
@@ -207,7 +195,7 @@ def test_a_changed_program_and_settings_reach_the_next_core(make_server,
     assert server.core() == core
     with Load(server.port, once("brief"), patience=60.0 * SLOW) as load:
         load.wait_for_more(20, 60 * SLOW)
-        replace_core(server)
+        server.end_core("QUIT")
         load.wait_for_more(20, 60 * SLOW)
     assert set(load.results) == {200}, load.results
     core = server.core()
@@ -224,7 +212,6 @@ def test_a_core_that_is_stopped_is_followed_by_another(make_server, name):
         load.wait_for_more(100, 60 * SLOW)
         core = server.core()
         os.kill(core, getattr(signal, f"SIG{name}"))
-        assert process.wait_until(
-            lambda: server.cores() and core not in server.cores(), 60 * SLOW)
+        server.next_core(core)
         load.wait_for_more(100, 60 * SLOW)
     assert set(load.results) == {200}, load.results

@@ -38,13 +38,6 @@ def fill(repository):
                     parameters={"execute_delay_ms": "5"})
 
 
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
-
-
 def send(server, body, tail=b"", model="held", headers=None):
     """A request under way, on a connection of its own."""
     headers = dict(headers or {})
@@ -81,7 +74,7 @@ def test_executing_and_queued_requests_are_answered(make_server, body, tail,
     server = make_server(fill, allow_alarms=[KILLED])
     sent = [send(server, body, tail, headers=headers) for _ in range(16)]
     let_execute()
-    kill_core(server)
+    server.end_core()
     for connection in sent:
         answer = read(connection)
         assert answer.status == 200, answer
@@ -101,7 +94,7 @@ def test_a_grpc_call_is_answered(make_server):
                                lambda result, error: answers.append(
                                    (result, error)))
         let_execute()
-        kill_core(server)
+        server.end_core()
         assert process.wait_until(lambda: len(answers) == 3, 20 * SLOW)
     for result, error in answers:
         assert error is None, error
@@ -116,7 +109,7 @@ def test_a_generate_request_is_answered(make_server, verb):
     connection.send(request_bytes("POST", f"/v2/models/held/{verb}",
                                   json.dumps({"IN": VALUES}).encode()))
     let_execute()
-    kill_core(server)
+    server.end_core()
     answer = read(connection)
     assert answer.status == 200, answer
     text = answer.body.decode().removeprefix("data: ")
@@ -136,7 +129,7 @@ def test_no_request_fails_however_often_the_core_dies(make_server):
     with Load(server.port, once, count=40, patience=30.0 * SLOW) as load:
         for _ in range(6):
             load.wait_for_more(200, 30 * SLOW)
-            kill_core(server)
+            server.end_core()
         load.wait_for_more(200, 30 * SLOW)
     assert set(load.results) == {200}, load.results
 
@@ -167,7 +160,7 @@ def test_six_deaths_with_eight_executing_and_fifty_queued(make_server):
             # so many wait only while all instances are busy
             assert process.wait_until(lambda: (queued() or 0) >= 50,
                                       60 * SLOW)
-            kill_core(server)
+            server.end_core()
         load.wait_for_more(200, 60 * SLOW)
     assert set(load.results) == {200}, load.results
     retried = re.search(r"nginx_inference_retried_total (\d+)$",
@@ -227,7 +220,7 @@ def test_only_names_that_the_next_core_loads_are_waited_for(make_server,
     (path / "held").unlink(missing_ok=True)
     (path / "hold").write_text("")
     try:
-        kill_core(server)
+        server.end_core()
         assert process.wait_until(lambda: (path / "held").exists(), 20 * SLOW)
         kept = send(server, BODY, model="kept")
         answer = read(send(server, BODY, model="unknown"))
@@ -281,7 +274,7 @@ def test_a_deadline_ends_the_waiting(make_server):
                          http="    inference_timeout 2s;")
     sent = send(server, BODY)
     let_execute()
-    kill_core(server)
+    server.end_core()
     nap(0.2)
     os.kill(server.core(), signal.SIGSTOP)
     try:
@@ -298,7 +291,7 @@ def test_a_body_that_is_still_coming_goes_to_the_next_core(make_server):
     connection = server.wire(20)
     connection.send(whole[:len(whole) // 2])
     nap(0.3)
-    kill_core(server)
+    server.end_core()
     connection.send(whole[len(whole) // 2:])
     answer = read(connection)
     assert answer.status == 200, answer
@@ -319,7 +312,7 @@ def test_a_borrowed_body_that_comes_after_the_core_has_died(make_server):
         connection = server.wire(60)
         connection.send(whole[:-len(BODY) // 2])
         nap(0.3)
-        kill_core(server)
+        server.end_core()
         assert server.wait_for("/v2/health/ready")
         nap(2.5)                        # a second, then the sweep
         connection.send(whole[-len(BODY) // 2:])
@@ -386,7 +379,7 @@ def test_a_client_that_leaves_in_between_leaves_nothing(make_server):
     server = make_server(fill, allow_alarms=[KILLED])
     sent = [send(server, HEAD, BLOB) for _ in range(16)]
     let_execute()
-    kill_core(server)
+    server.end_core()
     for connection in sent:
         connection.close()
     sent = [send(server, HEAD, BLOB) for _ in range(4)]
@@ -403,7 +396,7 @@ def test_the_body_is_still_handed_on(make_server):
                    f"http://127.0.0.1:{upstream.port}; }}")
         sent = send(server, HEAD, BLOB)
         let_execute()
-        kill_core(server)
+        server.end_core()
         assert read(sent).status == 200
         assert upstream.requests[-1]["size"] == len(HEAD + BLOB)
         assert upstream.requests[-1]["sha256"] == hashlib.sha256(
@@ -423,7 +416,7 @@ def test_a_sequence_is_not_given_to_another_core(make_server):
         "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
     sent = send(server, body, model="s")
     nap(0.5)
-    kill_core(server)
+    server.end_core()
     answer = read(sent)
     assert answer.status == 503
     assert "sequence lost, start again" in answer.error

@@ -7,7 +7,6 @@ import json
 import os
 import queue
 import re
-import signal
 import struct
 
 import numpy
@@ -46,10 +45,7 @@ def memory():
 
 
 def next_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
+    server.end_core()
     server.wait_for("/v2/health/ready")
     server.wait_for("/v2/models/one/ready")
 

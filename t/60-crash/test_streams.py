@@ -52,13 +52,6 @@ def repeat(values, delays, **kw):
                  tensor("WAIT", "UINT32", [1], bytes(4)), **kw)
 
 
-def kill_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
-
-
 def test_messages_without_a_response_are_answered_in_their_order(server,
                                                                  client):
     """Some execute, some are queued behind them; more come afterwards."""
@@ -67,7 +60,7 @@ def test_messages_without_a_response_are_answered_in_their_order(server,
                     *(numbers("id_int32", [i], id=str(i))
                       for i in range(10, 20)))
         nap(0.5)
-        kill_core(server)
+        server.end_core()
         stream.send(*(numbers("id_int32", [i], id=str(i))
                       for i in range(20, 30)))
         stream.end()
@@ -84,7 +77,7 @@ def test_a_message_with_a_response_ends_with_an_error(server, client):
         assert number(stream.read()) == 1
         stream.send(repeat([3, 4], [5_000, 0], id="waits"))
         nap(0.5)
-        kill_core(server)
+        server.end_core()
         error = stream.read()
         assert error.error_message.startswith(ENDED), error
         assert error.infer_response.id == "begun"
@@ -100,7 +93,7 @@ def test_errors_of_grpc_end_the_stream(server, client):
     with client.stream(metadata=(("triton_grpc_error", "true"),)) as stream:
         stream.send(repeat([1, 2], [0, 100_000]))
         assert number(stream.read()) == 1
-        kill_core(server)
+        server.end_core()
         with pytest.raises(Failure) as e:
             stream.read()
     assert e.value.code == grpc.StatusCode.UNAVAILABLE
@@ -112,7 +105,7 @@ def test_a_sequence_is_lost(server, client):
         stream.send(numbers("s", [1], id="q", options={
             "sequence_id": 7, "sequence_start": True}))
         nap(0.5)
-        kill_core(server)
+        server.end_core()
         error = stream.read()
     assert "sequence lost, start again" in error.error_message
 
@@ -161,7 +154,7 @@ def test_tries_are_counted_for_each_message(make_server):
     with Client(server.port2) as client, client.stream() as stream:
         stream.send(*(numbers("held", [i], id=str(i)) for i in range(6)))
         nap(0.6)
-        kill_core(server)
+        server.end_core()
         answers = stream.read(6)
     assert [a.infer_response.id for a in answers] == list("012345")
     assert all(a.error_message.startswith(ENDED) for a in answers[:4])

@@ -6,9 +6,8 @@ import signal
 
 import pytest
 
-from lib import crowd, process, upgrade
+from lib import crowd, upgrade
 from lib.crowd import Crowd
-from lib.server import SLOW
 
 
 @pytest.fixture
@@ -32,8 +31,7 @@ def test_an_upgrade_under_load(server):
     assert server.process.pid != first
     assert server.core() == core
     os.kill(core, signal.SIGKILL)       # the new supervisor watches
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
+    server.next_core(core)
     assert server.wait_for("/v2/models/id_uint8/ready")
 
 
@@ -49,18 +47,14 @@ def test_an_upgrade_that_is_taken_back_under_load(server):
     assert server.process.pid == first
     assert server.core() == core
     os.kill(core, signal.SIGKILL)       # the old supervisor watches
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
+    server.next_core(core)
     assert server.wait_for("/v2/models/id_uint8/ready")
 
 
 def test_a_core_that_dies_amidst_an_upgrade_is_followed_by_one(server):
     """Two supervisors watch, and one of them starts it."""
     old, new = upgrade.begin(server)
-    core = server.core()
-    os.kill(core, signal.SIGKILL)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
+    server.end_core()
     assert server.wait_for("/v2/models/id_uint8/ready")
     second = server.core()
     upgrade.finish(server, old, new)

@@ -3,7 +3,6 @@ other, others say that nginx wants a restart, and nginx serves the rest."""
 
 import os
 import shutil
-import signal
 
 import pytest
 
@@ -50,13 +49,6 @@ def replace_module(server, module):
     os.rename(server.prefix / "module.so.new", server.prefix / "module.so")
 
 
-def replace_core(server):
-    core = server.core()
-    os.kill(core, signal.SIGQUIT)
-    assert process.wait_until(
-        lambda: server.cores() and core not in server.cores(), 60 * SLOW)
-
-
 def reload(server):
     supervisors = server.supervisors()
     server.signal("HUP")
@@ -89,7 +81,7 @@ def test_this_module_meets_a_newer_core(start, builds):
         clients.wait_for_more()
         reload(server)
         clients.wait_for_more()
-        replace_core(server)
+        server.end_core("QUIT")
         clients.wait_for_more(2)
     clients.check()
 
@@ -125,7 +117,7 @@ def test_a_module_that_is_too_new_asks_for_a_restart(start, builds):
 
     server.write_config(core=builds["later", "core"])
     reload(server)
-    replace_core(server)
+    server.end_core("QUIT")
     assert server.wait_for("/v2/models/id_uint8/ready")
 
 

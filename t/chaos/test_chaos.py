@@ -96,13 +96,8 @@ class Chaos:
         os.kill(core, signo)
         for pid in others:
             os.kill(pid, signal.SIGKILL)
-        self.next_core(core)
+        self.server.next_core(core, 120)
         self.marks.end(DEATHS)
-
-    def next_core(self, core):
-        assert process.wait_until(
-            lambda: self.server.cores()
-            and core not in self.server.cores(), 120 * SLOW), "no next core"
 
     def end_workers(self, pids):
         self.marks.begin(KILLS)
@@ -133,7 +128,7 @@ class Chaos:
         """On purpose: no request may notice."""
         core = self.server.core(60)
         os.kill(core, signal.SIGQUIT)
-        self.next_core(core)
+        self.server.next_core(core, 120)
 
     def pause_core(self):
         core = self.server.core(60)

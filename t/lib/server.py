@@ -376,6 +376,20 @@ class Server:
         assert cores, f"cores: {self.cores()}"
         return cores[0]
 
+    def next_core(self, core, seconds=60):
+        """Waits until another core has followed this one."""
+        assert process.wait_until(
+            lambda: self.cores() and core not in self.cores(),
+            seconds * SLOW), f"core {core} has no successor: {self.cores()}"
+
+    def end_core(self, name="KILL"):
+        """Ends the core by a signal, and returns its pid when the next one is
+        there."""
+        core = self.core()
+        os.kill(core, getattr(signal, f"SIG{name}"))
+        self.next_core(core)
+        return core
+
     def titled(self, words):
         """Pids below the master whose command line contains words."""
         return [p for p in process.descendants(self.process.pid)
