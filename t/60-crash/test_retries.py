@@ -352,7 +352,7 @@ def test_a_body_that_begins_while_there_is_no_core(make_server, tmp_path,
         nap(0.3)
     program.chmod(0o755)
     if http2:
-        send_rest(connection, stream, (HEAD + BLOB)[30000:])
+        connection.data_in_window(stream, (HEAD + BLOB)[30000:], 30000)
         answer = connection.read(stream)
     else:
         connection.send((HEAD + BLOB)[30000:])
@@ -360,19 +360,6 @@ def test_a_body_that_begins_while_there_is_no_core(make_server, tmp_path,
     connection.close()
     assert answer.status == 200, answer.body[:300]
     assert answer.body.endswith(BLOB)
-
-
-def send_rest(connection, number, data):
-    """As the stream's window permits."""
-    stream, window, sent = connection.streams[number], 65535 - 30000, 0
-    while sent < len(data):
-        room = window + sum(stream.grants) - sent
-        if room <= 0:
-            connection.step()
-            continue
-        piece = data[sent:sent + min(room, 16384)]
-        sent += len(piece)
-        connection.data(number, piece, sent == len(data))
 
 
 def test_a_client_that_leaves_in_between_leaves_nothing(make_server):

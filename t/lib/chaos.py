@@ -165,7 +165,8 @@ class Connection:
         self.port = port
         self.reader = self.writer = None
         self.since = None           # marks when it was opened
-        self.used = False
+        self.used = False           # an answer has come on it
+        self.heard = False          # of the last request
 
     async def request(self, ledger, method, path, body, headers):
         """(status, headers, body), or None: there was none."""

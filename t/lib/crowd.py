@@ -30,7 +30,6 @@ GOOD = re.compile(r'\d+ 200 OK "(OK" "-|OK" "0|-" "0)" /')   # a stream has no s
 INFER = "/v2/models/id_uint8/infer"
 MESSAGES = 8            # of a stream
 EVENTS = 4              # of a generate_stream
-WINDOW = 65535
 
 
 def fill(repository):
@@ -54,15 +53,7 @@ class Polite(H2):
     def send(self, headers, body):
         """A whole exchange, as the windows permit."""
         number = self.post(INFER, headers)
-        stream, sent = self.streams[number], 0
-        while not stream.ended and sent < len(body):
-            room = WINDOW + sum(stream.grants) - sent
-            if room <= 0:
-                self.step()
-                continue
-            piece = body[sent:sent + min(room, 16384)]
-            sent += len(piece)
-            self.data(number, piece, sent == len(body))
+        self.data_in_window(number, body)
         self.read(number)
         return self.streams.pop(number)
 
@@ -196,13 +187,11 @@ class Crowd:
         self.failures = {}                          # by number
         self.lock = threading.Lock()
         self.going = True
-        self.threads = [
-            threading.Thread(target=self._run, args=(kind, size))
-            for kind in kinds for size in sizes
-            # parameters of generate are small
-            if kind != "sse" or size == min(sizes)]
-        self.names = {(kind, size) for kind in kinds for size in sizes
-                      if kind != "sse" or size == min(sizes)}
+        self.names = [(kind, size) for kind in kinds for size in sizes
+                      # parameters of generate are small
+                      if kind != "sse" or size == min(sizes)]
+        self.threads = [threading.Thread(target=self._run, args=name)
+                        for name in self.names]
 
     def _run(self, kind, size):
         client = KINDS[kind](self.server, size)

@@ -12,6 +12,7 @@ DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = \
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 INDEXED_STATUS = {0x88: 200, 0x89: 204, 0x8a: 206, 0x8b: 304, 0x8c: 400,
                   0x8d: 404, 0x8e: 500}
+WINDOW = 65535              # of a stream, before its first grant
 
 
 def literal(text):
@@ -105,6 +106,19 @@ class H2:
         for i, piece in enumerate(pieces or [b""]):
             last = end and i == max(len(pieces) - 1, 0)
             self.frame(DATA, END_STREAM if last else 0, stream, piece)
+
+    def data_in_window(self, number, data, sent=0):
+        """The rest of a body of which some bytes were sent, as the window
+        permits, until the server ends the stream."""
+        stream, whole = self.streams[number], sent + len(data)
+        while not stream.ended and sent < whole:
+            room = WINDOW + sum(stream.grants) - sent
+            if room <= 0:
+                self.step()
+                continue
+            piece = data[:min(room, 16384)]
+            data, sent = data[len(piece):], sent + len(piece)
+            self.data(number, piece, sent == whole)
 
     def reset(self, stream):
         self.frame(RST_STREAM, 0, stream, struct.pack(">I", 8))

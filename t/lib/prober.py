@@ -22,7 +22,6 @@ class Prober:
         self.server = server
         self.names = names
         self.wrong = []
-        self.asked = {}
         self.ends = threading.Event()
         questions = {"server": self._server, "index": self._index,
                      "grpc": self._grpc, "check": self._check,
@@ -32,12 +31,11 @@ class Prober:
         self.threads = [
             threading.Thread(target=self._ask, args=question, daemon=True)
             for question in questions.items()]
+        self.asked = dict.fromkeys(questions, 0)
 
     def __enter__(self):
         self.grpc = Client(self.server.port2)
         self.health = health_pb2_grpc.HealthStub(self.grpc.channel)
-        self.asked = {"server": 0, "index": 0, "grpc": 0, "check": 0,
-                      "watch": 0, **{name: 0 for name in self.names}}
         for thread in self.threads:
             thread.start()
         self.more()
