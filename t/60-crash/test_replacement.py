@@ -4,7 +4,6 @@ core, and no client sees more than a delay."""
 import json
 import os
 import shutil
-import signal
 
 import pytest
 
@@ -210,8 +209,6 @@ def test_a_core_that_is_stopped_is_followed_by_another(make_server, name):
     with Load(server.port, once("brief"), count=20,
               patience=60.0 * SLOW) as load:
         load.wait_for_more(100, 60 * SLOW)
-        core = server.core()
-        os.kill(core, getattr(signal, f"SIG{name}"))
-        server.next_core(core)
+        server.end_core(name)
         load.wait_for_more(100, 60 * SLOW)
     assert set(load.results) == {200}, load.results
