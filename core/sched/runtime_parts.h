@@ -1,7 +1,7 @@
 /*
- * runtime_parts.h - what runtime.c, runtime_leave.c, runtime_close.c,
- *                   instance_thread.c and instance_threads.c share: a runner
- *                   and its threads.
+ * runtime_parts.h - what runtime.c, runtime_leave.c, runtime_life.c,
+ *                   runtime_load.c and instance_threads.c share: a runner and
+ *                   its threads.
  *
  * Owner    The runner owns its threads.  One that has ended is kept for the
  *          next to come: who called it may still be waking it.
@@ -50,7 +50,7 @@ typedef struct inf_instance_thread_s {
     inf_link_t         idle;    /* in runner->idle while it has no work      */
     inf_thread_state_t state;   /* runner's lock                             */
     inf_thread_rest_t  rest;    /* runner's lock; moved by
-                                   inf_instance_thread_rest_locked alone     */
+                                   rest_locked alone                         */
     inf_resource_class_t  *class;        /* NULL: nothing is limited; changes */
     uint32_t           number;      /* what the policy calls it              */
     struct inf_new_threads_s *fresh;    /* it is prepared with; NULL: it need
@@ -134,6 +134,9 @@ inf_instance_thread_t *inf_runner_call_touched_locked(inf_runner_t *runner)
 uint64_t inf_runner_arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
 void inf_runner_arm(inf_runner_t *runner, uint64_t at_ns);
 
+/* Takes payloads and executes them until it is to end. */
+void *inf_instance_thread_main(void *thread);
+
 /* ---- runtime_leave.c ----------------------------------------------------- */
 
 /* req, which an instance had, is released, by any thread. */
@@ -141,15 +144,6 @@ void inf_runner_released(inf_request_t *req);
 
 /* The timekeeper calls: requests of the runner (userp) have waited too long. */
 void inf_runner_tick(void *userp);
-
-/* ---- instance_thread.c --------------------------------------------------- */
-
-/* Takes payloads and executes them until it is to end. */
-void *inf_instance_thread_main(void *thread);
-
-/* The only function that writes t->rest; it keeps the runner's counts. */
-void inf_instance_thread_rest_locked(inf_runner_t *runner,
-    inf_instance_thread_t *t, inf_thread_rest_t to) INF_NEEDS(runner->lock);
 
 /* ---- instance_threads.c -------------------------------------------------- */
 

@@ -1,10 +1,67 @@
+/* runtime_life.c - a runner starts, closes to requests, and stops. */
+
 #include "core/sched/runtime.h"
+
+#include <stdlib.h>
 
 #include "core/base/clock.h"
 #include "core/sched/runtime_parts.h"
 
+#define RUNNER_LOCK_RANK 30
+
 static void runner_close(inf_runner_t *runner, bool serves);
 static void call_all_idle(inf_runner_t *runner);
+
+inf_err_t *
+inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
+{
+    inf_runner_t *runner = calloc(1, sizeof(*runner));
+    if (runner == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_lock_init(&runner->lock, RUNNER_LOCK_RANK);
+    inf_cond_init(&runner->moved);
+    inf_link_init(&runner->idle);
+    inf_link_init(&runner->classes);
+    inf_link_init(&runner->threads);
+    inf_link_init(&runner->spares);
+    runner->watch_ns = INF_NEVER;
+    runner->armed_ns = INF_NEVER;
+    runner->model = model;
+    runner->executor = options->executor;
+    runner->spin_ns = options->spin_ns;
+    runner->idle_ops = options->idle;
+    runner->idle_userp = options->idle_userp;
+    runner->rate_gate = options->rate_gate;
+    runner->stuck_limit = options->stuck_limit;
+
+    inf_err_t *err = inf_policy_new(model, &runner->policy);
+    if (err == NULL && inf_policy_keeps_order(model)) {
+        runner->order = inf_response_order_new();
+        err = runner->order != NULL ? NULL : inf_err_nomem();
+    }
+    if (err == NULL && options->timekeeper != NULL
+        && runner->policy->ops->expire != NULL)
+    {
+        runner->timer.fire = inf_runner_tick;
+        runner->timer.userp = runner;
+        err = inf_timekeeper_add(options->timekeeper, &runner->timer);
+        runner->timekeeper = err == NULL ? options->timekeeper : NULL;
+    }
+    if (err == NULL) {
+        err = inf_runner_add(runner, model->instances, model->instance_count,
+            options);
+    }
+    if (err != NULL) {
+        inf_runner_free(runner);
+        return err;
+    }
+
+    inf_runner_admit(runner);
+    model->sched.runner = runner;
+    return NULL;
+}
 
 void
 inf_runner_close(inf_runner_t *runner)
@@ -95,6 +152,27 @@ inf_runner_stop(inf_runner_t *runner)
     inf_unlock(&runner->lock);
 
     inf_runner_end_threads(runner, &runner->threads);   /* nobody else's now */
+}
+
+void
+inf_runner_free(inf_runner_t *runner)
+{
+    if (runner == NULL) {
+        return;
+    }
+
+    inf_runner_stop(runner);
+    if (runner->timekeeper != NULL) {
+        inf_timekeeper_remove(runner->timekeeper, &runner->timer);
+    }
+    if (runner->policy != NULL) {
+        runner->policy->ops->free(runner->policy);
+    }
+    inf_response_order_unref(runner->order);
+    inf_runner_free_threads(runner);
+    inf_cond_fini(&runner->moved);
+    inf_lock_fini(&runner->lock);
+    free(runner);
 }
 
 /* Where requests belong to instances: the reason why each of these waits may
