@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/model/normalize.h"
+#include "core/model/raw_input.h"
 #include "core/model/string_check.h"
 #include "core/sched/entrance.h"
 

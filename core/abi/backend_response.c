@@ -8,7 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/model/normalize.h"
+#include "core/model/reshape.h"
 #include "core/sched/ensemble_pause.h"
 
 static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *request,

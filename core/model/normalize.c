@@ -1,10 +1,9 @@
 #include "core/model/normalize.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/base/buf.h"
+#include "core/model/reshape.h"
 
 #define BATCH_NOTE "NOTE: Setting a non-zero max_batch_size in the model"      \
     " config requires a batch dimension to be prepended to each input shape."  \
@@ -24,8 +23,6 @@ static inf_err_t *check_shape(const inf_model_t *model, const inf_input_t *in,
     const inf_config_tensor_t *t, uint32_t batched);
 static inf_err_t *check_batch(const inf_model_t *model, inf_request_t *req,
     const inf_input_t *in);
-static inf_err_t *apply_reshape(inf_request_t *req, inf_input_t *in,
-    const inf_config_tensor_t *t, uint32_t batched);
 static inf_err_t *check_size(const inf_model_t *model, const inf_input_t *in);
 static inf_err_t *check_outputs(const inf_model_t *model, inf_request_t *req);
 static bool element_count(const int64_t *shape, uint32_t dims, uint64_t *out);
@@ -78,134 +75,6 @@ inf_request_want_all_outputs(const inf_model_t *model, inf_request_t *req)
     req->outputs = inf_config_tensors_output_names(model->tensors);
     req->output_count = inf_config_tensors_output_count(model->tensors);
     req->output_cap = req->output_count;
-}
-
-inf_err_t *
-inf_request_add_raw(const inf_model_t *model, inf_request_t *req,
-    const inf_buffer_t *data)
-{
-    if (inf_config_tensors_input_count(model->tensors) != 1) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "Raw request must only have 1"
-            " input (found 1) to be deduced but got %u inputs in '%s' model"
-            " configuration", inf_config_tensors_input_count(model->tensors),
-            model->name);
-    }
-
-    const inf_config_tensor_t *t = inf_config_tensors_input(model->tensors, 0);
-    uint32_t batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
-    int64_t shape[INF_MAX_DIMS + 1];
-    uint32_t dims = 0;
-    uint64_t fixed = 1;
-    int variable = -1;
-
-    if (t->dim_count > INF_MAX_DIMS) {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "input '%s' of model '%s' has"
-            " too many dimensions for raw binary data", t->name.data,
-            model->name);
-    }
-
-    if (batched) {
-        shape[dims++] = 1;
-    }
-    for (uint32_t i = 0; i < t->dim_count; i++) {
-        if (t->dims[i] >= 0) {
-            fixed *= (uint64_t) t->dims[i];
-        } else if (variable >= 0) {
-            return inf_err_new(INF_ERR_INVALID_ARG, "The shape of the raw input"
-                " '%s' can not be deduced because there are more than one"
-                " variable-sized dimension", t->name.data);
-        } else {
-            variable = (int) dims;
-        }
-        shape[dims++] = t->dims[i];
-    }
-
-    bool bytes = t->datatype == INF_TYPE_BYTES;
-    if (bytes && (t->dim_count != 1 || t->dims[0] != 1)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "For BYTE datatype raw input"
-            " '%s', the model must have input shape [1]", t->name.data);
-    }
-
-    if (variable >= 0) {
-        uint64_t row = fixed * inf_datatype_size(t->datatype);
-        if (row == 0 || data->size % row != 0) {
-            return inf_err_new(INF_ERR_INVALID_ARG, "The shape of the raw input"
-                " '%s' can not be deduced: %llu bytes are not a multiple of"
-                " %llu", t->name.data, (unsigned long long) data->size,
-                (unsigned long long) row);
-        } else {
-            shape[variable] = (int64_t) (data->size / row);
-        }
-    }
-
-    inf_input_t *in = inf_request_add_input(req, t->name.data, t->name.len,
-        (inf_datatype_t) t->datatype, shape, dims);
-    if (in == NULL) {
-        return inf_err_nomem();
-    }
-
-    if (bytes) {
-        if (data->size > UINT32_MAX) {
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                "raw input '%s' is longer than 4 GiB", t->name.data);
-        }
-
-        uint32_t *prefix = inf_arena_alloc(&req->arena, sizeof(*prefix));
-        if (prefix == NULL) {
-            return inf_err_nomem();
-        }
-        *prefix = (uint32_t) data->size;
-
-        inf_err_t *err = inf_request_add_data(req, in,
-            &(inf_buffer_t) { .base = prefix, .size = sizeof(*prefix) });
-        if (err != NULL) {
-            return err;
-        }
-    }
-
-    return inf_request_add_data(req, in, data);
-}
-
-inf_err_t *
-inf_output_undo_reshape(const inf_model_t *model, const inf_config_tensor_t *t,
-    const int64_t *shape, uint32_t dims, int64_t *client,
-    uint32_t *client_dims)
-{
-    uint32_t batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
-    uint32_t n = 0;
-
-    if (dims < batched || dims - batched != t->reshape_count
-        || t->dim_count > INF_MAX_DIMS)
-    {
-        return inf_err_new(INF_ERR_INVALID_ARG, "output '%s' of model '%s' has"
-            " %u dimensions, its reshape says %u", t->name.data, model->name,
-            dims, t->reshape_count + batched);
-    }
-
-    if (batched) {
-        client[n++] = shape[0];
-    }
-
-    uint32_t from = 0;
-    for (uint32_t i = 0; i < t->dim_count; i++) {
-        if (t->dims[i] != -1) {
-            client[n++] = t->dims[i];
-            continue;
-        }
-
-        while (from < t->reshape_count && t->reshape[from] != -1) {
-            from++;
-        }
-        if (from == t->reshape_count) {
-            return inf_err_new(INF_ERR_INTERNAL, "output '%s': dims has more"
-                " variable dimensions than reshape", t->name.data);
-        }
-        client[n++] = shape[from + batched];
-        from++;
-    }
-
-    *client_dims = n;
-    return NULL;
 }
 
 static inf_err_t *
@@ -319,7 +188,7 @@ normalize_input(const inf_model_t *model, inf_request_t *req, inf_input_t *in,
             && in->in_region;
     }
     if (err == NULL && t->has_reshape) {
-        err = apply_reshape(req, in, t, batched);
+        err = inf_input_reshape(req, in, t, batched);
     }
 
     return err;
@@ -389,45 +258,6 @@ check_shape(const inf_model_t *model, const inf_input_t *in,
     inf_buf_fini(&want);
     inf_buf_fini(&got);
     return err;
-}
-
-/* -1 entries of reshape take the request's values at dims' -1, in order. */
-static inf_err_t *
-apply_reshape(inf_request_t *req, inf_input_t *in,
-    const inf_config_tensor_t *t, uint32_t batched)
-{
-    uint32_t count = t->reshape_count + batched;
-    int64_t *shape = inf_arena_alloc(&req->arena, count * sizeof(*shape));
-    if (shape == NULL) {
-        return inf_err_nomem();
-    }
-
-    if (batched) {
-        shape[0] = in->shape[0];
-    }
-
-    uint32_t from = 0;
-    for (uint32_t i = 0; i < t->reshape_count; i++) {
-        if (t->reshape[i] != -1) {
-            shape[i + batched] = t->reshape[i];
-            continue;
-        }
-
-        while (from < t->dim_count && t->dims[from] != -1) {
-            from++;
-        }
-        if (from == t->dim_count) {
-            return inf_err_new(INF_ERR_INTERNAL,
-                "input '%s': reshape has more variable dimensions than dims",
-                in->name);
-        }
-        shape[i + batched] = in->shape[from + batched];
-        from++;
-    }
-
-    in->model_shape = shape;
-    in->model_dim_count = count;
-    return NULL;
 }
 
 static inf_err_t *

@@ -35,15 +35,4 @@ INF_CHECK inf_err_t *inf_model_knows_output(const inf_model_t *model,
 void inf_request_want_all_outputs(const inf_model_t *model,
     inf_request_t *req);
 
-/* One raw input: takes name, datatype and shape from the model; data is the
-   whole body (KServe v2 raw binary request). */
-INF_CHECK inf_err_t *inf_request_add_raw(const inf_model_t *model,
-    inf_request_t *req, const inf_buffer_t *data);
-
-/* The backend speaks in reshape's dims, the client reads dims: the shape of
-   output t as the client sees it, in an array of twice INF_MAX_DIMS. */
-INF_CHECK inf_err_t *inf_output_undo_reshape(const inf_model_t *model,
-    const inf_config_tensor_t *t, const int64_t *shape, uint32_t dims,
-    int64_t *client, uint32_t *client_dims);
-
 #endif /* INF_MODEL_NORMALIZE_H */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "core/model/normalize.h"
+#include "core/model/reshape.h"
 #include "core/sched/policy.h"
 #include "core/tensor/copy.h"
 

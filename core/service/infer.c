@@ -2,6 +2,7 @@
 
 #include "core/base/points.h"
 #include "core/model/normalize.h"
+#include "core/model/raw_input.h"
 #include "core/sched/entrance.h"
 #include "core/service/infer_parts.h"
 #include "core/service/request_regions.h"

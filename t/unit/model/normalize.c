@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "core/model/raw_input.h"
+
 #define NOTE "NOTE: Setting a non-zero max_batch_size in the model config"    \
     " requires a batch dimension to be prepended to each input shape."
 
