@@ -261,7 +261,8 @@ struct ngx_http_inference_submission_s {
     unsigned                      keep:1;       /* set by the request        */
     unsigned                      sequence:1;   /* the core that had it is
                                                    gone, and its sequence    */
-    unsigned                      taken:1;      /* that core had taken it    */
+    unsigned                      taken:1;      /* a core had taken it, and
+                                                   is gone                   */
 };
 
 /* in a queue, or the core has not answered it */

@@ -65,6 +65,11 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
     s.op = INF_SUBMIT_CALL;
     s.method = ctx->endpoint->call;
     s.flags = ctx->grpc ? 0 : INF_SUBMIT_FLAG_REST_ANSWER;
+
+    if (ctx->submission.taken) {
+        s.flags |= INF_SUBMIT_FLAG_AGAIN;
+    }
+
     s.received_ns = ctx->received_ns;
     s.deadline_ns = ctx->deadline_ns;
 

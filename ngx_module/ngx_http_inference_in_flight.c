@@ -333,7 +333,7 @@ ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,
     }
 
     submission->deaths++;
-    submission->taken = (state & INF_SLOT_STATE_MASK) != INF_SLOT_FREE;
+    submission->taken |= (state & INF_SLOT_STATE_MASK) != INF_SLOT_FREE;
     submission->sequence = (state & INF_SLOT_SEQUENCE) != 0;
 }
 

@@ -209,6 +209,8 @@ _Static_assert(offsetof(inf_submission_t, length)
                                            that stands for the message       */
 #define INF_SUBMIT_FLAG_ALONE   0x08    /* INFER: several cores have died that
                                            had it: alone in its batch        */
+#define INF_SUBMIT_FLAG_AGAIN   0x10    /* CALL: a core had taken it and has
+                                           died: a load ends no quarantine   */
 
 /* Independent flags; one completion may carry several. */
 #define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */

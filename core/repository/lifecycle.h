@@ -55,7 +55,8 @@ typedef struct {
     int64_t     version;        /* -1: its agents, before its versions are
                                    known                                     */
     uint64_t    stamp;          /* of its files, never 0                     */
-    bool        requested;      /* by a client                               */
+    bool        requested;      /* by a client; no earlier core had that
+                                   request                                   */
 } inf_load_attempt_t;
 
 /* Callbacks around each load of a version; set by the service. */
@@ -171,6 +172,11 @@ typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
 INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override);
 void inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
+
+/* The same for a request that a core before this one had and didn't answer: it
+   ends no quarantine. */
+void inf_lifecycle_load_again_async(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
 
 /* One of them, by nobody's request: its files have changed. */

@@ -20,6 +20,9 @@ typedef struct {
     inf_err_t          *err;
 } waiter_t;
 
+static void load_requested(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override, bool again, inf_lifecycle_done_fn done,
+    void *userp);
 static inf_edit_t *new_edit(const inf_lifecycle_t *lc, inf_edit_kind_t kind,
     inf_edit_kind_t by_name, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *begin_waiting(waiter_t *w, const char *name);
@@ -29,6 +32,21 @@ static inf_err_t *wait_for(waiter_t *w);
 void
 inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override, inf_lifecycle_done_fn done, void *userp)
+{
+    load_requested(lc, name, override, false, done, userp);
+}
+
+void
+inf_lifecycle_load_again_async(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override, inf_lifecycle_done_fn done, void *userp)
+{
+    load_requested(lc, name, override, true, done, userp);
+}
+
+/* Takes override. */
+static void
+load_requested(inf_lifecycle_t *lc, const char *name, inf_override_t *override,
+    bool again, inf_lifecycle_done_fn done, void *userp)
 {
     const inf_model_id_t id = inf_model_id(name);
     inf_edit_t *edit = new_edit(lc, INF_EDIT_LOAD, INF_EDIT_LOAD_NAME, done,
@@ -40,7 +58,7 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
 
     edit->override = override;
     edit->who = INF_WANTED_BY_REQUEST | INF_WANTED_ITSELF;
-    edit->requested = true;
+    edit->requested = !again;
     inf_lifecycle_submit(lc, &id, edit);
 }
 

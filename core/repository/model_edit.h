@@ -80,7 +80,8 @@ typedef struct {
     uint32_t               who;         /* of LOAD, LOAD_NAME                */
     bool                   at_start;    /* the start is over after it        */
     bool                   requested;   /* of LOAD, LOAD_NAME: by a client,
-                                           so it ends a quarantine           */
+                                           and no earlier core had the
+                                           request: it ends a quarantine     */
     bool                   waited;      /* for a listing                     */
     bool                   dependents;  /* of UNLOAD: what came only with it */
     int64_t                version;     /* of REBUILD                        */

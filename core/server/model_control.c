@@ -18,7 +18,7 @@ typedef Inference__RepositoryModelUnloadRequest__ParametersEntry
     unload_entry_t;
 
 static inf_err_t *start_load(inf_server_t *server, const ProtobufCMessage *m,
-    inf_lifecycle_done_fn done, void *userp);
+    bool again, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *start_unload(inf_server_t *server,
     const ProtobufCMessage *m, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *add_parameter(inf_override_t *o, const char *key,
@@ -111,7 +111,7 @@ inf_model_control_is_call(uint16_t method)
 
 void
 inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
-    inf_slice_t request, inf_lifecycle_done_fn done, void *userp)
+    bool again, inf_slice_t request, inf_lifecycle_done_fn done, void *userp)
 {
     bool load = method == INF_METHOD_REPOSITORY_MODEL_LOAD;
     ProtobufCMessage *m;
@@ -126,7 +126,7 @@ inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
         return;
     }
 
-    err = load ? start_load(server, m, done, userp)
+    err = load ? start_load(server, m, again, done, userp)
         : start_unload(server, m, done, userp);
     inf_message_free(m);
     if (err != NULL) {
@@ -136,7 +136,7 @@ inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
 
 /* NULL: done will be, or was, called. */
 static inf_err_t *
-start_load(inf_server_t *server, const ProtobufCMessage *m,
+start_load(inf_server_t *server, const ProtobufCMessage *m, bool again,
     inf_lifecycle_done_fn done, void *userp)
 {
     const Inference__RepositoryModelLoadRequest *q = (const void *) m;
@@ -152,7 +152,10 @@ start_load(inf_server_t *server, const ProtobufCMessage *m,
     if (err == NULL) {
         err = inf_model_control_override(q, &override);
     }
-    if (err == NULL) {
+    if (err == NULL && again) {
+        inf_lifecycle_load_again_async(server->lifecycle, q->model_name,
+            override, done, userp);
+    } else if (err == NULL) {
         inf_lifecycle_load_async(server->lifecycle, q->model_name, override,
             done, userp);
     }

@@ -40,8 +40,8 @@ bool inf_model_control_parameter(const inf_override_t *override, size_t i,
 bool inf_model_control_is_call(uint16_t method);
 
 /* A packed message of the gRPC service, or with rest the REST form of it; done
-   is called in any case. */
+   is called in any case.  again: a core before this one had the call. */
 void inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
-    inf_slice_t request, inf_lifecycle_done_fn done, void *userp);
+    bool again, inf_slice_t request, inf_lifecycle_done_fn done, void *userp);
 
 #endif /* INF_SERVER_MODEL_CONTROL_H */

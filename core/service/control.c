@@ -38,6 +38,7 @@ typedef struct {
     inf_in_flight_t *in_flight; /* a request to be read; NULL: a call        */
     bool           rest;        /* the request is a REST body                */
     bool           rest_answer; /* so is the answer                          */
+    bool           again;       /* a core before this one had taken it       */
     const void    *shared;      /* still in the request arena; NULL: here    */
     size_t         len;
     char           request[];
@@ -413,6 +414,7 @@ new_call(const inf_submission_t *submission, const void *bytes,
     call->rest = (submission->flags & INF_SUBMIT_FLAG_REST) != 0;
     call->rest_answer = (submission->flags & INF_SUBMIT_FLAG_REST_ANSWER)
         != 0;
+    call->again = (submission->flags & INF_SUBMIT_FLAG_AGAIN) != 0;
     call->shared = small ? NULL : bytes;
     call->len = len;
     if (small) {
@@ -488,7 +490,7 @@ hand_over(control_lane_t *lane, control_call_t *call)
             request, call->rest_answer, ready_done, call);
     } else {
         inf_model_control_call(lane->control->server, call->method,
-            call->rest, request, call_done, call);
+            call->rest, call->again, request, call_done, call);
     }
     inf_buf_fini(&copy);
 }

@@ -4,6 +4,7 @@ its files change."""
 import concurrent.futures
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -257,6 +258,33 @@ def test_a_request_loads_what_is_quarantined(make_server):
     is_in(server)
     die(server, FAULTS[0])                      # it is counted anew
     is_in(server)
+
+
+def test_a_load_that_the_next_core_repeats_ends_no_quarantine(make_server):
+    """It ends two cores; the third is the same request's, and the fourth that
+    of a new one."""
+    def with_crash(folder):
+        fill(folder)
+        models.identity(folder, "bad", [("IN", "INT32", [1])],
+                        backend="failing",
+                        parameters={"fail": "initialize-crash"})
+
+    server = make(make_server, "    inference_model_control explicit;\n"
+                  "    inference_load_model good;\n", fill=with_crash, tries=3)
+
+    def load():
+        core = server.core()
+        answer = repository.ask(server, "load", "bad")
+        assert answer.status in (400, 503), answer
+        assert LOADING in answer.error, answer.error
+        assert is_back(server, core)
+        (found,) = repository.rows(server, "bad")
+        assert LOADING in found["reason"], found
+        return server.log_text().count("leaves its quarantine")
+
+    assert load() == 0
+    assert load() == 1
+    assert len(re.findall(KILLED, server.log_text())) == 4
 
 
 def test_changed_files_end_a_quarantine(make_server):

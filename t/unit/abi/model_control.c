@@ -108,7 +108,8 @@ call(uint16_t method, bool rest, inf_slice_t request)
         .lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER
     };
 
-    inf_model_control_call(w.server, method, rest, request, on_done, &a);
+    inf_model_control_call(w.server, method, rest, false, request, on_done,
+        &a);
     pthread_mutex_lock(&a.lock);
     while (!a.done) {
         pthread_cond_wait(&a.came, &a.lock);

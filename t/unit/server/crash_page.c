@@ -387,6 +387,31 @@ a_request_or_other_files_end_a_quarantine(void **state)
 }
 
 static void
+begin_requested_bad(void)
+{
+    void *mark;
+
+    assert_null(begin("bad", 1, 1, true, &mark));
+}
+
+/* The request that each core gets again after the one before counts as a request
+   once. */
+static void
+a_request_that_ends_two_cores_ends_no_quarantine(void **state)
+{
+    (void) state;
+    core_dies(begin_requested_bad, SIGSEGV);
+    core_dies(begin_bad, SIGSEGV);
+    core_starts();
+    is_quarantined("bad", 1);
+    core_ends();
+    core_dies(begin_requested_bad, SIGSEGV);    /* a new one: counted anew   */
+    core_starts();
+    load_bad();
+    core_ends();
+}
+
+static void
 begin_too_many(void)
 {
     static char name[4096];
@@ -447,6 +472,7 @@ main(void)
         T(a_version_that_ends_five_cores_is_quarantined),
         T(loads_and_executions_share_no_blame),
         T(a_request_or_other_files_end_a_quarantine),
+        T(a_request_that_ends_two_cores_ends_no_quarantine),
         T(a_full_page_and_a_long_name_hold_up_nobody),
         T(a_page_that_is_too_small_is_none)
     };
