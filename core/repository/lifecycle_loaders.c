@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/signal_stack.h"
 
 static void *loader_main(void *arg);
 static void run(inf_lifecycle_t *lc, inf_edit_t *edit);
@@ -136,7 +137,9 @@ loader_main(void *arg)
 {
     inf_loader_t *loader = arg;
     inf_lifecycle_t *lc = loader->lc;
+    inf_signal_stack_t signals;
 
+    inf_signal_stack_begin(&signals);
     inf_lock(&lc->lock);
     for (;;) {
         if (!loader->unloads && lc->running > lc->enough) {
@@ -171,6 +174,7 @@ loader_main(void *arg)
     lc->running -= !loader->unloads;
     loader->state = INF_LOADER_ENDED;
     inf_unlock(&lc->lock);
+    inf_signal_stack_end(&signals);
     return NULL;
 }
 

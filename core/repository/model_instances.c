@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/base/os/signal_stack.h"
 #include "core/model/instances.h"
 #include "core/model/warmup.h"
 #include "core/repository/children.h"
@@ -348,8 +349,10 @@ init_main(void *arg)
     const inf_host_policies_t *policies = job->instance->model->host_policies;
     const char *policy = job->instance->spec->host_policy;
     inf_host_place_t place;
+    inf_signal_stack_t signals;
     inf_load_thread_t me;
 
+    inf_signal_stack_begin(&signals);
     inf_host_place_save(&place, policies, policy);
     inf_load_threads_enter(job->options->threads, &me, job->load);
     job->err = inf_host_policy_apply(policies, policy);
@@ -366,6 +369,7 @@ init_main(void *arg)
         job->err = inf_device_limit_check(job->core_config->values,
             job->instance->spec);
     }
+    inf_signal_stack_end(&signals);
     return NULL;
 }
 

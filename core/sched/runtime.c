@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/signal_stack.h"
 #include "core/base/points.h"
 #include "core/model/private_inputs.h"
 #include "core/model/string_check.h"
@@ -261,20 +262,21 @@ void *
 inf_instance_thread_main(void *thread)
 {
     inf_instance_thread_t *t = thread;
+    inf_signal_stack_t signals;
     inf_payload_t payload;
     uint64_t start_ns;
 
     runner_of_thread = t->runner;
-    if (!inf_instance_thread_begin(t)) {
-        return NULL;
-    }
+    inf_signal_stack_begin(&signals);
+    bool serves = inf_instance_thread_begin(t);
 
-    while (instance_take(t, &payload, &start_ns)) {
+    while (serves && instance_take(t, &payload, &start_ns)) {
         uint32_t count = payload.count;
         instance_run(t, &payload, start_ns);
         instance_done(t, count, start_ns);
     }
 
+    inf_signal_stack_end(&signals);
     return NULL;
 }
 

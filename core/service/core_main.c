@@ -300,7 +300,8 @@ install_signals(void)
 #endif
     };
     sa.sa_sigaction = on_crash;
-    sa.sa_flags = (int) (SA_RESETHAND | SA_SIGINFO);
+    /* a thread that executes or loads has a stack of its own for it */
+    sa.sa_flags = (int) (SA_RESETHAND | SA_SIGINFO | SA_ONSTACK);
     for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
         sigaction(crashes[i], &sa, NULL);
     }

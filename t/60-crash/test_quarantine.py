@@ -19,6 +19,7 @@ FAULTS = [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE,
           signal.SIGILL]
 if SANITIZER:                   # the runtime has the handlers of the others
     FAULTS = [signal.SIGABRT] * 5
+CRASH = "crash" if SANITIZER else "overflow"    # of the stack
 GOOD = json.dumps({"inputs": [tensor("IN", "INT32", [1], [1])]}).encode()
 EXECUTING = "the core died 5 times while this model was executing"
 LOADING = "the core died 2 times while this model was loading"
@@ -60,9 +61,9 @@ def is_back(server, core):
         60 * SLOW)
 
 
-def die(server, number):
+def die(server, number, name="mortal"):
     core = server.core()
-    answer = server.infer("mortal", small(number))
+    answer = server.infer(name, small(number))
     assert answer.status == 503, answer
     assert is_back(server, core)
 
@@ -127,6 +128,22 @@ def test_each_class_of_fault_counts(make_server):
     os.kill(core, signal.SIGKILL)
     assert is_back(server, core)
     assert is_out(server)
+
+
+def test_an_overflow_of_the_stack_counts(make_server):
+    """Nothing is left of the stack for the handler of the crash."""
+    def with_deep(folder):
+        fill(folder)
+        models.identity(folder, "deep", [("IN", "INT32", [1])],
+                        backend="failing",
+                        parameters={"fail": f"execute-{CRASH}"})
+
+    server = make(make_server, fill=with_deep)
+    for _ in range(5):
+        assert row(server, "deep")["state"] == "READY"
+        die(server, 0, "deep")
+    assert is_out(server, name="deep")
+    assert row(server)["state"] == "READY"
 
 
 @pytest.mark.parametrize("name", [signal.SIGKILL, *sorted(set(FAULTS[:2]))],
@@ -295,16 +312,20 @@ def test_changed_files_end_a_quarantine(make_server):
     is_in(server)
 
 
-@pytest.mark.parametrize("control", ["explicit", "poll"])
-def test_the_same_of_loads(make_server, control):
+@pytest.mark.parametrize("control,fault", [
+    ("explicit", "initialize-crash"), ("poll", "initialize-crash"),
+    ("poll", f"initialize-{CRASH}"), ("poll", f"instance-{CRASH}")])
+def test_the_same_of_loads(make_server, control, fault):
+    """Two instances are initialised at once, each on a thread of its own."""
     def with_crash(folder):
         fill(folder)
         models.identity(folder, "bad", [("IN", "INT32", [1])],
-                        backend="failing",
-                        parameters={"fail": "initialize-crash"})
+                        backend="failing", instances=2,
+                        parameters={"fail": fault})
 
     server = make(make_server, EXPLICIT if control == "explicit" else POLL,
-                  fill=with_crash, wait="")
+                  fill=with_crash, wait="",
+                  inference_env=["TRITON_PARALLEL_INSTANCE_LOADING=1"])
     assert process.wait_until(
         lambda: server.infer("good", GOOD).status == 200
         and LOADING in row(server, "bad").get("reason", ""), 60 * SLOW)
@@ -313,7 +334,7 @@ def test_the_same_of_loads(make_server, control):
     assert is_out(server, LOADING, "bad")
     assert server.core() == core
 
-    rewrite(server, "bad", "initialize-crash", "nothing")
+    rewrite(server, "bad", fault, "nothing")
     if control == "explicit":
         assert repository.ask(server, "load", "bad").status == 200
     assert process.wait_until(

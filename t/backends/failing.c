@@ -4,8 +4,11 @@
  * The model's parameter `fail` says where: its name is looked for in the
  * model's configuration text, so that nothing of a JSON reader is needed.
  *
- *   initialize-error, initialize-crash, instance-error, instance-crash,
- *   execute-crash, execute-error, execute-cancelled, execute-silent
+ *   initialize-error, initialize-crash, initialize-overflow, instance-error,
+ *   instance-crash, instance-overflow, execute-crash, execute-overflow,
+ *   execute-error, execute-cancelled, execute-silent
+ *
+ * An overflow is one of the stack.
  *
  * Told initialize-countdown, it fails as often as the file "failures" in the
  * model's directory has bytes, and takes one away each time.
@@ -83,11 +86,24 @@ count_down(TRITONBACKEND_Model *model)
         && truncate(path, st.st_size - 1) == 0;
 }
 
+static int
+overflow(volatile const char *above)
+{
+    volatile char here[512];
+
+    here[0] = above[0];
+    return above[0] == 1 ? 0 : overflow(here) + here[0];
+}
+
 static TRITONSERVER_Error *
-fail(TRITONBACKEND_Model *model, const char *error, const char *crash)
+fail(TRITONBACKEND_Model *model, const char *error, const char *crash,
+    const char *deep)
 {
     if (told(model, crash)) {
         abort();
+    }
+    if (told(model, deep)) {
+        overflow("");
     }
     if (told(model, error)) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL,
@@ -134,7 +150,8 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
                                      "not yet");
     }
-    return fail(model, "initialize-error", "initialize-crash");
+    return fail(model, "initialize-error", "initialize-crash",
+                "initialize-overflow");
 }
 
 TRITONSERVER_Error *
@@ -145,7 +162,7 @@ TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
 
     err = TRITONBACKEND_ModelInstanceModel(instance, &model);
     return err != NULL ? err : fail(model, "instance-error",
-                                    "instance-crash");
+                                    "instance-crash", "instance-overflow");
 }
 
 TRITONSERVER_Error *
@@ -158,7 +175,8 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     err = TRITONBACKEND_ModelInstanceModel(instance, &model);
     if (err == NULL) {
         hold(model, "execute-hold");
-        err = fail(model, "execute-error", "execute-crash");
+        err = fail(model, "execute-error", "execute-crash",
+                   "execute-overflow");
     }
     if (err == NULL && told(model, "execute-cancelled")) {
         err = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_CANCELLED,
