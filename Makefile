@@ -53,6 +53,7 @@ bench: build
 	@build/venv/bin/python t/bench/run.py
 	@build/venv/bin/python t/bench/grpc_calls.py
 	@build/venv/bin/python t/bench/batching.py
+	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/resubmission.py '64 B'
 	@build/venv/bin/python -m pytest -q -s t/90-stress/test_slow_clients.py
 endif
 

@@ -3,14 +3,17 @@
 
     python t/bench/base.py DIR [WORDS]   only scenarios whose name holds a word
 
-DIR is the build directory of another checkout.  Both servers run throughout;
-per scenario they are measured in interleaved rounds, each round begun by the other
-one.  A ratio is this build's figure by the base's in the same round; printed
-are the medians, and for ratios the quartiles, which show the run's noise.
+DIR is the build directory of another checkout.  Per scenario both servers are
+measured in interleaved rounds, each round begun by the other one.  They are
+started anew several times, each time in the other order: a server's place in
+memory moves a figure by several percent for as long as it runs.  A ratio is
+this build's figure by the base's in the same round; printed are the medians,
+and for ratios the quartiles, which show the run's noise.
 
-INF_BUILD names this build, QUICK=1 means three rounds.
+INF_BUILD names this build, QUICK=1 means one round of each start.
 """
 
+import functools
 import os
 import pathlib
 import shutil
@@ -26,8 +29,9 @@ import run as bench                                         # noqa: E402
 from run import LARGE, binary, fill, floats, longest_turn   # noqa: E402
 from run import measure, median, run_wrk                    # noqa: E402
 
-# Many short rounds: what else the machine does changes between them.
-ROUNDS = 3 if bench.QUICK else 17
+STARTS = 6
+# Short rounds: what else the machine does changes between them.
+ROUNDS = 1 if bench.QUICK else 4        # of each start
 bench.SECONDS = 1
 FIGURES = {"rps": "r/s", "p50": "p50 us", "cpu": "CPU us"}
 
@@ -42,12 +46,13 @@ def scenarios():
             binary("16 MiB binary", 16 * LARGE, [1, 4])]
 
 
-def start(build, repository):
+def start(build, repository, settings=""):
+    """settings: of nginx's http block."""
     server = Server(repository, workers=int(os.environ.get("WORKERS", "1")),
                     log_level="warn", core=build / "inference-core",
                     parts="health metadata config infer metrics",
                     backends=build / "backends",
-                    http="    keepalive_requests 1000000000;")
+                    http="    keepalive_requests 1000000000;" + settings)
     server.write_config(module=build / "ngx_http_inference_module.so")
     return server.start()
 
@@ -57,13 +62,15 @@ def quartiles(values):
     return f"{middle:5.2f} ({low:.2f}-{high:.2f})"
 
 
-def compare(servers, scenario, concurrency, body):
-    samples = {who: [] for who in servers}
+def compare(servers, scenario, concurrency, body, samples):
     for turn in range(ROUNDS):
         for who in sorted(servers, reverse=turn % 2 == 1):
             samples[who].append(measure(run_wrk, servers[who], scenario.path,
                                         scenario, concurrency, body))
-    line = f"{scenario.name:<18} {concurrency:>2} |"
+
+
+def row(name, concurrency, samples):
+    line = f"{name:<18} {concurrency:>2} |"
     for who in ("this", "base"):
         figures = median(samples[who])
         line += "".join(f" {figures[f]:>9.1f}" for f in FIGURES) + " |"
@@ -71,39 +78,52 @@ def compare(servers, scenario, concurrency, body):
         line += " " + quartiles([
             this[figure] / max(base[figure], 0.01)
             for this, base in zip(samples["this"], samples["base"])])
-    print(line, flush=True)
+    return line
 
 
-def run(base, words):
+def side_by_side(starters, scenarios, title):
+    """starters: {"this": f, "base": f}, each from a model repository to a
+    server that runs."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="inf-bench-"))
     repository = folder / "models"
     repository.mkdir()
     fill(repository)
     body = folder / "request"
+    rows = [(scenario, concurrency, {who: [] for who in starters})
+            for scenario in scenarios
+            for concurrency in scenario.concurrencies]
+    turns = {who: [] for who in starters}
     servers = {}
     try:
-        servers["this"] = start(BUILD, repository)
-        servers["base"] = start(base, repository)
-        print(f"{ROUNDS} interleaved rounds of {bench.SECONDS} s; this build: "
-              f"{BUILD}, base: {base}")
+        for number in range(STARTS):
+            for who in sorted(starters, reverse=number % 2 == 1):
+                servers[who] = starters[who](repository)
+            for scenario, concurrency, samples in rows:
+                for server in servers.values():
+                    scenario.verify(server.port)
+                body.write_bytes(scenario.body)
+                compare(servers, scenario, concurrency, body, samples)
+            for who in list(servers):
+                turns[who].append(longest_turn(servers[who]))
+                servers.pop(who).stop()
+        print(f"{STARTS} starts, {ROUNDS} interleaved rounds of "
+              f"{bench.SECONDS} s each; {title}")
         columns = "".join(f" {f:>9}" for f in FIGURES.values()) + " |"
         print(f"{'scenario':<18} {'c':>2} |" + columns * 2 + "".join(
             f" {f + ' this/base':<17}" for f in FIGURES.values()))
-        for scenario in scenarios():
-            if words and not any(w in scenario.name for w in words):
-                continue
-            for server in servers.values():
-                scenario.verify(server.port)
-            body.write_bytes(scenario.body)
-            for concurrency in scenario.concurrencies:
-                compare(servers, scenario, concurrency, body)
+        for scenario, concurrency, samples in rows:
+            print(row(scenario.name, concurrency, samples))
         print("longest turn of an event loop for one request: " + ", ".join(
-            f"{who} {longest_turn(server):.2f} ms"
-            for who, server in servers.items()))
+            f"{who} {max(turns[who]):.2f} ms" for who in turns), flush=True)
     finally:
         for server in servers.values():
             server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def named(words):
+    return [s for s in scenarios()
+            if not words or any(w in s.name for w in words)]
 
 
 if __name__ == "__main__":
@@ -113,4 +133,6 @@ if __name__ == "__main__":
     if not (other / "inference-core").is_file():
         sys.exit(f"base.py: {other} is no build directory: inference-core is "
                  "not there")
-    run(other, sys.argv[2:])
+    side_by_side({"this": functools.partial(start, BUILD),
+                  "base": functools.partial(start, other)},
+                 named(sys.argv[2:]), f"this build: {BUILD}, base: {other}")

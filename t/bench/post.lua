@@ -15,8 +15,8 @@ function done(summary, latency, requests)
     local e = summary.errors
     io.write(string.format(
         '\n{"requests":%d,"duration_us":%d,"p50_us":%d,"p99_us":%d,'
-        .. '"errors":%d}\n',
+        .. '"max_us":%d,"errors":%d}\n',
         summary.requests, summary.duration, latency:percentile(50),
-        latency:percentile(99),
+        latency:percentile(99), latency.max,
         e.connect + e.read + e.write + e.status + e.timeout))
 end

@@ -155,7 +155,8 @@ def scenarios():
 
 # ---- one measurement
 
-def run_wrk(port, path, scenario, concurrency, body):
+def wrk(port, path, scenario, concurrency, body):
+    """The figures that post.lua prints; fails if a request did."""
     env = dict(os.environ, BENCH_BODY=str(body), BENCH_HEADERS="\n".join(
         f"{k}: {v}" for k, v in scenario.headers.items()))
     out = subprocess.run(
@@ -165,6 +166,11 @@ def run_wrk(port, path, scenario, concurrency, body):
     found = json.loads(out[out.rindex("{"):])
     if found["errors"]:
         raise RuntimeError(f"{scenario.name}: {found['errors']} errors\n{out}")
+    return found
+
+
+def run_wrk(port, path, scenario, concurrency, body):
+    found = wrk(port, path, scenario, concurrency, body)
     return (found["requests"], found["duration_us"] / 1e6,
             found["p50_us"], found["p99_us"])
 
