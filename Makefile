@@ -7,7 +7,7 @@ DESTDIR ?=
 
 .PHONY: help deps build run test bench bench-models asan tsan rooms locks \
 	fuzz mutants gpu nginx-next test-model-analyzer test-reloads \
-	test-chaos install clean
+	test-chaos test-large install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make test-model-analyzer  NVIDIA'\''s Model Analyzer, remote and local (150 MB to fetch)'
 	@echo 'make test-reloads  a hundred reloads and ten binary upgrades under load'
 	@echo 'make test-chaos  kills at each point of a request'\''s life, and at random'
+	@echo 'make test-large  gRPC messages of 2 GiB (6 GiB of memory, a minute)'
 	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
 
@@ -103,6 +104,10 @@ test-reloads: build
 
 test-chaos: build
 	@INF_BUILD=$(BUILD) build/venv/bin/python -m pytest -q t/points t/chaos
+
+test-large: build
+	@INF_BUILD=$(BUILD) INF_MESSAGE=2147483647 build/venv/bin/python -m pytest \
+	    -q -s t/90-stress/test_large_messages.py
 
 build/model-analyzer/complete: t/requirements-model-analyzer.txt
 	@rm -rf build/model-analyzer

@@ -6,7 +6,7 @@ import time
 
 from lib import process
 from lib.load import Load
-from lib.server import SLOW
+from lib.server import SANITIZER, SLOW
 from lib.wire import tensor
 
 GOOD = {"inputs": [tensor("IN", "INT32", [2], [1, 2])]}
@@ -45,6 +45,12 @@ def memory(server):
     """The memory of workers and core together, arenas counted once."""
     return sum(process.pss_bytes(p)
                for p in server.workers() + server.cores())
+
+
+def bounded(server, before, by):
+    """A sanitizer keeps what is freed, so there nothing can be told."""
+    after = memory(server)
+    assert SANITIZER or after < before + by, (before, after)
 
 
 def descriptors(server):
