@@ -5,6 +5,11 @@
 #include "core/service/response_check.h"
 #include "core/service/response_labels.h"
 
+static void report_load(inf_in_flight_t *in_flight,
+    inf_response_builder_t *b);
+static inf_err_t *write_region(inf_channel_t *channel,
+    const inf_response_builder_t *b, inf_channel_region_t **parts,
+    uint32_t part_count, uint64_t *size, inf_channel_region_t **out);
 static void describe_outputs(inf_in_flight_t *in_flight,
     inf_response_t *response, inf_response_output_desc_t *outputs,
     inf_channel_region_t **parts, uint32_t *part_count);
@@ -61,37 +66,61 @@ inf_response_write(inf_in_flight_t *in_flight, inf_response_t *response,
             ? response->parameters.count : 0,
         .parameters = parameters
     };
+    report_load(in_flight, &b);
+
+    inf_err_t *err = write_region(in_flight->session->channel, &b, parts,
+        part_count, size, &region);
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "response to request \"%s\" is lost",
+            in_flight->factory.id));
+    }
+
+    return region;
+}
+
+/* Once for each request that asks for it. */
+static void
+report_load(inf_in_flight_t *in_flight, inf_response_builder_t *b)
+{
     if (in_flight->record != NULL
         && (in_flight->record->flags & INF_REQUEST_LOAD_REPORT)
         && !atomic_exchange_explicit(&in_flight->reported, true,
             memory_order_relaxed))
     {
-        b.kv_reported = inf_load_report(&b.kv_utilization, &b.kv_max_tokens);
+        b->kv_reported = inf_load_report(&b->kv_utilization,
+            &b->kv_max_tokens);
     }
+}
 
-    inf_err_t *err = inf_response_builder_size(&b, size);
-    if (err == NULL) {
-        region = inf_channel_alloc(in_flight->session->channel, *size);
-        if (region == NULL) {
-            return NULL;
-        }
+/* out: NULL after an error, and without one where the arena has no room. */
+static inf_err_t *
+write_region(inf_channel_t *channel, const inf_response_builder_t *b,
+    inf_channel_region_t **parts, uint32_t part_count, uint64_t *size,
+    inf_channel_region_t **out)
+{
+    *out = NULL;
 
-        inf_response_builder_write(&b, inf_channel_region_data(region), *size);
-        if (part_count > 0) {
-            err = inf_channel_region_attach(region, parts, part_count);
-        }
-    }
-
+    inf_err_t *err = inf_response_builder_size(b, size);
     if (err != NULL) {
-        inf_err_log(inf_err_add(err, "response to request \"%s\" is lost",
-            in_flight->factory.id));
-        if (region != NULL) {
-            inf_channel_region_unref(region);
-        }
+        return err;
+    }
+
+    inf_channel_region_t *region = inf_channel_alloc(channel, *size);
+    if (region == NULL) {
         return NULL;
     }
 
-    return region;
+    inf_response_builder_write(b, inf_channel_region_data(region), *size);
+    if (part_count > 0) {
+        err = inf_channel_region_attach(region, parts, part_count);
+    }
+    if (err != NULL) {
+        inf_channel_region_unref(region);
+        return err;
+    }
+
+    *out = region;
+    return NULL;
 }
 
 static void
