@@ -14,6 +14,10 @@ typedef struct {
 } ngx_http_inference_block_t;
 
 
+static ngx_int_t ngx_http_inference_environment_fill(
+    ngx_http_inference_block_t *block, ngx_array_t *overrides, ngx_log_t *log);
+static ngx_int_t ngx_http_inference_environment_keep(
+    ngx_http_inference_block_t *block, ngx_log_t *log);
 static ngx_uint_t ngx_http_inference_environment_is_nginx(const char *var);
 static ngx_uint_t ngx_http_inference_environment_overridden(const char *var,
     ngx_array_t *env);
@@ -73,17 +77,39 @@ ngx_int_t
 ngx_http_inference_environment_update(ngx_http_inference_main_conf_t *imcf,
     ngx_log_t *log)
 {
-    char                        *var;
-    size_t                       len;
-    u_char                      *start, *now;
-    ngx_int_t                    rc;
-    ngx_str_t                   *env;
-    ngx_uint_t                   i;
-    ngx_http_inference_block_t   block;
+    ngx_int_t                   rc;
+    ngx_http_inference_block_t  block;
 
     if (ngx_http_inference_start_environ == NULL) {
         ngx_http_inference_start_environ = environ;
     }
+
+    ngx_memzero(&block, sizeof(ngx_http_inference_block_t));
+
+    rc = ngx_http_inference_environment_fill(&block, &imcf->env, log);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_inference_environment_keep(&block, log);
+    }
+
+    ngx_http_inference_block_free(&block);
+
+    return rc;
+}
+
+
+/* The variables that nginx was started with, and the configuration's. */
+
+static ngx_int_t
+ngx_http_inference_environment_fill(ngx_http_inference_block_t *block,
+    ngx_array_t *overrides, ngx_log_t *log)
+{
+    char        *var;
+    size_t       len;
+    u_char      *start;
+    ngx_int_t    rc;
+    ngx_str_t   *env;
+    ngx_uint_t   i;
 
     start = ngx_http_inference_kept_bytes(NGX_HTTP_INFERENCE_KEEP_START_ENV,
                                           &len, log);
@@ -91,57 +117,63 @@ ngx_http_inference_environment_update(ngx_http_inference_main_conf_t *imcf,
         return NGX_ERROR;
     }
 
-    ngx_memzero(&block, sizeof(ngx_http_inference_block_t));
     rc = NGX_OK;
 
     for (var = (char *) start; *var != '\0' && rc == NGX_OK;
          var += ngx_strlen(var) + 1)
     {
-        if (!ngx_http_inference_environment_overridden(var, &imcf->env)) {
-            rc = ngx_http_inference_block_add(&block, var,
-                                              ngx_strlen(var) + 1, log);
+        if (!ngx_http_inference_environment_overridden(var, overrides)) {
+            rc = ngx_http_inference_block_add(block, var, ngx_strlen(var) + 1,
+                                              log);
         }
     }
 
-    env = imcf->env.elts;
+    env = overrides->elts;
 
-    for (i = 0; i < imcf->env.nelts && rc == NGX_OK; i++) {
-        rc = ngx_http_inference_block_add(&block, env[i].data, env[i].len + 1,
+    for (i = 0; i < overrides->nelts && rc == NGX_OK; i++) {
+        rc = ngx_http_inference_block_add(block, env[i].data, env[i].len + 1,
                                           log);
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_inference_block_add(&block, "", 1, log);
+        rc = ngx_http_inference_block_add(block, "", 1, log);
     }
 
     ngx_explicit_memzero(start, len);
     ngx_free(start);
 
-    if (rc != NGX_OK) {
-        ngx_http_inference_block_free(&block);
-        return NGX_ERROR;
-    }
+    return rc == NGX_OK ? NGX_OK : NGX_ERROR;
+}
+
+
+/* NGX_DECLINED: the block is kept already. */
+
+static ngx_int_t
+ngx_http_inference_environment_keep(ngx_http_inference_block_t *block,
+    ngx_log_t *log)
+{
+    size_t      len;
+    u_char     *now;
+    ngx_int_t   rc;
 
     now = ngx_http_inference_kept_bytes(NGX_HTTP_INFERENCE_KEEP_CORE_ENV,
                                         &len, log);
 
-    if (now != NULL && len == block.len
-        && ngx_memcmp(now, block.data, len) == 0)
+    if (now != NULL && len == block->len
+        && ngx_memcmp(now, block->data, len) == 0)
     {
         rc = NGX_DECLINED;
 
     } else {
         rc = ngx_http_inference_keep_bytes(NGX_HTTP_INFERENCE_KEEP_CORE_ENV,
                                            "inference core environment",
-                                           block.data, block.len, log);
+                                           block->data, block->len, log);
     }
 
     if (now != NULL) {
         ngx_explicit_memzero(now, len);
         ngx_free(now);
     }
-
-    ngx_http_inference_block_free(&block);
 
     return rc;
 }
