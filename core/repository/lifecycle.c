@@ -20,6 +20,10 @@
 /* A backend has that long to notice that a process of its load has failed. */
 #define FAILED_NS      UINT64_C(10000000000)
 
+static inf_err_t *index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out);
+static void index_rows(const inf_repository_name_t *n,
+    const inf_model_record_t *r, bool ready_only, inf_lifecycle_row_fn fn,
+    void *userp);
 static bool wait_for_the_end(inf_lifecycle_t *lc, uint64_t until);
 
 const char *
@@ -224,22 +228,10 @@ inf_err_t *
 inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp)
 {
-    const inf_inventory_query_t q = { .occasion = INF_INVENTORY_INDEX };
     inf_inventory_t *l = NULL;
     size_t i = 0;
 
-    inf_repository_list_t *list = inf_repositories_take(
-        lc->options.repositories);
-    inf_err_t *err = inf_repository_list_failure(list, "");
-    if (err == NULL) {
-        err = inf_inventory_new(lc->options.repositories, &q, &l);
-        if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
-            err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not the call  */
-        }
-    } else {
-        inf_lifecycle_relist(lc);
-    }
-    inf_repository_list_unref(list);
+    inf_err_t *err = index_inventory(lc, &l);
     if (err != NULL) {
         return err;
     }
@@ -254,31 +246,8 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
         int order = n == NULL ? 1 : r == NULL ? -1
             : inf_model_id_compare(&n->id, &id);
 
-        if (order > 0) {            /* its directory is gone; one that the
-                                       start asked for is told of            */
-            if ((r->who & INF_WANTED_AT_START) != 0
-                && r->version_count == 0)
-            {
-                inf_model_record_rows(r, ready_only, fn, userp);
-            }
-        } else if (n->problem != NULL
-            && (order != 0 || !inf_model_record_any_ready(r)))
-        {
-            if (!ready_only) {
-                fn(userp, n->id.name, -1, INF_VERSION_UNAVAILABLE,
-                    n->problem);
-            }
-        } else if (n->duplicate) {
-            fn(userp, n->id.name, -1, INF_VERSION_UNAVAILABLE,
-                inf_reason_ambiguous.text);
-        } else if (order == 0 && (r->version_count > 0 || r->rejected
-            || (r->who & INF_WANTED_AT_START) != 0))
-        {
-            inf_model_record_rows(r, ready_only, fn, userp);
-        } else if (!ready_only) {
-            fn(userp, n->id.name, -1, INF_VERSION_UNKNOWN, "");
-        }
-
+        index_rows(order <= 0 ? n : NULL, order >= 0 ? r : NULL, ready_only,
+            fn, userp);
         i += order <= 0;
         r = order >= 0 ? inf_model_set_next(&lc->set, r) : r;
     }
@@ -287,6 +256,57 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
 
     inf_inventory_unref(l);
     return NULL;
+}
+
+/* The names in the repositories; the caller takes a reference. */
+static inf_err_t *
+index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out)
+{
+    const inf_inventory_query_t q = { .occasion = INF_INVENTORY_INDEX };
+
+    inf_repository_list_t *list = inf_repositories_take(
+        lc->options.repositories);
+    inf_err_t *err = inf_repository_list_failure(list, "");
+    if (err == NULL) {
+        err = inf_inventory_new(lc->options.repositories, &q, out);
+        if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
+            err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not the call  */
+        }
+    } else {
+        inf_lifecycle_relist(lc);
+    }
+    inf_repository_list_unref(list);
+    return err;
+}
+
+/* The rows of one model.  n: NULL where its directory is gone; r: NULL where
+   it has never been loaded. */
+static void
+index_rows(const inf_repository_name_t *n, const inf_model_record_t *r,
+    bool ready_only, inf_lifecycle_row_fn fn, void *userp)
+{
+    bool at_start = r != NULL && (r->who & INF_WANTED_AT_START) != 0;
+
+    if (n == NULL) {
+        if (at_start && r->version_count == 0) {
+            inf_model_record_rows(r, ready_only, fn, userp);
+        }
+    } else if (n->problem != NULL
+        && (r == NULL || !inf_model_record_any_ready(r)))
+    {
+        if (!ready_only) {
+            fn(userp, n->id.name, -1, INF_VERSION_UNAVAILABLE, n->problem);
+        }
+    } else if (n->duplicate) {
+        fn(userp, n->id.name, -1, INF_VERSION_UNAVAILABLE,
+            inf_reason_ambiguous.text);
+    } else if (at_start
+        || (r != NULL && (r->version_count > 0 || r->rejected)))
+    {
+        inf_model_record_rows(r, ready_only, fn, userp);
+    } else if (!ready_only) {
+        fn(userp, n->id.name, -1, INF_VERSION_UNKNOWN, "");
+    }
 }
 
 bool
