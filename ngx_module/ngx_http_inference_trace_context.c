@@ -8,6 +8,8 @@
 #include "core/proto/trace_context.h"
 
 
+static void ngx_http_inference_trace_find(ngx_http_request_t *r,
+    inf_slice_t *parent, inf_slice_t *state);
 static void ngx_http_inference_trace_parameter(inf_infer_parameter_t *p,
     const char *name, inf_slice_t value);
 
@@ -15,10 +17,8 @@ static void ngx_http_inference_trace_parameter(inf_infer_parameter_t *p,
 ngx_int_t
 ngx_http_inference_trace_headers(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_uint_t                       i, n;
+    ngx_uint_t                       n;
     inf_slice_t                      parent, state;
-    ngx_list_part_t                 *part;
-    ngx_table_elt_t                 *h;
     inf_trace_context_t              context;
     inf_infer_parameter_t           *list;
     ngx_http_inference_main_conf_t  *imcf;
@@ -30,29 +30,7 @@ ngx_http_inference_trace_headers(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
-    parent = inf_slice(NULL, 0);
-    state = inf_slice(NULL, 0);
-
-    part = &ctx->request->headers_in.headers.part;
-    i = 0;
-
-    while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
-
-        if (h->key.len == sizeof("traceparent") - 1
-            && ngx_strncasecmp(h->key.data, (u_char *) "traceparent",
-                               h->key.len)
-               == 0)
-        {
-            parent = inf_slice((char *) h->value.data, h->value.len);
-
-        } else if (h->key.len == sizeof("tracestate") - 1
-                   && ngx_strncasecmp(h->key.data, (u_char *) "tracestate",
-                                      h->key.len)
-                      == 0)
-        {
-            state = inf_slice((char *) h->value.data, h->value.len);
-        }
-    }
+    ngx_http_inference_trace_find(ctx->request, &parent, &state);
 
     if (!inf_trace_context_read(parent, &context)) {
         return NGX_OK;
@@ -83,6 +61,40 @@ ngx_http_inference_trace_headers(ngx_http_inference_ctx_t *ctx)
     ctx->infer.parameter_count = n;
 
     return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_trace_find(ngx_http_request_t *r, inf_slice_t *parent,
+    inf_slice_t *state)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    *parent = inf_slice(NULL, 0);
+    *state = inf_slice(NULL, 0);
+
+    part = &r->headers_in.headers.part;
+    i = 0;
+
+    while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
+
+        if (h->key.len == sizeof("traceparent") - 1
+            && ngx_strncasecmp(h->key.data, (u_char *) "traceparent",
+                               h->key.len)
+               == 0)
+        {
+            *parent = inf_slice((char *) h->value.data, h->value.len);
+
+        } else if (h->key.len == sizeof("tracestate") - 1
+                   && ngx_strncasecmp(h->key.data, (u_char *) "tracestate",
+                                      h->key.len)
+                      == 0)
+        {
+            *state = inf_slice((char *) h->value.data, h->value.len);
+        }
+    }
 }
 
 
