@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What does it cost that requests survive a core's crash, and what does a crash
-cost them?
+"""The cost of requests that survive a core's crash, and of the crash to
+them.
 
     python t/bench/resubmission.py [WORDS]   only scenarios whose name holds a word
 
