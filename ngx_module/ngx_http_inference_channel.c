@@ -120,6 +120,8 @@ static ngx_int_t
 ngx_http_inference_channel_connect(ngx_http_inference_channel_t *ch,
     ngx_str_t *path)
 {
+    u_char             *p, *last, why[NGX_MAX_ERROR_STR];
+    ngx_err_t           err;
     struct sockaddr_un  sun;
 
     ngx_memzero(&sun, sizeof(struct sockaddr_un));
@@ -133,8 +135,16 @@ ngx_http_inference_channel_connect(ngx_http_inference_channel_t *ch,
         || connect(ch->socket, (struct sockaddr *) &sun,
                    sizeof(struct sockaddr_un)) == -1)
     {
-        ngx_log_error(ch->handlers->level(), ch->log,
-                      ngx_socket_errno,
+        err = ngx_socket_errno;
+
+        last = why + sizeof(why) - 1;
+        p = ngx_slprintf(why, last, "cannot connect to %V: ", path);
+        p = ngx_strerror(err, p, last - p);
+        *p = '\0';
+
+        ch->handlers->rejected((char *) why);
+
+        ngx_log_error(ch->handlers->level(), ch->log, err,
                       "inference: cannot connect to the core at \"%V\"", path);
         return NGX_ERROR;
     }

@@ -38,8 +38,8 @@ typedef struct {
     unsigned                             met:1;     /* there was a channel   */
     u_char                               why[NGX_HTTP_INFERENCE_WHY];
                                                     /* the core does not
-                                                       welcome us; "": it has
-                                                       not said so           */
+                                                       welcome us or cannot be
+                                                       reached; "": not known */
 
     ngx_event_t                          retry;
     ngx_event_t                          patience;

@@ -40,7 +40,7 @@ typedef struct {
     /* the registration socket is full: hello is to be called again soon */
     void                (*again)(ngx_http_inference_channel_t *ch);
 
-    /* the core has said why it does not welcome the worker */
+    /* why the core does not welcome the worker, or cannot be reached */
     void                (*rejected)(const char *why);
 
     /* it can't come up; what (may be NULL) is to be logged, and it is freed */
