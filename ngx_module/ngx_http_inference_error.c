@@ -13,6 +13,9 @@
 /* bytes of a text that a client has chosen */
 #define NGX_HTTP_INFERENCE_LINE_MAX     1024
 
+#define NGX_HTTP_INFERENCE_LOADING                                            \
+    "; the next core still loads the models of the one that ended"
+
 
 static ngx_uint_t ngx_http_inference_status(ngx_http_inference_ctx_t *ctx,
     inf_err_code_t code);
@@ -178,6 +181,10 @@ ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
         ctx->grpc->status = INF_GRPC_DEADLINE_EXCEEDED;
     }
 
+    if (ctx->loading) {
+        ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
+    }
+
     if (ctx->deadline_ns && ctx->deadline_ns == ctx->client_deadline_ns) {
         return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "Deadline Exceeded");
@@ -185,8 +192,21 @@ ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
 
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "Request timeout expired: no answer "
-                                   "within inference_timeout of %M ms",
-                                   ilcf->timeout);
+                                   "within inference_timeout of %M ms%s",
+                                   ilcf->timeout,
+                                   ctx->loading ? NGX_HTTP_INFERENCE_LOADING
+                                                : "");
+}
+
+
+ngx_int_t
+ngx_http_inference_fail_loading(ngx_http_inference_ctx_t *ctx, ngx_msec_t ms)
+{
+    ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   "no answer within %M s"
+                                   NGX_HTTP_INFERENCE_LOADING, ms / 1000);
 }
 
 

@@ -337,6 +337,9 @@ struct ngx_http_inference_ctx_s {
     ngx_uint_t                   input;         /* being decoded             */
 
     ngx_http_inference_retry_t  *retry;         /* NULL: it had one core     */
+    ngx_msec_t                   loading;       /* its model is, by the next
+                                                   core, which is asked again
+                                                   after so long; 0: it isn't */
     ngx_http_inference_load_t    load;
     ngx_http_inference_reply_t   reply;
     ngx_uint_t                   replies;
@@ -896,8 +899,13 @@ ngx_int_t ngx_http_inference_fail_text(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx,
     inf_err_t *err);
 
-/* inference_timeout is over, or the client's own. */
+/* inference_timeout is over, or the client's own; with Retry-After where it has
+   waited for its model. */
 ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
+
+/* It has waited for its model for so long, with Retry-After. */
+ngx_int_t ngx_http_inference_fail_loading(ngx_http_inference_ctx_t *ctx,
+    ngx_msec_t ms);
 
 /* No core can be reached: 503. */
 ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);

@@ -13,6 +13,9 @@
 #define NGX_HTTP_INFERENCE_RETRY_PAUSE      20
 #define NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE  1000
 
+/* a request without a deadline waits so long for its model: ms */
+#define NGX_HTTP_INFERENCE_RETRY_LOADING    60000
+
 /* so many cores may end while they have it, whether they execute it or not */
 #define NGX_HTTP_INFERENCE_RETRY_DEATHS     10
 
@@ -27,7 +30,8 @@ struct ngx_http_inference_retry_s {
     ngx_uint_t                   i;             /* being copied              */
     uint64_t                     copied;        /* of it                     */
     ngx_msec_t                   next;          /* pause                     */
-    unsigned                     pause:1;       /* its model is being loaded */
+    uint64_t                     loading_ns;    /* since when it waits for its
+                                                   model; 0: it does not     */
 };
 
 
@@ -37,6 +41,8 @@ static ngx_int_t ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_retry_copy(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_retry_swap(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_retry_pause(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_uint_t ngx_http_inference_retry_late(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_retry_from(ngx_http_inference_ctx_t *ctx,
     inf_region_t **from[]);
@@ -128,13 +134,15 @@ ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
 
     INF_POINT(RETRY_BEGUN);
 
-    ctx->retry->pause = (c != NULL);
-
     if (c == NULL || ctx->retry->next == 0) {
         ctx->retry->next = NGX_HTTP_INFERENCE_RETRY_PAUSE;
     }
 
+    ctx->loading = c ? ctx->retry->next : 0;
+
     if (c == NULL) {
+        ctx->retry->loading_ns = 0;
+
         (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->retried, 1);
     }
 
@@ -154,7 +162,11 @@ ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (retry->pause) {
+    if (ctx->loading) {
+
+        if (retry->loading_ns == 0) {
+            retry->loading_ns = ctx->turn_ns;
+        }
 
         if (ctx->event != NGX_HTTP_INFERENCE_TIMER
             || ctx->submission.state != NGX_HTTP_INFERENCE_SUBMISSION_FREE)
@@ -162,7 +174,12 @@ ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx)
             return ngx_http_inference_retry_pause(ctx);
         }
 
-        retry->pause = 0;
+        if (ngx_http_inference_retry_late(ctx)) {
+            return ngx_http_inference_fail_loading(ctx,
+                                            NGX_HTTP_INFERENCE_RETRY_LOADING);
+        }
+
+        ctx->loading = 0;
         retry->next = ngx_min(retry->next * 2,
                               NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE);
     }
@@ -386,10 +403,25 @@ ngx_http_inference_retry_pause(ngx_http_inference_ctx_t *ctx)
     if (ctx->event == NGX_HTTP_INFERENCE_NO_EVENT
         || ctx->event == NGX_HTTP_INFERENCE_TIMER)
     {
-        ngx_http_inference_arm_timer_within(ctx, ctx->retry->next);
+        ngx_http_inference_arm_timer_within(ctx, ctx->loading);
     }
 
     return NGX_DONE;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_retry_late(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t  waited;
+
+    if (ctx->deadline_ns) {
+        return 0;
+    }
+
+    waited = ctx->turn_ns - ctx->retry->loading_ns;
+
+    return waited >= NGX_HTTP_INFERENCE_RETRY_LOADING * UINT64_C(1000000);
 }
 
 

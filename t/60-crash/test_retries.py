@@ -11,6 +11,7 @@ import signal
 import numpy
 import pytest
 import tritonclient.grpc as grpc_client
+from tritonclient.utils import InferenceServerException
 
 from lib import backends, models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
@@ -230,6 +231,49 @@ def test_only_names_that_the_next_core_loads_are_waited_for(make_server,
         (path / "hold").unlink()
     answer = read(kept)
     assert answer.error == "closed for today"       # the model's own answer
+
+
+def test_a_model_that_the_next_core_still_loads_is_not_waited_for_for_ever(
+        make_server):
+    """A minute without a deadline, and up to a deadline, however long the load
+    takes; the answer says why, and when to come again."""
+    def with_hold(repository):
+        path = models.identity(repository, "kept", [("IN", "INT32", [-1])],
+                               backend="failing",
+                               parameters={"fail": "initialize-hold"})
+        path.chmod(0o777)
+
+    server = make_server(
+        with_hold, allow_alarms=[KILLED], http2=True,
+        http=f"    inference_backends {backends.build('failing')};\n",
+        server="location /soon/ { inference all; inference_timeout 3s; }")
+    path = server.models / "kept"
+    (path / "held").unlink(missing_ok=True)
+    (path / "hold").write_text("")
+    loading = "the next core still loads the models of the one that ended"
+    try:
+        server.end_core()
+        assert process.wait_until(lambda: (path / "held").exists(), 20 * SLOW)
+        late = [server.wire(180), server.wire(180)]
+        late[0].send(request_bytes("POST", infer_path("kept"), BODY))
+        late[1].send(request_bytes("GET", "/v2/models/kept"))
+        answer = server.post("/soon" + infer_path("kept"), BODY)
+        assert answer.status == 503
+        assert answer.error == ("Request timeout expired: no answer within "
+                                f"inference_timeout of 3000 ms; {loading}")
+        assert int(answer.headers["retry-after"]) > 0
+        with grpc_client.InferenceServerClient(
+                f"127.0.0.1:{server.port2}") as client:
+            with pytest.raises(InferenceServerException) as raised:
+                client.get_model_metadata("kept")
+        assert raised.value.status() == "StatusCode.UNAVAILABLE"
+        assert loading in raised.value.message()
+        for answer in (read(c) for c in late):
+            assert answer.status == 503
+            assert answer.error == f"no answer within 60 s; {loading}"
+            assert int(answer.headers["retry-after"]) > 0
+    finally:
+        (path / "hold").unlink()
 
 
 @pytest.mark.parametrize("company", ["long", "brief", "chain"])
