@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 
@@ -312,6 +313,36 @@ def test_a_backend_s_child_inherits_no_signals(make_server):
     for pid in (core, child):
         assert signal_set(pid, "SigIgn") == 0
     assert signal_set(child, "SigBlk") == 0
+
+
+@pytest.mark.parametrize("also", ["core alone", "supervisor too"])
+def test_what_a_dead_core_leaves_is_removed(make_server, tmp_path, also):
+    """Children in its process group, which would stay, and its names of
+    shared memory, but not those of others."""
+    folder = backends.build("spawner")
+    stays = tmp_path / "stays"
+    stays.touch()
+    server = make_server(with_child, allow_alarms=[HELPER_KILLED],
+                         inference_env=[f"INF_TEST_OUTLIVES={stays}",
+                                        "INF_TEST_SAME_GROUP=1"],
+                         http=f"    inference_backends {folder};")
+    core = server.core()
+    child, = process.descendants(core)
+    names = [pathlib.Path(f"/dev/shm/inference-core.{pid}.{os.getpid()}")
+             for pid in (core, f"{core}0")]
+    try:
+        for name in names:
+            name.touch()
+        if also == "supervisor too":
+            for pid in server.supervisors():
+                os.kill(pid, signal.SIGKILL)
+        assert server.end_core() == core
+        assert process.wait_until(lambda: not process.alive(child), 20 * SLOW)
+        assert [name.exists() for name in names] == [False, True]
+    finally:
+        stays.unlink()
+        for name in names:
+            name.unlink(missing_ok=True)
 
 
 def load_more(server):

@@ -4,7 +4,8 @@
  *
  * The child sleeps until the core is gone; it answers with the number of
  * descriptors above stderr that it inherited.  With INF_TEST_OUTLIVES it leaves
- * the core's process group and stays as long as the file of that name.
+ * the core's process group and stays as long as the file of that name; with
+ * INF_TEST_SAME_GROUP, too, it stays in the group.
  */
 
 #include <dirent.h>
@@ -64,7 +65,7 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     const char *outlives = getenv("INF_TEST_OUTLIVES");
 
     if (fork() == 0) {
-        if (outlives != NULL) {
+        if (outlives != NULL && getenv("INF_TEST_SAME_GROUP") == NULL) {
             setsid();
         }
         while (outlives != NULL && access(outlives, F_OK) == 0) {
