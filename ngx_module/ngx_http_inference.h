@@ -149,6 +149,7 @@ typedef struct {
     ngx_atomic_t                longest_ns;     /* turn for one request      */
     ngx_atomic_t                core_hangs;
     ngx_atomic_t                suspects;
+    ngx_atomic_t                out_of_tries;
 } ngx_http_inference_counters_t;
 
 /* Never NULL; until the zone is there the counts go nowhere. */

@@ -623,7 +623,8 @@ ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
  * Whether it goes to the next core: its own has ended (c is NULL) before a
  * response of it came, no sequence has been lost with it, and it has been
  * executed less often than inference_tries, or is a call that may be carried
- * out twice; or that next core does not have its model yet.
+ * out twice; or that next core does not have its model yet.  Counts one that
+ * has used all its tries.
  */
 ngx_uint_t ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);

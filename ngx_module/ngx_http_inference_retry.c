@@ -80,9 +80,20 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
 
-    return !submission->sequence
-           && submission->begun < ilcf->tries + submission->excused
-           && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
+    if (submission->sequence) {
+        return 0;
+    }
+
+    if (submission->begun < ilcf->tries + submission->excused
+        && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS)
+    {
+        return 1;
+    }
+
+    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->out_of_tries,
+                                1);
+
+    return 0;
 }
 
 

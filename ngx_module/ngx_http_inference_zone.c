@@ -57,6 +57,9 @@ static ngx_http_inference_counter_family_t
     { "suspects", "inferences that went to the next core to execute alone",
       offsetof(ngx_http_inference_counters_t, suspects) },
 
+    { "out_of_tries", "inferences that failed because their cores ended",
+      offsetof(ngx_http_inference_counters_t, out_of_tries) },
+
     { "log_dropped", "lines of the core's log that were lost",
       offsetof(ngx_http_inference_counters_t, log_dropped) },
 

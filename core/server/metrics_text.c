@@ -380,6 +380,12 @@ put_server(const text_t *t, inf_server_t *server)
     put_one(t, "nginx_inference_shared_memory_copy_bytes", "copies of inputs"
         " in shared memory", "gauge",
         inf_budget_used(inf_shm_regions_copies(server->regions)));
+    put_one(t, "nginx_inference_response_arena_used_bytes", "bytes of responses"
+        " held in the workers' response arenas", "gauge",
+        atomic_load_explicit(&server->responses_used, memory_order_relaxed));
+    put_one(t, "nginx_inference_response_arena_bound_bytes", "bytes that these"
+        " arenas may hold", "gauge",
+        atomic_load_explicit(&server->responses_bound, memory_order_relaxed));
     put_one(t, "nginx_inference_stuck_loads", "loads that were given up and"
         " have not returned", "gauge",
         inf_lifecycle_stuck_loads(server->lifecycle));

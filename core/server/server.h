@@ -62,6 +62,11 @@ struct inf_server_s {
                                                    inf_server_ready          */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     inf_stuck_limit_t                 stuck_limit;
+    _Atomic uint64_t                  responses_used;   /* relaxed: bytes of
+                                                           all workers' response
+                                                           arenas, as the host
+                                                           has last counted  */
+    _Atomic uint64_t                  responses_bound;  /* relaxed: of them  */
     _Atomic(inf_server_start_t)       start;    /* seq_cst                   */
     _Atomic bool                      stopping; /* seq_cst                   */
     _Atomic uint64_t                  exit_timeout_ns;  /* seq_cst: of the

@@ -271,6 +271,9 @@ static void
 dispatch(inf_intake_t *in, inf_session_t *session, const inf_submission_t *s)
 {
     if (s->op == INF_SUBMIT_CALL) {
+        if (s->method == INF_METHOD_METRICS) {
+            inf_intake_count_responses(in);
+        }
         inf_control_submit(in->control, session, s);
     } else if (s->op == INF_SUBMIT_CANCEL) {
         inf_infer_cancel(session, s->slot, s->generation);

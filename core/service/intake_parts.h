@@ -112,6 +112,9 @@ void inf_intake_end_session(inf_intake_t *in, inf_intake_session_t *is,
 /* All workers know whether a suspect is under way. */
 void inf_intake_tell_suspect(inf_intake_t *in, bool under_way);
 
+/* For the metrics: the bytes in all response arenas, and their bound. */
+void inf_intake_count_responses(const inf_intake_t *in);
+
 /* The core stops once master and supervisor are gone, and with them the last
    of the workers, which may outlive them. */
 void inf_intake_stop_if_alone(inf_intake_t *in);

@@ -116,6 +116,29 @@ inf_intake_tell_suspect(inf_intake_t *in, bool under_way)
 }
 
 void
+inf_intake_count_responses(const inf_intake_t *in)
+{
+    uint64_t used = 0;
+    uint64_t bound = 0;
+
+    for (const inf_link_t *l = in->sessions.next; l != &in->sessions;
+        l = l->next)
+    {
+        const inf_intake_session_t *is = inf_link_entry(l, inf_intake_session_t,
+            peer.link);
+        inf_regions_stats_t arena;
+        inf_channel_arena_stats(is->session->channel, &arena);
+        used += arena.in_use;
+        bound += in->options.response_bound;
+    }
+
+    atomic_store_explicit(&in->server->responses_used, used,
+        memory_order_relaxed);
+    atomic_store_explicit(&in->server->responses_bound, bound,
+        memory_order_relaxed);
+}
+
+void
 inf_intake_stop_if_alone(inf_intake_t *in)
 {
     if (in->orphaned && inf_list_empty(&in->sessions)) {

@@ -161,14 +161,15 @@ def test_every_family_is_there_and_nothing_else(world):
                "nginx_inference_shared_memory_copy_bytes": "gauge",
                "nginx_inference_longest_turn_us": "gauge",
                "nginx_inference_request_arena_used_bytes": "gauge",
-               "nginx_inference_request_arena_reserved_bytes": "gauge"}
+               "nginx_inference_request_arena_reserved_bytes": "gauge",
+               "nginx_inference_response_arena_used_bytes": "gauge",
+               "nginx_inference_response_arena_bound_bytes": "gauge"}
     wanted |= {f"nginx_inference_{x}_duration_seconds": "histogram"
                for x in ("request", "queue", "compute")}
     wanted |= {f"nginx_inference_{x}_total": "counter" for x in (
         "requests", "failed", "cancelled", "retried", "arena_full", "ring_full",
         "core_starts", "core_deaths", "core_hangs", "suspects",
-        "log_dropped", "slices",
-        "traces_dropped")}
+        "out_of_tries", "log_dropped", "slices", "traces_dropped")}
     wanted["nv_cpu_utilization"] = kinds.setdefault(
         "nv_cpu_utilization", "gauge")      # from the second reading on
     assert kinds == wanted

@@ -9,6 +9,7 @@ import struct
 import pytest
 
 from lib import models, process
+from lib.exposition import figure
 from lib.grpc_client import Client, Failure, infer, tensor
 from lib.server import SLOW, Server
 from lib.wire import infer_path, request_bytes
@@ -27,6 +28,7 @@ FULL = "the response arena is full"
 def server():
     with Server(models.standard_repository, http2=True, server="""
         location /precise/ { inference all; inference_errors precise; }
+        location = /metrics { inference metrics; }
     """, parts="all",
                 http="    inference_memory 256m responses=32m;") as s:
         yield s
@@ -52,8 +54,14 @@ def silent_readers(server, count):
 
 
 def test_what_finds_no_room_is_rejected_alone(server):
+    def used():
+        return figure(server, "response_arena_used_bytes")
+
     assert ask(server).status == 200
+    assert figure(server, "response_arena_bound_bytes") == 32 << 20
+    assert process.wait_until(lambda: used() == 0, 20 * SLOW)
     with silent_readers(server, 2):
+        assert 2 * LARGE <= used() <= 32 << 20
         for place, status in (("", 503), ("/precise", 429)):
             answer = ask(server, place)
             assert answer.status == status, answer
@@ -74,3 +82,4 @@ def test_what_finds_no_room_is_rejected_alone(server):
                     "IN", "INT32", [1], struct.pack("<i", 7))))
                 assert small.raw_output_contents == [struct.pack("<i", 7)]
     assert process.wait_until(lambda: ask(server).status == 200, 20 * SLOW)
+    assert process.wait_until(lambda: used() == 0, 20 * SLOW)

@@ -195,6 +195,7 @@ def test_tries_are_counted_and_end(make_server):
     assert [read(c).status for c in good] == [200] * 8
     (line,) = log.lines(1, uri=infer_path("bad"))
     assert line["tries"] == "3"
+    assert figure(server, "out_of_tries_total") == 1
     assert figure(server, "core_deaths_total") == 3
     assert figure(server, "suspects_total") >= 2    # its second and third
     assert figure(server, "core_hangs_total") == 0
@@ -441,7 +442,8 @@ def test_a_sequence_is_not_given_to_another_core(make_server):
             parameters={"execute_delay_ms": "2000"},
             extra="sequence_batching { }\n")
 
-    server = make_server(with_sequences, allow_alarms=[KILLED])
+    server = make_server(with_sequences, allow_alarms=[KILLED],
+                         parts="health infer metrics")
     body = json.dumps({
         "inputs": [tensor("IN", "INT32", [64], VALUES)],
         "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
@@ -451,3 +453,4 @@ def test_a_sequence_is_not_given_to_another_core(make_server):
     answer = read(sent)
     assert answer.status == 503
     assert "sequence lost, start again" in answer.error
+    assert figure(server, "out_of_tries_total") == 0
