@@ -404,6 +404,12 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
         s.flags |= INF_SUBMIT_FLAG_ALONE;
     }
 
+    if (ctx->submission.deaths > 0
+        && (ctx->infer.correlation_id || ctx->infer.correlation_text.len))
+    {
+        s.flags |= INF_SUBMIT_FLAG_LOST;
+    }
+
     n = ngx_http_inference_infer_regions(ctx, regions);
 
     /* another core may need the bytes, or another handler */
@@ -417,7 +423,6 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
         (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->suspects,
                                     1);
     }
-
 
     if (rc == NGX_OK) {
         /* the bytes stay, but the client frees them */

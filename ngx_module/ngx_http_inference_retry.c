@@ -70,13 +70,6 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
         return ngx_http_inference_retry_call(ctx);
     }
 
-    if (!submission->taken
-        && (ctx->infer.correlation_id || ctx->infer.correlation_text.len))
-    {
-        /* whether its model has sequences was never known */
-        submission->sequence = 1;
-    }
-
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
 

@@ -211,6 +211,9 @@ _Static_assert(offsetof(inf_submission_t, length)
                                            had it: alone in its batch        */
 #define INF_SUBMIT_FLAG_AGAIN   0x10    /* CALL: a core had taken it and has
                                            died: a load ends no quarantine   */
+#define INF_SUBMIT_FLAG_LOST    0x20    /* INFER: a core that had it has died;
+                                           its sequence, if its model has any,
+                                           was lost with that core           */
 
 /* Independent flags; one completion may carry several. */
 #define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */

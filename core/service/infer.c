@@ -172,6 +172,11 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
         ? INF_SUSPICION_EXECUTING : submission->flags & INF_SUBMIT_FLAG_ALONE
         ? INF_SUSPICION_QUEUED : INF_SUSPICION_NONE;
 
+    if ((submission->flags & INF_SUBMIT_FLAG_LOST) && is_of_sequence(req)) {
+        return inf_err_new(INF_ERR_UNAVAILABLE,
+            "the inference core ended: sequence lost, start again");
+    }
+
     if (inf_model_is_decoupled(model)
         && !(rec->flags & INF_REQUEST_STREAM))
     {

@@ -454,3 +454,32 @@ def test_a_sequence_is_not_given_to_another_core(make_server):
     assert answer.status == 503
     assert "sequence lost, start again" in answer.error
     assert figure(server, "out_of_tries_total") == 0
+
+
+@pytest.mark.parametrize("extra,status", [
+    ("", 200), ("sequence_batching { }\n", 503)], ids=["none", "sequences"])
+def test_a_correlation_id_is_lost_with_sequences_alone(make_server, extra,
+                                                       status):
+    """The core ends before it has taken the request: the next one knows
+    whether the model has sequences."""
+    def with_model(repository):
+        models.identity(repository, "m", [("IN", "INT32", [-1])], max_batch=0,
+                        extra=extra)
+
+    server = make_server(with_model, allow_alarms=[KILLED])
+    body = json.dumps({
+        "inputs": [tensor("IN", "INT32", [64], VALUES)],
+        "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
+    core = server.core()
+    os.kill(core, signal.SIGSTOP)
+    sent = send(server, body, model="m")
+    nap(0.5)                        # it is in the ring
+    assert server.end_core() == core
+    answer = read(sent)
+    assert answer.status == status, answer
+    if status == 503:
+        assert answer.error == ("the inference core ended: sequence lost, "
+                                "start again")
+        assert "retry-after" not in answer.headers
+    else:
+        assert answer.json()["outputs"][0]["data"] == VALUES
