@@ -15,14 +15,18 @@ root=$(pwd)
 seconds=${INF_FUZZ_SECONDS:-60}
 build=$root/build-fuzz
 
-sh t/setup.sh
-sh t/setup.sh fuzz
-
 nouns=${*:-$(for f in t/fuzz/*.c; do basename "$f" .c; done)}
 targets=
 for noun in $nouns; do
+    if [ ! -f "t/fuzz/$noun.c" ]; then
+        echo "fuzz.sh: there is no fuzzer \"$noun\" in t/fuzz" >&2
+        exit 2
+    fi
     targets="$targets fuzz_$noun"
 done
+
+sh t/setup.sh
+sh t/setup.sh fuzz
 
 mkdir -p "$build/found"
 # for nginx's headers, of which its configure makes a part

@@ -82,3 +82,13 @@ def test_core_without_arguments_says_what_it_needs():
                           stdin=subprocess.DEVNULL)
     assert done.returncode not in (0, -6, -11)
     assert done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["journal", "nonsense"],
+                                       ["--help"]])
+def test_an_unknown_fuzzer_is_named(arguments):
+    done = subprocess.run(["sh", "t/fuzz.sh", *arguments], cwd=ROOT,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == ("fuzz.sh: there is no fuzzer "
+                           f'"{arguments[-1]}" in t/fuzz\n')

@@ -1,7 +1,8 @@
 /*
  * The crash page as a core finds it and as others may change it meanwhile.
  * The input is a row of steps: cores that start and die of signals while they
- * execute or not, loads that begin and end, and bytes that somebody writes.
+ * execute or not, loads that begin, are late and end, and bytes that somebody
+ * writes.
  * Nothing that lies there may do more than have a model left out; as long as
  * nobody else writes, a model is left out when two cores have died while it was
  * loading, or five while it was executing, and no earlier, until it is loaded
@@ -33,6 +34,7 @@ typedef struct {
 
     void             *mark[MODELS];
     bool              loading[MODELS];
+    bool              late[MODELS];         /* others do not wait for it    */
     uint32_t          deaths[MODELS];       /* while it was loading         */
     uint32_t          crashes[MODELS];      /* while it was executing       */
     uint64_t          seen[2][MODELS];      /* by this core, which rejected it:
@@ -56,9 +58,20 @@ static void
 load_end(world_t *w, uint32_t i)
 {
     if (w->loading[i]) {
-        inf_crash_page_watch.end(w->page, w->mark[i], false);
+        inf_crash_page_watch.end(w->page, w->mark[i], w->late[i]);
         w->loading[i] = false;
+        w->late[i] = false;
         w->deaths[i] = 0;
+    }
+}
+
+/* Given up, and still under way. */
+static void
+load_late(world_t *w, uint32_t i)
+{
+    if (w->loading[i] && !w->late[i]) {
+        inf_crash_page_watch.late(w->page, w->mark[i]);
+        w->late[i] = true;
     }
 }
 
@@ -93,7 +106,9 @@ load_begin(world_t *w, uint32_t i, bool requested, uint64_t stamp)
 
     /* one thread: what loads alone would wait for ever */
     for (uint32_t k = 0; k < MODELS; k++) {
-        load_end(w, k);
+        if (!w->late[k]) {
+            load_end(w, k);
+        }
     }
 
     inf_err_t *err = inf_crash_page_watch.begin(w->page, &load, &w->mark[i]);
@@ -133,6 +148,7 @@ core_dies(world_t *w, int signo, uint32_t culprit, bool certain)
         if (w->loading[i]) {
             w->deaths[i] = signo != 0 && !executes ? w->deaths[i] + 1 : 0;
             w->loading[i] = false;
+            w->late[i] = false;
         }
     }
 
@@ -170,7 +186,11 @@ step(world_t *w)
         break;
 
     case 2:
-        load_end(w, model);
+        if (op & 8) {
+            load_late(w, model);
+        } else {
+            load_end(w, model);
+        }
         break;
 
     case 3:
