@@ -73,7 +73,8 @@ typedef struct {
     uint64_t count;
 } inf_beat_t;
 
-/* Behind it: the pid, 64 bit, of the core that ends because it was told to. */
+/* Behind it: the pid, 64 bit, of the core that ends because it was told to; 0
+   again if it crashes meanwhile. */
 #define INF_LEAVES_OFFSET    128
 
 enum {                          /* index into the WORKER descriptors         */

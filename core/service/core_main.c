@@ -39,6 +39,7 @@ typedef struct {
 static inf_intake_t     *core_intake;   /* for the signal handlers           */
 static inf_crash_page_t *core_page;
 static int               core_journal_fd;   /* 0: none                       */
+static pid_t             core_pid;      /* of a child of a backend it differs */
 static bool              core_supervised;
 
 static int usage(const char *program);
@@ -54,7 +55,7 @@ static void close_on_exec(void);
 static void install_signals(void);
 static void on_leave(int signo);
 static void on_stop(int signo);
-static void note_end(void);
+static void note_end(uint64_t pid);
 static void on_pipe(int signo);
 static void on_crash(int signo, siginfo_t *info, void *context);
 static void log_to_socket(void *userp, inf_log_level_t level,
@@ -281,6 +282,8 @@ static void
 install_signals(void)
 {
     struct sigaction sa = { .sa_handler = on_stop, .sa_flags = SA_RESTART };
+
+    core_pid = getpid();
     sigemptyset(&sa.sa_mask);
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGINT, &sa, NULL);
@@ -320,7 +323,11 @@ on_crash(int signo, siginfo_t *info, void *context)
     (void) context;
     bool certain;
 
-    if (info->si_code > 0 || info->si_pid == getpid()) {
+    if (getpid() != core_pid) { /* a child of a backend, before its exec()   */
+        raise(signo);
+        return;
+    }
+    if (info->si_code > 0 || info->si_pid == core_pid) {
         inf_crash_page_note_signal(core_page, signo);
         const inf_model_t *model = inf_execution_culprit(&certain);
         if (model != NULL) {
@@ -328,6 +335,7 @@ on_crash(int signo, siginfo_t *info, void *context)
                 inf_lifecycle_title(model), model->version, certain);
         }
     }
+    note_end(0);                /* told to or not, this is no end of its own */
     raise(signo);
 }
 
@@ -337,7 +345,7 @@ on_leave(int signo)
 {
     (void) signo;
     int saved = errno;
-    note_end();
+    note_end((uint64_t) getpid());
     if (core_intake != NULL) {
         inf_intake_leave(core_intake);
     }
@@ -349,20 +357,19 @@ on_stop(int signo)
 {
     (void) signo;
     int saved = errno;
-    note_end();
+    note_end((uint64_t) getpid());
     if (core_intake != NULL) {
         inf_intake_stop(core_intake);
     }
     errno = saved;
 }
 
-/* The supervisor takes the end neither for a crash nor for a hang. */
+/* The supervisor takes the end of that pid neither for a crash nor for a hang.
+   Async-signal-safe. */
 static void
-note_end(void)
+note_end(uint64_t pid)
 {
-    const uint64_t pid = (uint64_t) getpid();
-
-    if (core_supervised) {
+    if (core_supervised && getpid() == core_pid) {
         (void) !pwrite(INF_CORE_FD_LEASE, &pid, sizeof(pid),
             INF_LEAVES_OFFSET);
     }

@@ -7,9 +7,10 @@ import shutil
 
 import pytest
 
-from lib import crowd, models, process
+from lib import backends, crowd, models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.crowd import Crowd
+from lib.exposition import figure
 from lib.load import Load
 from lib.server import CORE, SLOW, nap
 from lib.wire import infer_path, request_bytes, tensor
@@ -134,6 +135,30 @@ def test_after_a_reload_the_core_is_replaced_as_well(make_server):
     core = server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 4
     server.wait_log(f"core {core} has ended as it was told to")
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_core_that_crashes_while_it_ends_has_died(make_server, adopted):
+    """Whether or not its supervisor can wait for it."""
+    def with_crash(repository):
+        models.identity(repository, "bad", [("IN", "INT32", [-1])],
+                        backend="failing",
+                        parameters={"fail": "finalize-crash"})
+
+    server = make_server(
+        with_crash, allow_alarms=["exited on signal 6", "ended, its last"],
+        parts="health metrics",
+        http=f"    inference_backends {backends.build('failing')};\n")
+    if adopted:
+        reload(server)
+        server.wait_log(f"core {server.core()} is watched")
+    core = server.end_core("QUIT")
+    server.wait_log(f"core {core} " + ("ended" if adopted
+                                       else "exited on signal 6")
+                    + ", its last output was")
+    assert server.wait_for("/v2/health/ready")
+    assert figure(server, "core_deaths_total") == 1
+    assert "has ended as it was told to" not in server.log_text()
 
 
 def test_a_sequence_gets_its_error(make_server):

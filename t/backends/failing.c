@@ -6,7 +6,7 @@
  *
  *   initialize-error, initialize-crash, initialize-overflow, instance-error,
  *   instance-crash, instance-overflow, execute-crash, execute-overflow,
- *   execute-error, execute-cancelled, execute-silent
+ *   execute-error, execute-cancelled, execute-silent, finalize-crash
  *
  * An overflow is one of the stack.
  *
@@ -152,6 +152,15 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     }
     return fail(model, "initialize-error", "initialize-crash",
                 "initialize-overflow");
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
+{
+    if (told(model, "finalize-crash")) {
+        abort();
+    }
+    return NULL;
 }
 
 TRITONSERVER_Error *
