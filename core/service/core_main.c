@@ -26,6 +26,13 @@
 
 #define RESPONSE_BOUND_DEFAULT (UINT64_C(1) << 30)
 
+/* The socket of external_path. */
+typedef struct {
+    int                fd;              /* -1: none                          */
+    dev_t              device;          /* of its name, as it was bound      */
+    ino_t              inode;
+} listener_t;
+
 typedef struct {
     inf_core_config_t *start;           /* a reference                       */
     inf_core_config_t *now;             /* likewise; after a reload another  */
@@ -33,6 +40,7 @@ typedef struct {
     inf_server_t      *server;          /* NULL: not yet, or not now         */
     uint64_t           beats;           /* counted so far                    */
     uint64_t           left_ns;         /* when it began to leave; 0: not    */
+    listener_t         listener;
     bool               busy;            /* threads still use all of it       */
 } core_t;
 
@@ -46,9 +54,11 @@ static int usage(const char *program);
 static void set_dump(bool on);
 static inf_err_t *start_supervised(inf_core_config_t **config);
 static inf_err_t *start_alone(const char *path, inf_core_config_t **config,
-    int *listen_fd);
+    listener_t *listener);
 static inf_err_t *take_lease(void);
-static inf_err_t *listen_at(const char *path, bool others, int *fd);
+static inf_err_t *listen_at(const char *path, bool others,
+    listener_t *listener);
+static void stop_listening(const char *path, const listener_t *listener);
 static inf_err_t *find_users(const NginxInference__CoreConfig *config,
     uid_t **out);
 static void close_on_exec(void);
@@ -60,7 +70,7 @@ static void on_pipe(int signo);
 static void on_crash(int signo, siginfo_t *info, void *context);
 static void log_to_socket(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
-static inf_err_t *run(core_t *core, int listen_fd);
+static inf_err_t *run(core_t *core);
 static void configure(void *userp, int fd, uint64_t generation);
 static void beat(void *userp);
 static uint64_t leaves(void *userp);
@@ -70,8 +80,7 @@ static inf_err_t *take_over(core_t *core, const inf_core_config_t *wanted);
 int
 inf_core_main(int argc, char *const *argv)
 {
-    core_t core = { 0 };
-    int listen_fd = -1;
+    core_t core = { .listener.fd = -1 };
     inf_err_t *err;
 
     set_dump(false);   /* before there is anything to be read       */
@@ -81,7 +90,7 @@ inf_core_main(int argc, char *const *argv)
         core_supervised = true;
         err = start_supervised(&core.start);
     } else if (argc == 3 && strcmp(argv[1], "--config") == 0) {
-        err = start_alone(argv[2], &core.start, &listen_fd);
+        err = start_alone(argv[2], &core.start, &core.listener);
     } else if (argc <= 3 && argc > 1 && strcmp(argv[1], "--check") == 0) {
         return inf_check_main(argc == 3 ? argv[2] : NULL);
     } else if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -97,12 +106,11 @@ inf_core_main(int argc, char *const *argv)
         set_dump(core.start->values->dump);
         inf_core_config_apply_log(core.start);
         install_signals();
-        err = run(&core, listen_fd);
+        err = run(&core);
     }
 
-    if (listen_fd >= 0) {
-        unlink(core.start->values->external_path);
-        close(listen_fd);
+    if (core.listener.fd >= 0) {
+        stop_listening(core.start->values->external_path, &core.listener);
     }
     inf_core_config_unref(core.start);
     inf_core_config_unref(core.now);
@@ -164,7 +172,7 @@ start_supervised(inf_core_config_t **config)
 }
 
 static inf_err_t *
-start_alone(const char *path, inf_core_config_t **config, int *listen_fd)
+start_alone(const char *path, inf_core_config_t **config, listener_t *listener)
 {
     inf_err_t *err = inf_core_config_from_file(path, config);
     if (err != NULL) {
@@ -183,7 +191,7 @@ start_alone(const char *path, inf_core_config_t **config, int *listen_fd)
             return inf_err_os(errno, "%s: environment", path);
         }
     }
-    return listen_at(c->external_path, c->n_external_users > 0, listen_fd);
+    return listen_at(c->external_path, c->n_external_users > 0, listener);
 }
 
 /* One core per lease: the lock tells who lives, and vanishes at exit. */
@@ -199,7 +207,7 @@ take_lease(void)
 /* The uid of each connection is checked; others: users other than ours may
    connect. */
 static inf_err_t *
-listen_at(const char *path, bool others, int *fd)
+listen_at(const char *path, bool others, listener_t *listener)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof(address.sun_path)) {
@@ -222,14 +230,28 @@ listen_at(const char *path, bool others, int *fd)
     int rc = bind(s, (struct sockaddr *) &address, sizeof(address));
     int error = errno;
     umask(mask);
-    if (rc != 0 || listen(s, 16) != 0) {
+    if (rc != 0 || listen(s, 16) != 0 || lstat(path, &st) != 0) {
+        error = rc != 0 ? error : errno;
         close(s);
-        return inf_err_os(rc != 0 ? error : errno, "cannot listen at \"%s\"",
-            path);
+        return inf_err_os(error, "cannot listen at \"%s\"", path);
     }
 
-    *fd = s;
+    *listener = (listener_t) { s, st.st_dev, st.st_ino };
     return NULL;
+}
+
+/* Another core may have taken the path meanwhile. */
+static void
+stop_listening(const char *path, const listener_t *listener)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && st.st_dev == listener->device
+        && st.st_ino == listener->inode)
+    {
+        unlink(path);
+    }
+    close(listener->fd);
 }
 
 /* n_external_users of them, to be freed. */
@@ -412,7 +434,7 @@ log_to_socket(void *userp, inf_log_level_t level, const char *file,
 }
 
 static inf_err_t *
-run(core_t *core, int listen_fd)
+run(core_t *core)
 {
     const NginxInference__CoreConfig *config = core->start->values;
     uint64_t bound = config->response_arena_bytes;
@@ -425,7 +447,7 @@ run(core_t *core, int listen_fd)
     const inf_intake_options_t options = {
         .registration_fd = core_supervised ? INF_CORE_FD_REGISTRATION : -1,
         .configure_fd = core_supervised ? INF_CORE_FD_CONFIGURE : -1,
-        .listen_fd = listen_fd,
+        .listen_fd = core->listener.fd,
         .users = users,
         .user_count = config->n_external_users,
         .response_bound = bound != 0 ? bound : RESPONSE_BOUND_DEFAULT,

@@ -221,6 +221,34 @@ def test_the_configuration_of_the_unit_serves(installed, tmp_path):
     assert not (tmp_path / "socket").exists()
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_core_removes_its_own_socket_alone(tmp_path, taken):
+    """Another core may have taken its path meanwhile."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "core.conf").write_text(
+        f"external_path: '{tmp_path}/socket'\n"
+        f"repositories: '{tmp_path}/models'\n")
+    cores = []
+
+    def start():
+        with (tmp_path / "log").open("a") as log:
+            cores.append(subprocess.Popen(
+                [CORE, "--config", tmp_path / "core.conf"], stderr=log))
+        assert process.wait_until(
+            lambda: (tmp_path / "log").read_text().count(" starts")
+            == len(cores), 20 * SLOW)
+
+    def end(core):
+        core.send_signal(signal.SIGTERM)
+        assert core.wait(60 * SLOW) == 0
+        return (tmp_path / "socket").exists()
+
+    start()
+    if taken:
+        start()
+    assert [end(core) for core in cores] == [True, False][-len(cores):]
+
+
 @pytest.mark.parametrize("name", ["nobody-of-this-name", "-1", "4294967295",
                                   "12x", ""])
 def test_a_user_that_does_not_exist_is_named(tmp_path, name):
