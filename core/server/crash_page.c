@@ -46,7 +46,7 @@ typedef struct {
     int64_t          version;
     uint32_t         phase;         /* a page_phase_t                        */
     uint8_t          pad0[4];
-    uint64_t         crash_ns;      /* of the last, executing                */
+    uint64_t         crash_ns;      /* of the last; 0: there was none        */
     char             name[PAGE_NAME];
     uint8_t          pad1[16];
 } page_record_t;
@@ -80,13 +80,17 @@ struct inf_crash_page_s {
 
 static void judge(inf_crash_page_t *page);
 static bool clean(page_record_t *r, uint64_t now_ns);
-static void judge_load(inf_crash_page_t *page, page_record_t *r);
+static void judge_load(inf_crash_page_t *page, page_record_t *r,
+    uint64_t now_ns);
 static void judge_execution(inf_crash_page_t *page, uint64_t now_ns);
+static page_record_t *take_again(inf_crash_page_t *page,
+    const inf_load_attempt_t *load);
 static void wait_for_turn(inf_crash_page_t *page, bool alone);
 static inf_err_t *reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
     page_phase_t phase, bool *lifted);
 static page_record_t *find_record(page_memory_t *m, const char *name,
     int64_t version, page_phase_t phase);
+static page_record_t *place(page_memory_t *m);
 static page_record_t *take_record(inf_crash_page_t *page, const char *name,
     int64_t version, page_phase_t phase);
 static inf_err_t *watch_begin(void *userp, const inf_load_attempt_t *load,
@@ -214,7 +218,7 @@ judge(inf_crash_page_t *page)
         if (page->last_signal == 0 || executing) {
             atomic_store(&r->state, PAGE_FREE);
         } else {
-            judge_load(page, r);
+            judge_load(page, r, now);
         }
     }
     if (executing) {
@@ -243,9 +247,10 @@ clean(page_record_t *r, uint64_t now_ns)
 }
 
 static void
-judge_load(inf_crash_page_t *page, page_record_t *r)
+judge_load(inf_crash_page_t *page, page_record_t *r, uint64_t now_ns)
 {
     r->crashes++;
+    r->crash_ns = now_ns;
     atomic_store(&r->state, r->crashes >= PAGE_LOADS
         ? PAGE_QUARANTINED : PAGE_CRASHED);
     inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
@@ -302,25 +307,43 @@ static page_record_t *
 take_record(inf_crash_page_t *page, const char *name, int64_t version,
     page_phase_t phase)
 {
-    if (strlen(name) >= PAGE_NAME) {
+    page_record_t *r = strlen(name) < PAGE_NAME ? place(page->memory) : NULL;
+    if (r == NULL) {
         return NULL;
     }
 
+    r->crashes = 0;
+    r->crash_ns = 0;
+    r->version = version;
+    r->phase = phase;
+    strcpy(r->name, name);
+    page->stamps[r - page->memory->records] = 0;
+    atomic_store(&r->state, phase == PAGE_LOADS_IT ? PAGE_LOADING
+        : PAGE_CRASHED);
+    return r;
+}
+
+/* A free record, or in a full page that of the version which crashed longest
+   ago; NULL: all others are loading or in quarantine. */
+static page_record_t *
+place(page_memory_t *m)
+{
+    page_record_t *found = NULL;
+
     for (uint32_t i = 0; i < PAGE_RECORDS; i++) {
-        page_record_t *r = &page->memory->records[i];
-        if (atomic_load(&r->state) == PAGE_FREE) {
-            r->crashes = 0;
-            r->version = version;
-            r->phase = phase;
-            strcpy(r->name, name);
-            page->stamps[i] = 0;
-            atomic_store(&r->state, phase == PAGE_LOADS_IT ? PAGE_LOADING
-                : PAGE_CRASHED);
+        page_record_t *r = &m->records[i];
+        uint32_t state = atomic_load(&r->state);
+        if (state == PAGE_FREE) {
             return r;
+        }
+        if (state == PAGE_CRASHED
+            && (found == NULL || r->crash_ns < found->crash_ns))
+        {
+            found = r;
         }
     }
 
-    return NULL;
+    return found;
 }
 
 static inf_err_t *
@@ -337,14 +360,14 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
         err = reject(page, load, PAGE_EXECUTES_IT, &lifted);
     }
     if (err == NULL) {
-        r = find_record(page->memory, load->name, load->version,
-            PAGE_LOADS_IT);
-        alone = r != NULL;
-        r = alone ? r : take_record(page, load->name, load->version,
-            PAGE_LOADS_IT);
+        alone = find_record(page->memory, load->name, load->version,
+            PAGE_LOADS_IT) != NULL;
+        if (!alone) {
+            r = take_record(page, load->name, load->version, PAGE_LOADS_IT);
+        }
         wait_for_turn(page, alone);
         if (alone) {
-            atomic_store(&r->state, PAGE_LOADING);
+            r = take_again(page, load);
         }
     }
     pthread_mutex_unlock(&page->lock);
@@ -360,6 +383,21 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
 
     *mark = r;
     return NULL;
+}
+
+/* The record of what has crashed, which may have given way while its load
+   waited. */
+static page_record_t *
+take_again(inf_crash_page_t *page, const inf_load_attempt_t *load)
+{
+    page_record_t *r = find_record(page->memory, load->name, load->version,
+        PAGE_LOADS_IT);
+    if (r == NULL) {
+        return take_record(page, load->name, load->version, PAGE_LOADS_IT);
+    }
+
+    atomic_store(&r->state, PAGE_LOADING);
+    return r;
 }
 
 /* With the lock held, which is given up meanwhile. */

@@ -149,6 +149,18 @@ is_quarantined(const char *name, int64_t version)
 }
 
 static void
+execute_other(void)
+{
+    inf_crash_page_note_execution(w.page, "other", 2, true);
+}
+
+static void
+begin_other(void)
+{
+    load_begins("other", 1);
+}
+
+static void
 begin_bad(void)
 {
     load_begins("bad", 1);
@@ -436,6 +448,31 @@ a_full_page_and_a_long_name_hold_up_nobody(void **state)
     core_ends();
 }
 
+/* The oldest crash gives way, but nothing that is quarantined. */
+static void
+a_full_page_still_quarantines(void **state)
+{
+    (void) state;
+    core_dies(begin_bad, SIGSEGV);
+    core_dies(begin_bad, SIGSEGV);
+    core_dies(begin_too_many, SIGSEGV);
+    core_starts();
+    is_quarantined("bad", 1);
+    core_ends();
+    for (int i = 0; i < 2; i++) {
+        core_dies(begin_other, SIGSEGV);
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        core_dies(execute_other, SIGSEGV);
+    }
+    core_starts();
+    is_quarantined("bad", 1);
+    is_quarantined("other", 1);
+    is_rejected("other", 2, "the core died 5 times while this model was"
+        " executing");
+    core_ends();
+}
+
 static void
 a_page_that_is_too_small_is_none(void **state)
 {
@@ -467,6 +504,7 @@ main(void)
         T(a_load_that_has_ended_does_not_count),
         T(a_kill_from_outside_counts_against_nobody),
         T(a_late_load_holds_up_nobody_and_still_counts),
+        T(a_full_page_still_quarantines),
         T(a_late_load_that_returns_is_cleared),
         T(the_innocent_of_two_is_cleared),
         T(a_version_that_ends_five_cores_is_quarantined),
