@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/os/signal_stack.h"
 #include "core/model/config_validate.h"
 #include "core/model/instances.h"
 #include "core/proto/message.h"
@@ -385,11 +386,14 @@ static void *
 end_main(void *arg)
 {
     inf_instance_change_t *c = arg;
+    inf_signal_stack_t signals;
 
+    inf_signal_stack_begin(&signals);
     inf_runner_collect(c->model->sched.runner, c->goes, c->go_count);
     inf_model_drop_instances(c->options, c->model, c->goes, c->go_count);
     inf_model_leave(c->model);
     change_free(c);
+    inf_signal_stack_end(&signals);
     return NULL;
 }
 

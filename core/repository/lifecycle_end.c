@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/signal_stack.h"
 #include "core/repository/model_load.h"
 #include "core/sched/ensemble.h"
 #include "core/sched/entrance.h"
@@ -453,7 +454,9 @@ destroy_main(void *arg)
     inf_model_t *model = d->model;
     inf_loaded_t *loaded = model->owner;
     inf_loading_place_t place;
+    inf_signal_stack_t signals;
 
+    inf_signal_stack_begin(&signals);
     inf_loading_place_enter(&place, &loaded->core_config->host_policies);
     inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded",
         loaded->record->title, (long long) model->version);
@@ -462,6 +465,7 @@ destroy_main(void *arg)
     inf_model_source_unref(loaded->source);
     inf_core_config_unref(loaded->core_config);
     inf_loading_place_leave(&place);
+    inf_signal_stack_end(&signals);
     note_unloaded(loaded, d);
     return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/signal_stack.h"
 #include "core/repository/forced_unload.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -160,11 +161,14 @@ unload_main(void *arg)
 {
     exit_t *x = arg;
     inf_lifecycle_t *lc = x->lc;
+    inf_signal_stack_t signals;
 
     pthread_setname_np(pthread_self(), "forced unload");
+    inf_signal_stack_begin(&signals);
     inf_model_force_unload(x->model, lc->options.plugins, lc->options.children,
         x->why);
     inf_model_unref(x->model);
+    inf_signal_stack_end(&signals);
 
     inf_lock(&lc->lock);
     x->done = true;

@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/signal_stack.h"
 #include "core/base/queue.h"
 #include "core/model/instances.h"
 #include "core/sched/entrance.h"
@@ -287,9 +288,11 @@ static void *
 asker_main(void *arg)
 {
     inf_readiness_t *r = ((asker_t *) arg)->readiness;
+    inf_signal_stack_t signals;
     inf_link_t waiters;
     inf_link_init(&waiters);
 
+    inf_signal_stack_begin(&signals);
     inf_lock(&r->lock);
     while (!r->stopping) {
         inf_link_t *link = inf_list_pop_front(&r->waiting);
@@ -318,6 +321,7 @@ asker_main(void *arg)
         inf_lock(&r->lock);
     }
     inf_unlock(&r->lock);
+    inf_signal_stack_end(&signals);
     return NULL;
 }
 

@@ -92,7 +92,7 @@ install(void)
 {
     struct sigaction sa = {
         .sa_sigaction = on_fault,
-        .sa_flags = SA_SIGINFO | SA_RESTART
+        .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK
     };
 
     sigemptyset(&sa.sa_mask);

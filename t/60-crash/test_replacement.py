@@ -138,15 +138,19 @@ def test_after_a_reload_the_core_is_replaced_as_well(make_server):
 
 
 @pytest.mark.parametrize("adopted", [False, True])
-def test_a_core_that_crashes_while_it_ends_has_died(make_server, adopted):
-    """Whether or not its supervisor can wait for it."""
+@pytest.mark.parametrize("how,signo", [("crash", 6), ("overflow", 11)])
+def test_a_core_that_crashes_while_it_ends_has_died(make_server, adopted, how,
+                                                    signo):
+    """Whether or not its supervisor can wait for it, and whether or not the
+    thread has a stack left."""
     def with_crash(repository):
         models.identity(repository, "bad", [("IN", "INT32", [-1])],
                         backend="failing",
-                        parameters={"fail": "finalize-crash"})
+                        parameters={"fail": f"finalize-{how}"})
 
     server = make_server(
-        with_crash, allow_alarms=["exited on signal 6", "ended, its last"],
+        with_crash, allow_alarms=[f"exited on signal {signo}",
+                                  "ended, its last"],
         parts="health metrics",
         http=f"    inference_backends {backends.build('failing')};\n")
     if adopted:
@@ -154,7 +158,7 @@ def test_a_core_that_crashes_while_it_ends_has_died(make_server, adopted):
         server.wait_log(f"core {server.core()} is watched")
     core = server.end_core("QUIT")
     server.wait_log(f"core {core} " + ("ended" if adopted
-                                       else "exited on signal 6")
+                                       else f"exited on signal {signo}")
                     + ", its last output was")
     assert server.wait_for("/v2/health/ready")
     assert figure(server, "core_deaths_total") == 1

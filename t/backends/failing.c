@@ -6,7 +6,8 @@
  *
  *   initialize-error, initialize-crash, initialize-overflow, instance-error,
  *   instance-crash, instance-overflow, execute-crash, execute-overflow,
- *   execute-error, execute-cancelled, execute-silent, finalize-crash
+ *   execute-error, execute-cancelled, execute-silent, finalize-error,
+ *   finalize-crash, finalize-overflow
  *
  * An overflow is one of the stack.
  *
@@ -157,10 +158,8 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
 TRITONSERVER_Error *
 TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
 {
-    if (told(model, "finalize-crash")) {
-        abort();
-    }
-    return NULL;
+    return fail(model, "finalize-error", "finalize-crash",
+                "finalize-overflow");
 }
 
 TRITONSERVER_Error *

@@ -8,7 +8,7 @@
  * Units    bytes.
  * Errors   none.  Where the kernel rejects it, handlers run on the thread's own
  *          stack.
- * Route    instance threads, loaders -> [signal stack] -> handler of crashes
+ * Route    threads that run backends -> [signal stack] -> handlers of crashes
  */
 
 #ifndef INF_BASE_OS_SIGNAL_STACK_H

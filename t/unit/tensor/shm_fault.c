@@ -262,6 +262,14 @@ mappings_come_and_go_beside_a_fault(void **state)
     }
 }
 
+/* Where the thread has one: its own may be at its end. */
+static void
+its_handler_has_a_stack_of_its_own(void **state)
+{
+    (void) state;
+    assert_true(ours.sa_flags & SA_ONSTACK);
+}
+
 int
 main(void)
 {
@@ -282,6 +290,7 @@ main(void)
         cmocka_unit_test(objects_are_known_while_they_are_mapped),
         cmocka_unit_test(there_are_so_many_and_no_more),
         cmocka_unit_test(mappings_come_and_go_beside_a_fault),
+        cmocka_unit_test(its_handler_has_a_stack_of_its_own)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
