@@ -58,7 +58,7 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
         if (atomic_load_explicit(&in->leave, memory_order_relaxed)
             != INF_INTAKE_STAYS)
         {
-            inf_intake_look_at_leaving(in);
+            inf_intake_poll_leaving(in);
         }
         if (waiter != NULL && inf_waiter_woken(waiter)) {
             return true;

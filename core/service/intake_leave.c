@@ -8,14 +8,14 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 
-#define INTAKE_LEAVE_NS UINT64_C(10000000)      /* between two looks at what is
+#define INTAKE_LEAVE_NS UINT64_C(10000000)      /* between two polls of what is
                                                    still under way           */
 #define INTAKE_SLEEP_NS UINT64_C(1000000000)    /* then memory is given back */
 
 static void leave_begin(inf_intake_t *in, uint64_t now_ns);
 
 void
-inf_intake_look_at_leaving(inf_intake_t *in)
+inf_intake_poll_leaving(inf_intake_t *in)
 {
     uint64_t now = inf_clock_ns();
     uint32_t under_way = 0;
@@ -23,11 +23,11 @@ inf_intake_look_at_leaving(inf_intake_t *in)
     if (!inf_intake_is_leaving(in)) {
         leave_begin(in, now);
     }
-    if (now < in->leave_look_ns) {
+    if (now < in->leave_poll_ns) {
         return;
     }
 
-    in->leave_look_ns = now + INTAKE_LEAVE_NS;
+    in->leave_poll_ns = now + INTAKE_LEAVE_NS;
     for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
         inf_session_t *session = inf_link_entry(l, inf_intake_session_t,
             peer.link)->session;

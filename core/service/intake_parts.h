@@ -66,7 +66,7 @@ struct inf_intake_s {
     inf_link_t            sessions;     /* inf_intake_session_t              */
     bool                  orphaned;     /* no master, no supervisor          */
     uint64_t              leave_until_ns;   /* the core's drain time ends    */
-    uint64_t              leave_look_ns;    /* what is under way is counted
+    uint64_t              leave_poll_ns;    /* what is under way is counted
                                                next                          */
     uint64_t              upkeep_ns;    /* of the last one                   */
     inf_suspect_queue_t   suspects;
@@ -93,7 +93,7 @@ void inf_intake_wait_until(inf_intake_t *in, uint64_t until_ns);
 /* ---- intake_leave.c ------------------------------------------------------ */
 
 /* A core that leaves: whether all that is under way has ended, now and then. */
-void inf_intake_look_at_leaving(inf_intake_t *in);
+void inf_intake_poll_leaving(inf_intake_t *in);
 
 /* Idle memory is given back in the meantime. */
 uint64_t inf_intake_longest_sleep(const inf_intake_t *in);
