@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/search.h"
+
 static size_t search(const inf_journal_index_t *x, const char *key,
     bool *found);
+static int by_key(const void *key, const void *entry);
 static size_t range(const inf_journal_index_t *x, const char *key,
     size_t *first);
 static bool is_of_method(const char *key);
@@ -124,23 +127,14 @@ inf_journal_kept_name(const char *key)
 static size_t
 search(const inf_journal_index_t *x, const char *key, bool *found)
 {
-    size_t low = 0, high = x->count;
+    return inf_search(key, x->sorted, x->count, sizeof(*x->sorted), by_key,
+        found);
+}
 
-    *found = false;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int order = strcmp(x->sorted[mid].key, key);
-        if (order == 0) {
-            *found = true;
-            return mid;
-        }
-        if (order < 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low;
+static int
+by_key(const void *key, const void *entry)
+{
+    return strcmp(key, ((const inf_journal_entry_t *) entry)->key);
 }
 
 /* How many entries a key means.  Behind a method alone the keys of its names

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/refs.h"
+#include "core/base/search.h"
 
 #define TURN_RANK     38
 #define SETTINGS_RANK 45
@@ -45,6 +46,7 @@ static void drop_model(inf_trace_settings_t *s, size_t at);
 static void scope_free(inf_trace_scope_t *scope);
 static size_t find(const inf_trace_settings_t *s, const char *model,
     bool *found);
+static int by_model(const void *model, const void *scope);
 static void set_on(inf_trace_settings_t *s);
 
 inf_err_t *
@@ -473,23 +475,14 @@ scope_free(inf_trace_scope_t *scope)
 static size_t
 find(const inf_trace_settings_t *s, const char *model, bool *found)
 {
-    size_t low = 0, high = s->count;
+    return inf_search(model, s->models, s->count, sizeof(*s->models), by_model,
+        found);
+}
 
-    *found = false;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        int order = strcmp(s->models[mid]->model, model);
-        if (order == 0) {
-            *found = true;
-            return mid;
-        }
-        if (order < 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low;
+static int
+by_model(const void *model, const void *scope)
+{
+    return strcmp(model, (*(inf_trace_scope_t *const *) scope)->model);
 }
 
 static void
