@@ -103,7 +103,7 @@ test-reloads: build
 	    t/90-stress/test_reloads.py
 
 test-chaos: build
-	@INF_BUILD=$(BUILD) build/venv/bin/python -m pytest -q t/points t/chaos
+	@INF_BUILD=$(BUILD) build/venv/bin/python -m pytest -q t/62-points t/chaos
 
 test-large: build
 	@INF_BUILD=$(BUILD) INF_MESSAGE=2147483647 build/venv/bin/python -m pytest \

@@ -16,7 +16,7 @@
 #ifndef INF_BASE_POINTS_H
 #define INF_BASE_POINTS_H
 
-/* In the order of a request; t/points has a test of each. */
+/* In the order of a request; t/62-points has a test of each. */
 #define INF_POINTS_OF_A_REQUEST(X)                                           \
     X(BODY_RECEIVED)            /* worker: all bytes are in the arena        */\
     X(RECORD_WRITTEN)           /* worker: and so is the record              */\

@@ -161,6 +161,19 @@ def scrape(server, path="/metrics"):
     return Text(answer.body.decode())
 
 
+def requests_held(text):
+    """{gauge: bytes or requests that workers and core hold of requests}; fails
+    where one of them is missing."""
+    held = {name: text.value(name) for name in (
+        "nginx_inference_request_arena_used_bytes",
+        "nginx_inference_request_arena_reserved_bytes")}
+    for name in ("nginx_inference_executing_requests",
+                 "nv_inference_pending_request_count"):
+        assert text.families[name].samples
+        held[name] = text.total(name)
+    return held
+
+
 def figure(server, name, path="/metrics"):
     """Of a family of the module's own with one sample."""
     return scrape(server, path).value(f"nginx_inference_{name}")

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from lib import models, process
+from lib import exposition, models, process
 from lib.grpc_client import Client, Failure, number, numbers
 from lib.regions import Object
 from lib.server import BUILD, ROOT, SLOW, Server, nap
@@ -171,10 +171,10 @@ def check_nothing_is_left(server):
         assert infer(server)
 
     def gauges():
-        text = server.get("/metrics").body.decode()
-        return set(re.findall(r"^\w+request_arena_\w+ (\d+)$", text, re.M))
+        return exposition.requests_held(exposition.scrape(server))
 
-    assert process.wait_until(lambda: gauges() == {"0"}, 30 * SLOW), gauges()
+    assert process.wait_until(lambda: not any(gauges().values()),
+                              30 * SLOW), gauges()
     assert process.wait_until(lambda: held(server) == server.before,
                               30 * SLOW), (server.before, held(server))
     server.check_log()
@@ -184,7 +184,7 @@ class Asked:
     """A request in a thread of its own."""
 
     def __init__(self, kind, server):
-        self.result = None
+        self.result = self.error = None
         self.thread = threading.Thread(target=self._run, args=(kind, server))
         self.thread.start()
 
@@ -193,13 +193,21 @@ class Asked:
             self.result = "right" if kind(server) else "wrong"
         except OSError:
             self.result = "lost"
-        except AssertionError as e:
-            self.result = str(e)
+        except BaseException as e:      # pylint: disable=broad-except
+            self.error = e
 
     def end(self):
         self.thread.join(120 * SLOW)
         assert not self.thread.is_alive(), "no answer"
+        if self.error is not None:
+            raise self.error
         return self.result
+
+
+def test_an_error_of_a_client_fails_the_test():
+    asked = Asked(lambda _: json.loads("{"), None)
+    with pytest.raises(json.JSONDecodeError):
+        asked.end()
 
 
 def test_every_point_has_its_comment():
@@ -229,7 +237,10 @@ def test_the_other_is_killed_there(server, place, point, side):
         else (server.workers, server.cores)
     standing = process.wait_until(
         lambda: [p for p in own() if stopped(p)], 30 * SLOW)
-    victims = [p for p in others() if not stopped(p)]
+    assert len(standing) == 1, "nothing stands there"
+    victims = process.wait_until(
+        lambda: [p for p in others() if not stopped(p)], 30 * SLOW)
+    assert victims, "the other one is not there"
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     assert process.wait_until(
