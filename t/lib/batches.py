@@ -24,10 +24,14 @@ class Gate:
         for file in self.path.parent.glob(self.path.name + ".[0-9]*"):
             file.unlink()
 
-    def wait_entered(self, execution=0):
+    def entered(self, execution=0):
+        """The file that the execution makes when it begins."""
+        return pathlib.Path(f"{self.path}.entered.{execution}")
+
+    def wait_entered(self, execution=0, seconds=10):
         assert process.wait_until(
-            pathlib.Path(f"{self.path}.entered.{execution}").exists,
-            10 * SLOW, 0.005), f"execution {execution} did not begin"
+            self.entered(execution).exists, seconds * SLOW, 0.005), \
+            f"execution {execution} did not begin"
 
 
 class Batching:

@@ -17,22 +17,25 @@ import threading
 import grpc
 from tritonclient.grpc import service_pb2 as pb
 
-from lib.grpc_client import SERVICE, infer, numbers, tensor
+from lib.grpc_client import SERVICE, infer, tensor
 from lib.h2 import H2
 from lib.server import SLOW
 from lib.wire import infer_path, request_bytes
 
 PATIENCE = 120 * SLOW       # then an answer is missing
 ENDED = "the inference core ended before it answered"
+LOST = "sequence lost, start again"
+NO_START = "must specify the START flag"
 # an idle stream, as its server and as grpcio say
 LEFT = ("the worker of this stream is leaving", "Internal error from Core")
-FAST, SLOWER, BATCHED, CHAIN, REPEAT = \
-    "fast", "slower", "batched", "chain", "repeat"
+FAST, SLOWER, BATCHED, CHAIN, REPEAT, SUM = \
+    "fast", "slower", "batched", "chain", "repeat", "sum"
 PLAIN = (FAST, FAST, SLOWER, BATCHED, CHAIN)
 SIZES = (1, 16, 200, 20_000)
 
 
-DEATHS, KILLS, RELOADS = range(3)       # of cores, of workers
+# cores that died, workers that died, reloads, cores that ended anyhow
+DEATHS, KILLS, RELOADS, ENDS = range(4)
 
 
 class Marks:
@@ -40,8 +43,8 @@ class Marks:
     test's thread alone."""
 
     def __init__(self):
-        self.begun = [0, 0, 0]
-        self.over = [0, 0, 0]
+        self.begun = [0] * 4
+        self.over = [0] * 4
 
     def begin(self, what, count=1):
         self.begun[what] += count
@@ -61,15 +64,28 @@ class Marks:
 class Ledger:
     """The end of each request."""
 
-    def __init__(self, tries):
-        self.tries = tries
+    def __init__(self):
         self.marks = Marks()
+        self.asked = {}         # client: ends before its last request
         self.lock = threading.Lock()
         self.results = collections.Counter()
         self.wrong = []
 
     def now(self):
         return self.marks.now()
+
+    def ask(self):
+        """now(), as a client sends a request."""
+        try:
+            client = asyncio.current_task()
+        except RuntimeError:
+            client = threading.get_ident()
+        self.asked[client] = self.marks.begun[ENDS]
+        return self.now()
+
+    def most_ends(self):
+        """Of cores that one request has seen."""
+        return self.marks.begun[ENDS] - min(list(self.asked.values()))
 
     def answered(self, kind):
         with self.lock:
@@ -91,16 +107,23 @@ class Ledger:
         self._allow(since[KILLS] or since[RELOADS], kind,
                     "closed while idle", before, error)
 
-    def failed(self, kind, before, error):
-        """Said so by the server; all tries may be used."""
-        self._allow(ENDED in error
-                    and self.marks.since(before)[DEATHS] >= self.tries,
-                    kind, "out of tries", before, error)
-
     def cut(self, kind, before, error):
         """After a response had come."""
         self._allow(ENDED in error and self.marks.since(before)[DEATHS],
                     kind, "ended with its core", before, error)
+
+    def sequence_ended(self, began, before, error):
+        """By the end of its core: the request under way has one error, the
+        next one another."""
+        self._allow(LOST in error and self.marks.since(before)[ENDS]
+                    or NO_START in error and self.marks.since(began)[ENDS],
+                    "sequences", "ended with its core", began, error)
+
+    def unavailable(self, before, hint, error):
+        """A call that is no inference; hint: Retry-After is there."""
+        self._allow(hint and ENDED in error
+                    and self.marks.since(before)[ENDS],
+                    "control", "unavailable", before, error)
 
     def bad(self, kind, error):
         self._allow(False, kind, "bad", None, error)
@@ -164,16 +187,16 @@ class Connection:
     def __init__(self, port):
         self.port = port
         self.reader = self.writer = None
-        self.since = None           # marks when it was opened
+        self.since = None           # marks before it was opened
         self.used = False           # an answer has come on it
         self.heard = False          # of the last request
 
     async def request(self, ledger, method, path, body, headers):
-        """(status, headers, body), or None: there was none."""
+        """(status, headers, body)"""
         if self.writer is None:
+            self.since, self.used = ledger.now(), False
             self.reader, self.writer = await asyncio.open_connection(
                 "127.0.0.1", self.port, limit=1 << 24)
-            self.since, self.used = ledger.now(), False
         self.heard = False
         self.writer.write(request_bytes(method, path, body, headers))
         answer = await self._read()
@@ -208,15 +231,21 @@ class Connection:
 class Clients:
     """All of them, in threads of their own, until stop()."""
 
-    def __init__(self, server, seed, tries, rest=200, events=24, calls=60,
-                 streams=20, h2=6):
+    def __init__(self, server, seed, rest=200, events=24, calls=60,
+                 streams=20, sequences=24, control=16, h2=6):
         self.server = server
         self.seed = seed
-        self.ledger = Ledger(tries)
+        self.ledger = Ledger()
         self.counts = {"rest": (self._rest, rest),
                        "events": (self._events, events),
                        "calls": (self._calls, calls),
-                       "stream": (self._stream, streams)}
+                       "stream": (self._stream, streams),
+                       "sequences": (self._sequences, sequences // 2),
+                       "sequence calls": (self._sequence_calls,
+                                          sequences // 2),
+                       "control": (self._control, control // 2),
+                       "control calls": (self._control_calls,
+                                         control // 2)}
         self.going = True
         self.threads = [threading.Thread(target=self._loop)] + [
             threading.Thread(target=self._h2, args=(i,)) for i in range(h2)]
@@ -251,12 +280,13 @@ class Clients:
 
     # ---- HTTP/1
 
-    async def _ask(self, kind, connection, path, body, headers):
-        """The answer, or None: it was judged already."""
-        before = self.ledger.now()
+    async def _ask(self, kind, connection, path, body, headers,
+                   method="POST"):
+        """(marks before it, the answer or None: it was judged already)"""
+        before = self.ledger.ask()
         try:
             return before, await asyncio.wait_for(connection.request(
-                self.ledger, "POST", path, body, headers), PATIENCE)
+                self.ledger, method, path, body, headers), PATIENCE)
         except TimeoutError:
             self.ledger.bad(kind, "no answer")
         except (OSError, asyncio.IncompleteReadError) as e:
@@ -278,7 +308,7 @@ class Clients:
                 continue
             status, headers, body = answer
             if status != 200:
-                self.ledger.failed("rest", before, f"{status} {body}")
+                self.ledger.bad("rest", f"{status} {body}")
             elif not sent.same(headers, body, binary):
                 self.ledger.bad("rest", "another request's answer")
             else:
@@ -299,7 +329,7 @@ class Clients:
                 continue
             status, _, body = answer
             if status != 200:
-                self.ledger.failed("events", before, f"{status} {body}")
+                self.ledger.bad("events", f"{status} {body}")
             else:
                 self._judge_events(values, body, before)
             await self._think(rng)
@@ -309,8 +339,7 @@ class Clients:
         got = [json.loads(e.removeprefix(b"data: "))
                for e in body.split(b"\n\n")[:-1]]
         error = got.pop()["error"] if got and "error" in got[-1] else None
-        numbers_ = [g["OUT"] for g in got]
-        if numbers_ != values[:len(got)]:
+        if [g["OUT"] for g in got] != values[:len(got)]:
             self.ledger.bad("events", "another request's events")
         elif error is not None:
             self.ledger.cut("events", before, error)
@@ -329,12 +358,27 @@ class Clients:
              ("grpc.initial_reconnect_backoff_ms", 50),
              ("grpc.max_reconnect_backoff_ms", 200)])
 
+    @staticmethod
+    def _method(channel, name):
+        """A call of it waits for a connection: without, one that is made while
+        there is none fails by an earlier connection's end."""
+        method = channel.unary_unary(
+            SERVICE + name,
+            request_serializer=getattr(
+                pb, name + "Request").SerializeToString,
+            response_deserializer=getattr(pb, name + "Response").FromString)
+
+        async def call(message):
+            return await method(message, timeout=PATIENCE,
+                                wait_for_ready=True)
+        return call
+
     def _rpc_failed(self, kind, before, error):
         text = error.details() or ""
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
             self.ledger.bad(kind, "no answer")
         elif ENDED in text:
-            self.ledger.failed(kind, before, text)
+            self.ledger.bad(kind, text)
         elif text in LEFT:
             self.ledger.closed(kind, before, text)
         else:
@@ -342,15 +386,12 @@ class Clients:
 
     async def _calls(self, rng):
         async with self._channel() as channel:
-            call = channel.unary_unary(
-                SERVICE + "ModelInfer",
-                request_serializer=pb.ModelInferRequest.SerializeToString,
-                response_deserializer=pb.ModelInferResponse.FromString)
+            call = self._method(channel, "ModelInfer")
             while self.going:
                 sent = Numbers(rng)
-                before = self.ledger.now()
+                before = self.ledger.ask()
                 try:
-                    got = await call(sent.grpc(), timeout=PATIENCE)
+                    got = await call(sent.grpc())
                 except grpc.aio.AioRpcError as e:
                     self._rpc_failed("calls", before, e)
                     continue
@@ -359,6 +400,149 @@ class Clients:
                 else:
                     self.ledger.answered("calls")
                 await self._think(rng)
+
+    # ---- sequences: each answer is the sum so far
+
+    @staticmethod
+    def _steps(rng):
+        """[(value, sum, parameters)] of a new sequence."""
+        name, total, steps = rng.randrange(1, 2**31), 0, []
+        count = rng.randint(1, 8)
+        for i in range(count):
+            value = rng.randrange(1, 2**20)
+            total += value
+            steps.append((value, total, {
+                "sequence_id": name, "sequence_start": i == 0,
+                "sequence_end": i == count - 1}))
+        return steps
+
+    def _judge_step(self, got, total):
+        if got == total:
+            self.ledger.answered("sequences")
+            return True
+        self.ledger.bad("sequences", f"{got} instead of {total}")
+        return False
+
+    async def _sequences(self, rng):
+        connection = Connection(self.server.port)
+        while self.going:
+            await self._sequence(rng, connection)
+            await self._think(rng)
+        connection.close()
+
+    async def _sequence(self, rng, connection):
+        """A client that has lost a connection knows no more how far the
+        sequence is, and leaves it."""
+        began = self.ledger.now()
+        for value, total, parameters in self._steps(rng):
+            before, answer = await self._ask(
+                "sequences", connection, infer_path(SUM), json.dumps({
+                    "inputs": [{"name": "IN", "datatype": "INT32",
+                                "shape": [1, 1], "data": [value]}],
+                    "parameters": parameters}).encode(), {})
+            if answer is None:
+                return
+            status, _, body = answer
+            if status != 200:
+                self.ledger.sequence_ended(began, before,
+                                           f"{status} {body}")
+                return
+            if not self._judge_step(
+                    json.loads(body)["outputs"][0]["data"][0], total):
+                return
+            await asyncio.sleep(rng.uniform(0, 0.2))
+
+    async def _sequence_calls(self, rng):
+        async with self._channel() as channel:
+            call = self._method(channel, "ModelInfer")
+            while self.going:
+                await self._called_sequence(rng, call)
+                await self._think(rng)
+
+    async def _called_sequence(self, rng, call):
+        began = self.ledger.now()
+        for value, total, parameters in self._steps(rng):
+            before = self.ledger.ask()
+            try:
+                got = await call(infer(SUM, tensor(
+                    "IN", "INT32", [1, 1], struct.pack("<i", value)),
+                    options=parameters))
+            except grpc.aio.AioRpcError as e:
+                text = e.details() or ""
+                if LOST in text or NO_START in text:
+                    self.ledger.sequence_ended(began, before, text)
+                else:
+                    self._rpc_failed("sequences", before, e)
+                return
+            if not self._judge_step(struct.unpack(
+                    "<i", got.raw_output_contents[0])[0], total):
+                return
+            await asyncio.sleep(rng.uniform(0, 0.2))
+
+    # ---- control and statistics: each answer names what was asked for
+
+    async def _control(self, rng):
+        connection = Connection(self.server.port)
+        while self.going:
+            model = rng.choice(PLAIN)
+            method, path, words = rng.choice([
+                ("GET", "/v2", '"name":"triton"'),
+                ("GET", f"/v2/models/{model}", f'"name":"{model}"'),
+                ("GET", f"/v2/models/{model}/config", f'"name":"{model}"'),
+                ("GET", f"/v2/models/{model}/stats", f'"name":"{model}"'),
+                ("GET", "/v2/models/stats", '"model_stats":['),
+                ("POST", "/v2/repository/index", "["),
+                ("GET", "/metrics", "nginx_inference_requests_total ")])
+            before, answer = await self._ask(
+                "control", connection, path,
+                b"{}" if method == "POST" else None, {}, method)
+            if answer is None:
+                continue
+            status, headers, body = answer
+            if status == 503:
+                self.ledger.unavailable(before, "retry-after" in headers,
+                                        f"{path}: {body}")
+            elif status != 200 or words not in body.decode():
+                self.ledger.bad("control", f"{path}: {status} {body[:300]}")
+            else:
+                self.ledger.answered("control")
+            await self._think(rng)
+        connection.close()
+
+    async def _control_calls(self, rng):
+        async with self._channel() as channel:
+            while self.going:
+                model = rng.choice(PLAIN)
+                name, message, named = rng.choice([
+                    ("ServerMetadata", pb.ServerMetadataRequest(),
+                     lambda m: m.name == "triton"),
+                    ("ModelMetadata", pb.ModelMetadataRequest(name=model),
+                     lambda m, model=model: m.name == model),
+                    ("ModelConfig", pb.ModelConfigRequest(name=model),
+                     lambda m, model=model: m.config.name == model),
+                    ("ModelStatistics", pb.ModelStatisticsRequest(name=model),
+                     lambda m, model=model: m.model_stats[0].name == model),
+                    ("RepositoryIndex", pb.RepositoryIndexRequest(),
+                     lambda m: all(e.name for e in m.models))])
+                before = self.ledger.ask()
+                try:
+                    got = await self._method(channel, name)(message)
+                except grpc.aio.AioRpcError as e:
+                    text = e.details() or ""
+                    if ENDED in text:
+                        self.ledger.unavailable(
+                            before, e.code() == grpc.StatusCode.UNAVAILABLE,
+                            f"{name}: {text}")
+                    else:
+                        self._rpc_failed("control", before, e)
+                    continue
+                if named(got):
+                    self.ledger.answered("control")
+                else:
+                    self.ledger.bad("control", f"{name} {model}: {got}")
+                await self._think(rng)
+
+    # ---- streams
 
     async def _stream(self, rng):
         async with self._channel() as channel:
@@ -371,8 +555,8 @@ class Clients:
             SERVICE + "ModelStreamInfer",
             request_serializer=pb.ModelInferRequest.SerializeToString,
             response_deserializer=pb.ModelStreamInferResponse.FromString)(
-                timeout=PATIENCE)
-        before = self.ledger.now()
+                timeout=PATIENCE, wait_for_ready=True)
+        before = self.ledger.ask()
         plain, many = {}, {}
         try:
             for i in range(rng.randint(1, 12)):
@@ -410,7 +594,7 @@ class Clients:
             self.ledger.bad("stream", f"the order is {order}")
         for name, sent in plain.items():
             if name in errors:
-                self.ledger.failed("stream", before, errors[name])
+                self.ledger.bad("stream", errors[name])
             elif len(got[name]) != 1 \
                     or got[name][0].raw_output_contents[0] != sent.packed:
                 self.ledger.bad("stream", f"{name}: {len(got[name])}"
@@ -455,7 +639,7 @@ class Clients:
                     self.ledger.closed("h2", since, repr(e))
 
     def _h2_round(self, c, rng):
-        before = self.ledger.now()
+        before = self.ledger.ask()
         sent = {}
         for _ in range(rng.randint(1, 8)):
             what = Numbers(rng, sizes=SIZES[:3])    # within all windows
@@ -473,7 +657,7 @@ class Clients:
             if got is None:
                 self.ledger.closed("h2", before, "GOAWAY before it")
             elif got.status != 200:
-                self.ledger.failed("h2", before, f"{got.status} {got.body}")
+                self.ledger.bad("h2", f"{got.status} {got.body}")
             elif self._h2_same(what, got, binary):
                 self.ledger.answered("h2")
             else:

@@ -5,6 +5,7 @@ in stop(), looks for everything that must not be there afterwards: alerts in
 the log, sanitizer reports, living processes, sockets, shared memory.
 """
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -398,6 +399,21 @@ class Server:
     def workers(self):
         return self.titled("worker process")
 
+    def kinds(self):
+        """How many living processes of this server have which name, orphans
+        included."""
+        found = {self.process.pid, *process.descendants(self.process.pid),
+                 *self._mine()}
+        return collections.Counter(
+            s[0] for s in map(process.stat, found) if s and s[1] not in "ZX")
+
+    def shared_names(self):
+        """Names in /dev/shm that are new and hold the pid of a core of this
+        server; others' servers may run at the same time."""
+        cores = set(re.findall(r"\bcore (\d+) started", self.log_text()))
+        return sorted(n for n in shm_names() - self.shm
+                      if cores & set(re.findall(r"\d+", n)))
+
     def supervisors(self):
         return self.titled("nginx: ") and [
             p for p in self.titled("nginx: ")
@@ -445,10 +461,7 @@ class Server:
         assert left, "left running: " + ", ".join(
             f"{p} {process.cmdline(p)}" for p in
             set(self._mine() + [p for p in pids if process.alive(p)]))
-        # names of a core hold its pid; others' servers may run beside us
-        cores = set(re.findall(r"\bcore (\d+) started", self.log_text()))
-        new = [n for n in shm_names() - self.shm
-               if cores & set(re.findall(r"\d+", n))]
+        new = self.shared_names()
         assert not new, f"left in /dev/shm: {new}"
         sockets = [p for p in self.prefix.rglob("*") if p.is_socket()]
         assert not sockets, f"left sockets: {sockets}"
