@@ -41,6 +41,10 @@
 #define NGX_HTTP_INFERENCE_OPENAI         0x0800
 #define NGX_HTTP_INFERENCE_STATUS         0x1000
 
+/* no part: of those that are listed, calls of gRPC alone */
+
+#define NGX_HTTP_INFERENCE_GRPC           0x2000
+
 /* "all": the first group only; the control group is never implied */
 
 #define NGX_HTTP_INFERENCE_ALL                                                \

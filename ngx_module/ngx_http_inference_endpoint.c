@@ -28,6 +28,12 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
     r = ctx->request;
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
+    if (ilcf->parts & NGX_HTTP_INFERENCE_GRPC) {
+        return ngx_http_inference_fail_status(ctx,
+                                              NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                              "only gRPC is served here");
+    }
+
     if (ilcf->model) {
         ctx->endpoint = ilcf->endpoint;
         return ngx_http_inference_model_of_location(ctx);

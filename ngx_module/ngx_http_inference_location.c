@@ -86,6 +86,9 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
     { ngx_string("all"), NGX_HTTP_INFERENCE_ALL,
       ngx_http_inference_part_served },
 
+    { ngx_string("grpc"), NGX_HTTP_INFERENCE_GRPC,
+      ngx_http_inference_part_served },
+
     { ngx_null_string, 0, ngx_http_inference_part_rejected }
 };
 
@@ -112,6 +115,10 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         {
             return NGX_CONF_ERROR;
         }
+    }
+
+    if (ilcf->parts == NGX_HTTP_INFERENCE_GRPC) {
+        return "grpc names no part of the API";
     }
 
     if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {

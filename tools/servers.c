@@ -12,7 +12,7 @@
 #include "services.h"
 
 static void write_http(FILE *f, const options_t *o);
-static void write_all(FILE *f, const options_t *o);
+static void write_all(FILE *f, const options_t *o, const char *protocol);
 static void write_control(FILE *f, const options_t *o);
 static void write_grpc(FILE *f, const options_t *o);
 static void write_forward(FILE *f, const char *pattern);
@@ -90,7 +90,7 @@ write_http(FILE *f, const options_t *o)
     write_forward(f, o->http_forward);
     fputs("        gzip on;\n"
           "        inference_deflate on;\n", f);
-    write_all(f, o);
+    write_all(f, o, "");
     write_control(f, o);
 }
 
@@ -106,11 +106,11 @@ write_forward(FILE *f, const char *pattern)
 
 /* Inferences name regions of shared memory where the part is listed. */
 static void
-write_all(FILE *f, const options_t *o)
+write_all(FILE *f, const options_t *o, const char *protocol)
 {
     fprintf(f, "        location / {\n"
-            "            inference all%s;\n"
-            "        }\n", o->client_shm ? " shared_memory" : "");
+            "            inference all%s%s;\n"
+            "        }\n", o->client_shm ? " shared_memory" : "", protocol);
 }
 
 /* Endpoints that change the server for others: one location, so that all of
@@ -148,14 +148,13 @@ write_grpc(FILE *f, const options_t *o)
     }
     write_forward(f, o->grpc_forward);
 
-    /* REST has its own port, or is off */
-    fputs("        if ($content_type !~* \"^application/grpc\") {"
-          " return 415; }\n", f);
+    /* Rules and locations here know the paths of gRPC alone: "grpc" rejects
+       REST, which has its own port, or is off. */
     restricted_write_grpc(f, &o->grpc_restricted);
-    write_all(f, o);
+    write_all(f, o, " grpc");
     fprintf(f, "        location ~ \"/(Repository|TraceSetting|LogSettings"
             "|(System|Cuda)SharedMemory)\" {\n"
-            "            inference repository trace logging%s;\n",
+            "            inference repository trace logging%s grpc;\n",
             o->client_shm ? " shared_memory" : "");
     control_from_write(f, o->control_from);
     fputs("        }\n", f);

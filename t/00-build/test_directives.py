@@ -152,6 +152,8 @@ BAD_HTTP = [
 ]
 
 BAD_LOCATION = [
+    ("inference grpc;", ["grpc names no part"]),
+    ("inference infer grpc grpc;", ["grpc", "twice"]),
     ("inference everything;", ["everything"]),
     ("inference;", ["inference"]),
     ("inference health health;", ["health"]),

@@ -271,10 +271,38 @@ def test_restricted_groups_of_grpc(launch):
     assert call(launcher, "ServerLive")[1].get("grpc-status") != "14"
 
 
-def test_grpc_is_all_that_its_port_has(launch):
-    launcher = launch()
-    status, _ = curl("--http2-prior-knowledge", "-d", "",
-                     f"http://127.0.0.1:{launcher.grpc_port}{INFER}")
+REST_PATHS = (INFER, "/v2/health/live", "/v2/models/one/config",
+              "/v2/models/stats", "/v2/repository/index", "/v2/logging",
+              "/v2/trace/setting", "/v2/repository/models/one/load",
+              "/v2/systemsharedmemory/region/r/register",
+              "/v2/systemsharedmemory/status")
+
+
+@pytest.mark.parametrize("tls", (False, True))
+def test_grpc_is_all_that_its_port_has(launch, tmp_path, tls):
+    """A request that the module does not take for gRPC is REST, also where
+    its content type begins alike: no rule of this port knows its paths."""
+    args = ["--control-from=none", "--model-control-mode=explicit",
+            "--load-model=one", "--http-restricted-api=inference:key=v",
+            "--grpc-restricted-protocol=inference,model-config,statistics,"
+            "shared-memory:key=v"]
+    versions = ["--http2-prior-knowledge"]
+    if tls:
+        cert, key = certificate.make(tmp_path)
+        args += ["--grpc-use-ssl=1", f"--grpc-server-cert={cert}",
+                 f"--grpc-server-key={key}"]
+        versions = ["--http1.1", "--http2"]
+    launcher = launch(*args)
+    url = f"http{'s' if tls else ''}://127.0.0.1:{launcher.grpc_port}"
+    for version in versions:
+        for kind in ("application/grpc-web", "application/grpcx",
+                     "application/json",
+                     *(["application/grpc"] if "1.1" in version else [])):
+            for path in REST_PATHS:
+                status, said = curl(version, "-H", f"content-type: {kind}",
+                                    "-d", "", url + path)
+                assert status == 415, (version, kind, path, said)
+    status, _ = curl(versions[-1], "-d", "", url + INFER)
     assert status == 415
 
 
