@@ -3,6 +3,7 @@
 #include "core/proto/json_scan.h"
 #include "core/proto/message_path.h"
 
+static bool has_many_values(inf_slice_t text);
 static inf_err_t *parse_error(inf_slice_t text, const json_error_t *error);
 static bool is_sound(inf_slice_t text);
 
@@ -11,6 +12,12 @@ inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text, unsigned flags)
 {
     size_t how = JSON_DECODE_ANY | JSON_ALLOW_NUL;
     json_error_t error;
+
+    if (has_many_values(text)) {
+        doc->root = NULL;
+        return inf_err_new(INF_ERR_INVALID_ARG, "JSON: more than %u values",
+            INF_JSON_DOC_VALUES);
+    }
 
     how |= flags & INF_JSON_DOC_NO_DUPLICATES ? JSON_REJECT_DUPLICATES : 0;
     doc->root = json_loadb(text.len > 0 ? text.data : "", text.len, how,
@@ -37,6 +44,28 @@ inf_json_doc_string(const json_t *v, inf_slice_t *out)
 {
     *out = inf_slice(json_string_value(v), json_string_length(v));
     return json_is_string(v);
+}
+
+/* Each value but the first stands behind one of these characters.  Of a text
+   that is no JSON this holds up to its fault. */
+static bool
+has_many_values(inf_slice_t text)
+{
+    unsigned n = 1;
+    bool string = false;
+
+    for (size_t i = 0; i < text.len && n <= INF_JSON_DOC_VALUES; i++) {
+        char c = text.data[i];
+
+        if (c == '"') {
+            string = !string;
+        } else if (string) {
+            i += c == '\\';
+        } else {
+            n += c == ',' || c == '[' || c == '{';
+        }
+    }
+    return n > INF_JSON_DOC_VALUES;
 }
 
 static inf_err_t *

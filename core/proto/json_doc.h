@@ -6,7 +6,8 @@
  * Thread   one at a time; fini may be called by another thread than parse.
  * Units    offsets are bytes from the text's first.
  * Errors   INVALID_ARG: no JSON; the text names line, column and offset at
- *          which reading stopped, right after what was wrong.
+ *          which reading stopped, right after what was wrong.  INVALID_ARG
+ *          as well: more than INF_JSON_DOC_VALUES values.
  * Route    control documents that are small and are there as a whole.
  */
 
@@ -19,6 +20,10 @@
 
 #include "core/base/error.h"
 #include "core/base/slice.h"
+
+/* Values of a document, those within others among them: a value of two bytes
+   is a hundred in a tree. */
+#define INF_JSON_DOC_VALUES 65536u
 
 /* A key that stands twice in an object is an error; else the last counts. */
 #define INF_JSON_DOC_NO_DUPLICATES 0x01u

@@ -17,6 +17,10 @@ typedef struct {
     inf_path_t   path;
     unsigned     depth;
     bool         repair;        /* strings that are not UTF-8                */
+    bool         bounded;       /* below are limits                          */
+    bool         bulky;         /* a limit has been passed                   */
+    size_t       fields;        /* so far, in all messages                   */
+    size_t       unknown;       /* of these                                  */
 } scan_t;
 
 typedef struct {
@@ -24,6 +28,8 @@ typedef struct {
     uint64_t     seen[SEEN_WORDS];      /* singular messages, by index       */
 } scan_level_t;
 
+static inf_err_t *unpack(scan_t *s, const ProtobufCMessageDescriptor *desc,
+    inf_slice_t bytes, ProtobufCMessage **out);
 static inf_err_t *scan_message(scan_t *s,
     const ProtobufCMessageDescriptor *desc, inf_slice_t bytes);
 static inf_err_t *scan_field(scan_t *s,
@@ -35,6 +41,7 @@ static inf_err_t *scan_string(scan_t *s, const ProtobufCFieldDescriptor *f,
 static inf_err_t *scan_repeat(scan_t *s, scan_level_t *level,
     const ProtobufCMessageDescriptor *desc,
     const ProtobufCFieldDescriptor *f);
+static inf_err_t *scan_count(scan_t *s, const ProtobufCFieldDescriptor *f);
 static inf_err_t *scan_bad(const scan_t *s, const char *what);
 static bool scan_varint(inf_slice_t *in, uint64_t *out);
 static bool scan_skip(inf_slice_t *in, uint64_t n);
@@ -102,7 +109,14 @@ inf_message_unpack(const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
 {
     scan_t scan = { .name = desc->name };
 
-    inf_err_t *err = scan_message(&scan, desc, bytes);
+    return unpack(&scan, desc, bytes, out);
+}
+
+static inf_err_t *
+unpack(scan_t *s, const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
+    ProtobufCMessage **out)
+{
+    inf_err_t *err = scan_message(s, desc, bytes);
     if (err != NULL) {
         return err;
     }
@@ -131,8 +145,12 @@ inf_err_t *
 inf_message_unpack_request(const ProtobufCMessageDescriptor *desc,
     inf_slice_t bytes, ProtobufCMessage **out)
 {
-    inf_err_t *err = inf_message_unpack(desc, bytes, out);
-    if (err == NULL || inf_err_code(err) != INF_ERR_INVALID_ARG) {
+    scan_t scan = { .name = desc->name, .bounded = true };
+
+    inf_err_t *err = unpack(&scan, desc, bytes, out);
+    if (err == NULL || inf_err_code(err) != INF_ERR_INVALID_ARG
+        || scan.bulky)
+    {
         return err;
     }
 
@@ -189,6 +207,11 @@ scan_field(scan_t *s, const ProtobufCMessageDescriptor *desc,
         protobuf_c_message_descriptor_get_field(desc,
             (unsigned) (tag >> TAG_BITS));
 
+    inf_err_t *err = scan_count(s, f);
+    if (err != NULL) {
+        return err;
+    }
+
     switch (tag & ((1u << TAG_BITS) - 1)) {
     case PROTOBUF_C_WIRE_TYPE_VARINT:
         return scan_varint(in, &value) ? NULL
@@ -214,7 +237,7 @@ scan_field(scan_t *s, const ProtobufCMessageDescriptor *desc,
         return NULL;
     }
 
-    inf_err_t *err = scan_repeat(s, level, desc, f);
+    err = scan_repeat(s, level, desc, f);
     return err != NULL ? err : scan_value(s, f, bytes);
 }
 
@@ -276,6 +299,22 @@ scan_repeat(scan_t *s, scan_level_t *level,
     }
     inf_path_push(&s->path, inf_slice_str(f->name));
     return scan_bad(s, "the message is given twice, and is not merged here");
+}
+
+/* protobuf-c takes some 50 bytes of memory for each field, known or not, while
+   it unpacks, and keeps those that it does not know. */
+static inf_err_t *
+scan_count(scan_t *s, const ProtobufCFieldDescriptor *f)
+{
+    s->fields++;
+    s->unknown += f == NULL;
+
+    s->bulky = s->bounded && (s->fields > INF_MESSAGE_FIELDS
+                              || s->unknown > INF_MESSAGE_UNKNOWN);
+    return !s->bulky ? NULL
+        : scan_bad(s, s->unknown > INF_MESSAGE_UNKNOWN
+            ? "the message has too many unknown fields"
+            : "the message has too many fields");
 }
 
 static inf_err_t *

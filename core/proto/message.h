@@ -24,6 +24,11 @@
 /* Messages within messages that any codec follows. */
 #define INF_MESSAGE_DEPTH 64
 
+/* Fields of a client's request in all its messages, and those of them that its
+   descriptors do not know. */
+#define INF_MESSAGE_FIELDS   65536u
+#define INF_MESSAGE_UNKNOWN  4096u
+
 /* A message with all its defaults, which the caller frees. */
 INF_CHECK inf_err_t *inf_message_new(const ProtobufCMessageDescriptor *desc,
     ProtobufCMessage **out);
@@ -54,7 +59,7 @@ INF_CHECK inf_err_t *inf_message_unpack(const ProtobufCMessageDescriptor *desc,
     inf_slice_t bytes, ProtobufCMessage **out);
 
 /* A client's request: bytes that are no such message are INTERNAL, as gRPC's
-   libraries have it. */
+   libraries have it; more fields than the limits above are INVALID_ARG. */
 INF_CHECK inf_err_t *inf_message_unpack_request(
     const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
     ProtobufCMessage **out);

@@ -1,5 +1,6 @@
 /* Any bytes as a message: once repaired it is rejected for nothing that has to
-   do with UTF-8, and repairing it again changes nothing. */
+   do with UTF-8, and repairing it again changes nothing.  A client's request
+   has limits besides. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,23 @@
 #include "grpc_service.pb-c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A request is taken or rejected by the limits as well, and what is taken has
+   no more unknown fields than they allow. */
+static void
+as_a_request(const ProtobufCMessageDescriptor *desc, inf_slice_t bytes)
+{
+    ProtobufCMessage *m;
+
+    inf_err_t *err = inf_message_unpack_request(desc, bytes, &m);
+    if (err == NULL) {
+        if (m->n_unknown_fields > INF_MESSAGE_UNKNOWN) {
+            abort();
+        }
+        inf_message_free(m);
+    }
+    inf_err_free(err);
+}
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -38,6 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
 
     inf_err_free(err);
+    as_a_request(desc, inf_slice(bytes, size));
     free(bytes);
     free(again);
     return 0;

@@ -104,14 +104,51 @@ a_large_document_is_read(void **state)
 
     inf_buf_init(&text);
     inf_buf_putc(&text, '[');
-    for (int i = 0; i < 50000; i++) {
+    for (int i = 0; i < 30000; i++) {
         inf_buf_printf(&text, "%s{\"k%d\":\"v%d\"}", i > 0 ? "," : "", i, i);
     }
     inf_buf_putc(&text, ']');
     parse(&doc, text.data, 0);
-    assert_int_equal(json_array_size(doc.root), 50000);
+    assert_int_equal(json_array_size(doc.root), 30000);
     assert_string_equal(json_string_value(json_object_get(
-        json_array_get(doc.root, 49999), "k49999")), "v49999");
+        json_array_get(doc.root, 29999), "k29999")), "v29999");
+    inf_json_doc_fini(&doc);
+    inf_buf_fini(&text);
+}
+
+static void
+a_document_of_many_small_values_is_rejected(void **state)
+{
+    (void) state;
+    static const char *const values[] = { "0", "[]", "{}", "\"\\\",[\"" };
+
+    for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
+        inf_json_doc_t doc;
+        inf_buf_t text;
+
+        inf_buf_init(&text);
+        inf_buf_putc(&text, '[');
+        for (unsigned i = 0; i < INF_JSON_DOC_VALUES; i++) {
+            inf_buf_printf(&text, "%s%s", i > 0 ? "," : "", values[k]);
+        }
+        inf_buf_putc(&text, ']');
+        must_fail(inf_json_doc_parse(&doc, inf_buf_slice(&text), 0),
+            "JSON: more than 65536 values");
+        inf_json_doc_fini(&doc);
+        inf_buf_fini(&text);
+    }
+
+    /* characters of strings are no values */
+    inf_json_doc_t doc;
+    inf_buf_t text;
+
+    inf_buf_init(&text);
+    inf_buf_putc(&text, '"');
+    for (unsigned i = 0; i < INF_JSON_DOC_VALUES; i++) {
+        inf_buf_puts(&text, "\\\",[{");
+    }
+    inf_buf_putc(&text, '"');
+    parse(&doc, text.data, 0);
     inf_json_doc_fini(&doc);
     inf_buf_fini(&text);
 }
@@ -167,6 +204,7 @@ main(void)
         cmocka_unit_test(integers_have_sixty_three_bits),
         cmocka_unit_test(documents_may_live_side_by_side_and_end_in_any_order),
         cmocka_unit_test(a_large_document_is_read),
+        cmocka_unit_test(a_document_of_many_small_values_is_rejected),
         cmocka_unit_test(a_document_may_outlive_its_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

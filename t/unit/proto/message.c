@@ -251,6 +251,58 @@ unpacked_arrays_can_grow(void **state)
     inf_message_free(m);
 }
 
+/* Two bytes of a client's are to cost little memory. */
+static void
+a_request_of_many_fields_is_rejected(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *bytes;          /* one field, two bytes                  */
+        unsigned    max;
+        const char *error;
+    } cases[] = {
+        { "\x78\x00", INF_MESSAGE_UNKNOWN,
+          "inference.RepositoryModelLoadRequest: the message has too many"
+          " unknown fields" },
+        { "\x7a\x00", INF_MESSAGE_UNKNOWN,
+          "inference.RepositoryModelLoadRequest: the message has too many"
+          " unknown fields" },
+        { "\x0a\x00", INF_MESSAGE_FIELDS,
+          "inference.RepositoryModelLoadRequest: the message has too many"
+          " fields" },
+        { "\x1a\x00", INF_MESSAGE_FIELDS,
+          "inference.RepositoryModelLoadRequest: the message has too many"
+          " fields" },
+    };
+    const ProtobufCMessageDescriptor *desc =
+        &inference__repository_model_load_request__descriptor;
+
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        inf_buf_t bytes;
+        ProtobufCMessage *m;
+
+        inf_buf_init(&bytes);
+        for (unsigned i = 0; i < cases[k].max; i++) {
+            inf_buf_put(&bytes, cases[k].bytes, 2);
+        }
+        must(inf_message_unpack_request(desc, inf_buf_slice(&bytes), &m));
+        inf_message_free(m);
+
+        inf_buf_put(&bytes, cases[k].bytes, 2);
+        inf_err_t *err = inf_message_unpack_request(desc,
+            inf_buf_slice(&bytes), &m);
+        assert_non_null(err);
+        assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+        assert_string_equal(inf_err_msg(err), cases[k].error);
+        inf_err_free(err);
+
+        /* the product's own messages have no such limit */
+        must(inf_message_unpack(desc, inf_buf_slice(&bytes), &m));
+        inf_message_free(m);
+        inf_buf_fini(&bytes);
+    }
+}
+
 int
 main(void)
 {
@@ -267,6 +319,7 @@ main(void)
         cmocka_unit_test(a_clone_is_equal_and_apart),
         cmocka_unit_test(fields_are_put_replaced_and_cleared),
         cmocka_unit_test(unpacked_arrays_can_grow),
+        cmocka_unit_test(a_request_of_many_fields_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
