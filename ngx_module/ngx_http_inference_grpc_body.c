@@ -26,6 +26,7 @@ static ngx_int_t ngx_http_inference_grpc_tensor(ngx_http_inference_ctx_t *ctx,
     const inf_split_piece_t *piece);
 static ngx_int_t ngx_http_inference_grpc_add_place(
     ngx_http_inference_ctx_t *ctx, const inf_split_piece_t *piece);
+static off_t ngx_http_inference_grpc_max(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_grpc_long(ngx_http_inference_ctx_t *ctx,
     uint64_t size);
 static ngx_int_t ngx_http_inference_grpc_inflate(
@@ -109,9 +110,7 @@ ngx_http_inference_grpc_begin(ngx_http_inference_ctx_t *ctx)
                                             "does not say how");
     }
 
-    if ((off_t) prefix.len > ngx_http_inference_max_body(ctx)
-        || prefix.len > INF_GRPC_MAX_MESSAGE)
-    {
+    if ((off_t) prefix.len > ngx_http_inference_grpc_max(ctx)) {
         return ngx_http_inference_grpc_long(ctx, prefix.len);
     }
 
@@ -127,16 +126,32 @@ ngx_http_inference_grpc_begin(ngx_http_inference_ctx_t *ctx)
 }
 
 
+static off_t
+ngx_http_inference_grpc_max(ngx_http_inference_ctx_t *ctx)
+{
+    off_t  max;
+
+    max = ngx_min(ngx_http_inference_max_body(ctx),
+                  (off_t) INF_GRPC_MAX_MESSAGE);
+
+    return ngx_http_inference_call_has_body(ctx)
+           ? ngx_min(max, (off_t) ngx_http_inference_max_text(ctx)) : max;
+}
+
+
 static ngx_int_t
 ngx_http_inference_grpc_long(ngx_http_inference_ctx_t *ctx, uint64_t size)
 {
+    off_t  max;
+
+    max = ngx_http_inference_grpc_max(ctx);
+
     return ngx_http_inference_grpc_fail(ctx, INF_GRPC_RESOURCE_EXHAUSTED,
                                         "Received message larger than max "
-                                        "(%uL vs. %O); inference_max_body "
-                                        "sets another limit", size,
-                                        ngx_min(ngx_http_inference_max_body(
-                                                                         ctx),
-                                                (off_t) INF_GRPC_MAX_MESSAGE));
+                                        "(%uL vs. %O)%s", size, max,
+                                        max < ngx_http_inference_max_body(ctx)
+                                        ? "" : "; inference_max_body sets "
+                                               "another limit");
 }
 
 

@@ -98,7 +98,8 @@ ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A load may bring files, so there the location's word counts. */
+/* Of calls only a load is large: it may bring files, so there the location's
+   word counts. */
 
 uint64_t
 ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
@@ -107,11 +108,16 @@ ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
 
     ilcf = ngx_http_inference_limits(ctx->request);
 
-    if (ngx_http_inference_call_has_body(ctx) && ilcf->max_body > 0) {
-        return ilcf->max_body;
+    if (!ngx_http_inference_call_has_body(ctx)) {
+        return INF_INFER_MAX_JSON;
     }
 
-    return INF_INFER_MAX_JSON;
+    if (!ngx_http_inference_is_load(ctx)) {
+        return NGX_HTTP_INFERENCE_CALL_MAX;
+    }
+
+    return (ilcf->max_body > 0) ? (uint64_t) ilcf->max_body
+                                : INF_INFER_MAX_JSON;
 }
 
 
@@ -122,7 +128,7 @@ ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
                                    "request JSON is larger than the limit of "
                                    "%uL bytes%s",
                                    ngx_http_inference_max_text(ctx),
-                                   ngx_http_inference_call_has_body(ctx)
+                                   ngx_http_inference_is_load(ctx)
                                    ? "; inference_max_body sets another limit"
                                    : "");
 }

@@ -67,6 +67,9 @@
 /* a call's body up to this has room when the arena is full */
 #define NGX_HTTP_INFERENCE_CALL_SIZE    ((uint64_t) 16 * 1024)
 
+/* a call's body, inflated, but that of a load */
+#define NGX_HTTP_INFERENCE_CALL_MAX     ((uint64_t) 64 * 1024)
+
 /* a request in flight always owns a timer, or a worker that shuts down would
    leave before the answer */
 #define NGX_HTTP_INFERENCE_NO_TIMEOUT   ((ngx_msec_t) 24 * 3600 * 1000)
@@ -383,6 +386,11 @@ struct ngx_http_inference_ctx_s {
     ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_CALL_BODY                    \
      || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_CHECK              \
      || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_WATCH)
+
+/* a call that may bring the files of a model */
+#define ngx_http_inference_is_load(ctx)                                       \
+    (ngx_http_inference_call_has_body(ctx)                                    \
+     && (ctx)->endpoint->call == INF_METHOD_REPOSITORY_MODEL_LOAD)
 
 /* the tensors behind the JSON are in one piece, as they came */
 #define ngx_http_inference_is_flat(body)                                      \

@@ -8,11 +8,13 @@ import socket
 import struct
 
 import pytest
+from grpc import Compression, RpcError
+from grpc import StatusCode as Code
 from tritonclient.grpc import service_pb2 as pb
 
-from lib import arena, models, process
-from lib.grpc_client import (SERVICE, Client, frame, frames, infer, number,
-                             numbers, status_in, tensor)
+from lib import arena, models, process, wire
+from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
+                             number, numbers, status_in, tensor)
 from lib.h2 import (ACK, DATA, END_HEADERS, END_STREAM, H2, HEADERS, PING,
                     RST_STREAM, SETTINGS, Stream, block, literal)
 from lib.server import SLOW, Server
@@ -351,3 +353,87 @@ def test_a_killed_worker(make_server):
             20 * SLOW)
         assert server.wait_for("/v2/health/ready")
         assert client.numbers("id_int32", [3]) == [3]
+
+
+# ---- what a message becomes in memory
+
+UNKNOWN = b"\x78\x00"                    # field 15, an integer: 0
+CALLS = [SERVICE + "ServerReady", SERVICE + "ModelReady",
+         SERVICE + "ServerMetadata", SERVICE + "RepositoryIndex",
+         SERVICE + "RepositoryModelUnload", SERVICE + "TraceSetting",
+         SERVICE + "LogSettings", SERVICE + "SystemSharedMemoryRegister",
+         "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"]
+
+
+@pytest.fixture(scope="module")
+def control():
+    with Server(fill, http2=True, parts="health metadata repository trace "
+                "logging shared_memory",
+                http="    inference_model_control explicit;\n"
+                     "    inference_load_model *;") as s:
+        yield s
+
+
+def peak(server):
+    """The memory that workers and core have had at most, each."""
+    return sum(process.peak_bytes(p)
+               for p in server.workers() + server.cores())
+
+
+def rejection(server, path, body):
+    with Client(server.port2) as client:
+        try:
+            if path.endswith("Watch"):
+                next(client.channel.unary_stream(path)(
+                    body, timeout=20 * SLOW, compression=Compression.Gzip))
+            else:
+                client.unary(path, body, None, compression=Compression.Gzip)
+        except (Failure, RpcError) as e:
+            e = e if isinstance(e, Failure) else Failure(e)
+            return e.code, e.text
+    return None, "it was answered"
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_fields_that_nobody_knows(control, path):
+    """Two bytes that a compressed message hardly has would be a hundred in
+    memory, for each of its fields."""
+    code, text = rejection(control, path, UNKNOWN * (8 << 20))
+    assert code == Code.RESOURCE_EXHAUSTED, text
+    assert "larger than max" in text and " vs. 65536)" in text, text
+    code, text = rejection(control, path, UNKNOWN * 5000)
+    assert code == Code.INVALID_ARGUMENT, text
+    assert "too many unknown fields" in text
+    few = UNKNOWN * 4000 + (b"\x0a\x01m" if "Ready" in path else b"")
+    code, text = rejection(control, path, few)
+    assert "too many" not in text and code != Code.RESOURCE_EXHAUSTED, text
+    control.check_log()
+
+
+@pytest.mark.parametrize("field", (UNKNOWN, b"\x1a\x00"))
+def test_a_load_of_many_fields(control, field):
+    """A load may be long: it brings files."""
+    before = peak(control)
+    code, text = rejection(control, SERVICE + "RepositoryModelLoad",
+                           field * (8 << 20))
+    assert code == Code.INVALID_ARGUMENT and "too many" in text, text
+    assert SANITIZER or peak(control) < before + (200 << 20)
+    control.check_log()
+
+
+@pytest.mark.parametrize("path,status,words", [
+    ("/v2/logging", 400, "larger than the limit of 65536 bytes"),
+    ("/v2/trace/setting", 400, "larger than the limit of 65536 bytes"),
+    ("/v2/repository/index", 400, "larger than the limit of 65536 bytes"),
+    ("/v2/systemsharedmemory/region/r/register", 400,
+     "larger than the limit of 65536 bytes"),
+    ("/v2/repository/models/m/load", 400, "JSON: more than 65536 values"),
+])
+def test_values_of_json_that_nobody_knows(control, path, status, words):
+    body = gzip.compress(b'{"a":[' + b"[]," * (5 << 20) + b"[]]}")
+    before = peak(control)
+    answer = wire.fetch(control.port, "POST", path, body,
+                        {"Content-Encoding": "gzip"})
+    assert answer.status == status and words in answer.error, answer.body
+    assert SANITIZER or peak(control) < before + (200 << 20)
+    control.check_log()

@@ -107,6 +107,12 @@ def cpu_seconds(pids):
     return sum(s[3] for s in map(stat, pids) if s) / TICK
 
 
+def peak_bytes(pid):
+    """The most memory that it has had."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", f.read())[1]) * 1024
+
+
 def pss_bytes(pid):
     """Proportional memory, so that shared arenas are counted once."""
     try:
