@@ -177,6 +177,11 @@ ngx_int_t ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx);
 /* It is done; it may be another message afterwards. */
 void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
 
+/* A message holds so many bytes from here on: a call that holds much is not
+   received on. */
+void ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx,
+    uint64_t size);
+
 /* Whether it is a message that a response has come for. */
 ngx_uint_t ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx);
 

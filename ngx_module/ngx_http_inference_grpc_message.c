@@ -14,7 +14,12 @@
 /* what a response takes beside its bytes: an arena and buffers */
 #define NGX_HTTP_INFERENCE_STREAM_COST  ((uint64_t) 5 * 1024)
 
+/* bytes that one of deflate's becomes at most */
+#define NGX_HTTP_INFERENCE_STREAM_RATIO  1032
 
+
+static uint64_t ngx_http_inference_stream_size(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_stream_may_send(
     ngx_http_inference_message_t *m);
 static ngx_int_t ngx_http_inference_stream_open_reply(
@@ -106,9 +111,56 @@ ngx_http_inference_stream_complete(ngx_http_inference_message_t *m)
     ctx->body.stage = NGX_HTTP_INFERENCE_BODY_COMPLETE;
     ctx->turn_ns = call->turn_ns;
 
+    ngx_http_inference_stream_count(ctx, ngx_http_inference_stream_size(ctx));
+
     ngx_http_inference_start_timer(ctx);
     ngx_http_inference_move(ctx, ctx->status ? NGX_ERROR : NGX_OK);
     ngx_http_inference_stream_wake(ctx);
+}
+
+
+/* Until it is submitted: what it has brought, or may become. */
+
+static uint64_t
+ngx_http_inference_stream_size(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (ctx->message->skipped) {
+        return 0;
+    }
+
+    if (!ctx->grpc->compressed) {
+        return body->plain;
+    }
+
+    return ngx_min(body->packed.len * NGX_HTTP_INFERENCE_STREAM_RATIO,
+                   (uint64_t) ngx_http_inference_max_inflated(ctx));
+}
+
+
+void
+ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
+{
+    uint64_t                       taken;
+    ngx_http_inference_stream_t   *stream;
+    ngx_http_inference_message_t  *m;
+
+    m = ctx->message;
+    stream = m->stream;
+
+    taken = stream->taken;
+
+    stream->taken += size - m->size;
+    m->size = size;
+
+    if (taken > NGX_HTTP_INFERENCE_STREAM_HELD
+        && stream->taken <= NGX_HTTP_INFERENCE_STREAM_HELD)
+    {
+        ngx_http_inference_stream_wake(stream->call);
+    }
 }
 
 
@@ -416,6 +468,7 @@ ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
         m->output = NULL;
     }
 
+    ngx_http_inference_stream_count(ctx, 0);
     ngx_http_inference_free_ctx(ctx);
 
     ngx_queue_remove(&m->queue);

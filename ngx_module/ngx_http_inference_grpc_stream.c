@@ -469,6 +469,7 @@ static ngx_uint_t
 ngx_http_inference_stream_is_full(ngx_http_inference_stream_t *stream)
 {
     return stream->held > NGX_HTTP_INFERENCE_STREAM_HELD
+           || stream->taken > NGX_HTTP_INFERENCE_STREAM_HELD
            || stream->open >= NGX_HTTP_INFERENCE_STREAM_OPEN;
 }
 

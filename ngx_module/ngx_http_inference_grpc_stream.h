@@ -18,7 +18,8 @@
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
-/* what a client that does not read may hold, beyond one response */
+/* what responses may hold for a client that does not read, beyond one of them,
+   and its requests, beyond one that is being received */
 #define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)
 
 
@@ -38,6 +39,8 @@ struct ngx_http_inference_stream_s {
     ngx_http_inference_leaver_t  leaver;
     ngx_queue_t                  messages;      /* in the order of arrival   */
     ngx_uint_t                   open;          /* so many                   */
+    uint64_t                     taken;         /* bytes of those that are
+                                                   whole                     */
     ngx_http_inference_message_t  *receiving;   /* not whole, or NULL        */
     ngx_buf_t                   *rest;          /* of the call's bytes, which
                                                    came while it was full    */
@@ -69,6 +72,7 @@ struct ngx_http_inference_message_s {
     ngx_http_inference_stream_t *stream;
     ngx_queue_t                  queue;         /* of messages, or spare     */
     ngx_queue_t                  replies;       /* not sent yet              */
+    uint64_t                     size;          /* of the stream's taken     */
     ngx_http_inference_stream_output_t  *output;    /* being prepared        */
     unsigned                     decoupled:1;   /* its model                 */
     unsigned                     skipped:1;     /* failed while received     */

@@ -18,6 +18,8 @@ static void ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
     inf_infer_target_t *target);
 static ngx_int_t ngx_http_inference_infer_input(
     ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_infer_count(ngx_http_inference_ctx_t *ctx,
+    inf_region_t **regions, ngx_uint_t n);
 static void ngx_http_inference_infer_clear_gaps(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_infer_clear(u_char *p, uint64_t len);
@@ -412,6 +414,10 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
 
     n = ngx_http_inference_infer_regions(ctx, regions);
 
+    if (ctx->message) {
+        ngx_http_inference_infer_count(ctx, regions, n);
+    }
+
     /* another core may need the bytes, or another handler */
 
     ctx->submission.keep = 1;
@@ -439,6 +445,25 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     }
 
     return NGX_DECLINED;
+}
+
+
+/* A message of a stream keeps these bytes until its last response. */
+
+static void
+ngx_http_inference_infer_count(ngx_http_inference_ctx_t *ctx,
+    inf_region_t **regions, ngx_uint_t n)
+{
+    uint64_t    size;
+    ngx_uint_t  i;
+
+    size = 0;
+
+    for (i = 0; i < n; i++) {
+        size += regions[i]->charged;
+    }
+
+    ngx_http_inference_stream_count(ctx, size);
 }
 
 

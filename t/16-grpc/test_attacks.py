@@ -33,6 +33,8 @@ def fill(repository):
     models.standard_repository(repository)
     models.identity(repository, "slow", [("IN", "INT32", [-1])],
                     parameters={"execute_delay_ms": "50"})
+    models.identity(repository, "slow_bytes", [("IN", "UINT8", [-1])],
+                    parameters={"execute_delay_ms": "50"})
 
 
 @pytest.fixture(scope="module")
@@ -353,6 +355,33 @@ def test_a_killed_worker(make_server):
             20 * SLOW)
         assert server.wait_for("/v2/health/ready")
         assert client.numbers("id_int32", [3]) == [3]
+
+
+@pytest.mark.parametrize("compression", (Compression.NoCompression,
+                                         Compression.Gzip))
+def test_a_stream_of_large_requests_leaves_room(server, compression):
+    """It is read on as its requests end: what it holds is bounded, however
+    small the messages are on the wire, and others are answered."""
+    message = infer("slow_bytes", tensor("IN", "UINT8", [900_000],
+                                         bytes(900_000)))
+    answered = 0
+    with Client(server.port2) as client, \
+            client.stream(compression=compression) as stream:
+        stream.send(*[message] * 100)
+        stream.end()
+        for i in range(100):
+            stream.read()
+            if i % 5 == 0:
+                with Client(server.port2) as other:
+                    large = bytes([i]) * SIZE
+                    assert other.infer("id_uint8", tensor(
+                        "IN", "UINT8", [SIZE], large)) \
+                        .raw_output_contents[0] == large
+                assert arena.asks_to_continue(server, 48 << 20) == 100
+                answered += 1
+        assert stream.rest() == []
+    assert answered == 20
+    ends_well(server)
 
 
 # ---- what a message becomes in memory

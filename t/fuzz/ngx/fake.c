@@ -742,6 +742,12 @@ ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
     check(ctx == NULL);
 }
 
+void
+ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
+{
+    check(ctx == NULL && size == 0);
+}
+
 ngx_uint_t
 ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx)
 {
