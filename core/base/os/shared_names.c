@@ -22,10 +22,16 @@ typedef struct {
 } mapping_t;
 
 
+typedef enum {
+    WALK_UNREADABLE,            /* not to its end; errno tells why           */
+    WALK_ENOUGH,                /* fn said so                                */
+    WALK_ALL
+} walk_t;
+
 /* true: that was enough. */
 typedef bool (*mapping_fn)(void *userp, const mapping_t *mapping);
 
-static bool walk(const char *process, mapping_fn fn, void *userp);
+static walk_t walk(const char *process, mapping_fn fn, void *userp);
 static bool parse(char *line, mapping_t *mapping);
 static bool collect(void *userp, const mapping_t *mapping);
 static bool is_same(void *userp, const mapping_t *mapping);
@@ -68,32 +74,49 @@ inf_shared_memory_is_mapped(dev_t device, ino_t inode)
 {
     inf_shared_name_t memory = { .device = device, .inode = inode };
 
-    return walk("self", is_same, &memory);
+    switch (walk("self", is_same, &memory)) {
+    case WALK_UNREADABLE:
+        inf_err_log(inf_err_os(errno, "cannot read /proc/self/maps; an object"
+            " of shared memory counts as the server's own"));
+        return true;
+    case WALK_ENOUGH:
+        return true;
+    case WALK_ALL:
+        break;
+    }
+    return false;
 }
 
-/* Calls fn for what process maps of /dev/shm; true: fn said enough. */
-static bool
+/* Calls fn for what process maps of /dev/shm. */
+static walk_t
 walk(const char *process, mapping_fn fn, void *userp)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%s/maps", process);
 
     FILE *f = fopen(path, "re");
-    char *line = malloc(LINE_MAX_);
+    char *line = f != NULL ? malloc(LINE_MAX_) : NULL;
+    walk_t result = WALK_UNREADABLE;
     bool enough = false;
 
-    while (f != NULL && line != NULL && !enough
-        && fgets(line, LINE_MAX_, f) != NULL)
-    {
+    while (line != NULL && !enough && fgets(line, LINE_MAX_, f) != NULL) {
         mapping_t mapping;
         enough = parse(line, &mapping) && fn(userp, &mapping);
+    }
+
+    int error = errno;
+    if (enough) {
+        result = WALK_ENOUGH;
+    } else if (line != NULL && !ferror(f)) {
+        result = WALK_ALL;
     }
 
     free(line);
     if (f != NULL) {
         fclose(f);
     }
-    return enough;
+    errno = error;
+    return result;
 }
 
 /* start-end rights offset major:minor inode   path */
@@ -173,7 +196,7 @@ is_same(void *userp, const mapping_t *mapping)
 static bool
 mapped_by(const char *process, const inf_shared_name_t *name)
 {
-    return walk(process, is_same, (void *) name);
+    return walk(process, is_same, (void *) name) == WALK_ENOUGH;
 }
 
 static bool

@@ -5,8 +5,8 @@
  * Owner    the caller's memory: read, use, fini.
  * Thread   one at a time.
  * Units    none.
- * Errors   A process that can't be read counts as not mapping it; a name that
- *          can't be removed is logged.
+ * Errors   Another process that can't be read counts as not mapping it; a name
+ *          that can't be removed is logged.
  * Route    children, shm_object -> [shared names]
  */
 
@@ -36,7 +36,8 @@ void inf_shared_names_fini(inf_shared_names_t *names);
    mapped; ours: this process doesn't count. */
 void inf_shared_names_unlink(const inf_shared_names_t *names, bool ours);
 
-/* Whether this process maps that memory of /dev/shm, by whichever name. */
+/* Whether this process maps that memory of /dev/shm, by whichever name; true
+   as well, and logged, where its mappings can't be read. */
 bool inf_shared_memory_is_mapped(dev_t device, ino_t inode);
 
 #endif /* INF_BASE_OS_SHARED_NAMES_H */
