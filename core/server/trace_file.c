@@ -188,7 +188,8 @@ begin_index(inf_trace_file_t *f, inf_trace_setting_t *setting)
         if (asprintf(&path, "%s.%lld", f->path, (long long) f->next) < 0) {
             return inf_err_nomem();
         }
-        bool taken = access(path, F_OK) == 0;
+        struct stat st;
+        bool taken = lstat(path, &st) == 0;
         free(path);
         if (!taken) {
             break;
@@ -204,20 +205,24 @@ begin_index(inf_trace_file_t *f, inf_trace_setting_t *setting)
 
 /* Puts text, an array, before the bracket that ends the file's.  A file that
    is not as it was left (*end) is somebody else's, or was taken away: ours
-   begins again. */
+   begins again.  A link may be anybody's in a directory that others write to:
+   what it leads to stays as it is. */
 static inf_err_t *
 append(const char *path, off_t *end, inf_buf_t *text)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0
         && st.st_size != *end && !keep_older(path))
     {
         return inf_err_os(errno, "cannot rename trace file \"%s\"", path);
     }
 
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, FILE_MODE);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY
+        | O_NOFOLLOW, FILE_MODE);
     if (fd < 0) {
-        return inf_err_os(errno, "cannot open trace file \"%s\"", path);
+        int error = errno;
+        return inf_err_os(error, "cannot open trace file \"%s\"%s", path,
+            error == ELOOP ? ", which must be no link" : "");
     }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         int error = errno;

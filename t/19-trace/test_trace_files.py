@@ -262,6 +262,26 @@ def test_a_file_that_is_taken_away_begins_again(traced):
     wait_for(traced.path, 2)
 
 
+def test_a_link_is_not_followed(traced):
+    """Others may put one where they guess the file's name."""
+    other = traced.path.with_name("other")
+    other.write_text("[  ]")
+    other.chmod(0o666)
+    traced.path.symlink_to(other)
+    traced.path.with_name("t.0").symlink_to(traced.path.with_name("absent"))
+    server = traced()
+    infer(server)
+    server.wait_log(r'a trace is lost: cannot open trace file "[^"]*/t", which'
+                    r' must be no link')
+    assert other.read_text() == "[  ]" and traced.path.is_symlink()
+    client = tritonclient.http.InferenceServerClient(server.url)
+    client.update_trace_settings(settings={"trace_count": "1"})
+    client.close()
+    infer(server)
+    wait_for(traced.path.with_name("t.1"), 1)
+    assert not traced.path.with_name("absent").exists()
+
+
 def test_a_file_that_cannot_be_written_costs_no_request(start, tmp_path):
     server = start(fill, http=f"    inference_trace "
                    f"file={tmp_path}/absent/t rate=1;")
