@@ -6,6 +6,8 @@
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
+#include "core/base/log.h"
+
 
 #define NGX_HTTP_INFERENCE_LOG_LINE      2000
 #define NGX_HTTP_INFERENCE_LOG_BATCH     256
@@ -268,9 +270,8 @@ ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data, size_t len)
     /* a line stays one line, and a terminal shows it as it is */
 
     for (i = 0; i < len; i++) {
-        if (data[i] < 0x20 || data[i] == 0x7f) {
-            data[i] = ' ';
-        }
+        ngx_memset(data + i, ' ',
+                   inf_log_control((char *) data + i, len - i));
     }
 
     if (sink->second != ngx_time()) {

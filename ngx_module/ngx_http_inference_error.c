@@ -5,6 +5,7 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/base/log.h"
 #include "core/proto/message_utf8.h"
 
 
@@ -25,7 +26,6 @@ static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t status, inf_err_code_t code, const void *text, size_t len);
 static ngx_int_t ngx_http_inference_error_body(ngx_http_inference_ctx_t *ctx,
     ngx_buf_t **b);
-static ngx_uint_t ngx_http_inference_is_control(u_char c);
 static ngx_uint_t ngx_http_inference_hold_socket(ngx_http_request_t *r);
 static void ngx_http_inference_let_socket(ngx_http_request_t *r,
     ngx_uint_t held);
@@ -561,16 +561,19 @@ ngx_http_inference_link(ngx_pool_t *pool, const void *p, size_t n)
 ngx_int_t
 ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value)
 {
+    char    *text;
     u_char  *p;
-    size_t   i, len, controls;
+    size_t   i, n, len, controls;
 
     ngx_http_inference_cut(value, NGX_HTTP_INFERENCE_LINE_MAX);
 
+    text = (char *) value->data;
     len = value->len;
     controls = 0;
 
-    for (i = 0; i < len; i++) {
-        controls += ngx_http_inference_is_control(value->data[i]);
+    for (i = 0; i < len; i += n ? n : 1) {
+        n = inf_log_control(text + i, len - i);
+        controls += n;
     }
 
     if (controls == 0) {
@@ -582,13 +585,16 @@ ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value)
         return NGX_ERROR;
     }
 
-    for (i = 0; i < len; i++) {
+    for (i = 0; i < len; /* void */ ) {
 
-        if (ngx_http_inference_is_control(value->data[i])) {
+        n = inf_log_control(text + i, len - i);
+
+        if (n == 0) {
+            *p++ = value->data[i++];
+        }
+
+        for ( /* void */ ; n; n--, i++) {
             p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) value->data[i]);
-
-        } else {
-            *p++ = value->data[i];
         }
     }
 
@@ -611,11 +617,4 @@ ngx_http_inference_cut(ngx_str_t *value, size_t len)
     }
 
     value->len = len;
-}
-
-
-static ngx_uint_t
-ngx_http_inference_is_control(u_char c)
-{
-    return c < 0x20 || c == 0x7f;
 }

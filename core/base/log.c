@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/log_stream.h"
 
@@ -59,11 +60,22 @@ inf_log_at(inf_log_level_t level, const char *file, int line_no,
         return;
     }
 
-    for (char *p = line; *p != '\0'; p++) {
-        if (*p == '\n' || *p == '\r') {
-            *p = ' ';
-        }
+    size_t len = strlen(line);
+    for (size_t i = 0; i < len; i++) {
+        memset(line + i, ' ', inf_log_control(line + i, len - i));
     }
 
     log_sink(log_userp, level, file, line_no, line);
+}
+
+size_t
+inf_log_control(const char *p, size_t len)
+{
+    unsigned char c = (unsigned char) p[0];
+
+    if (c < 0x20 || c == 0x7f) {
+        return 1;
+    }
+    return c == 0xc2 && len > 1 && (unsigned char) p[1] >= 0x80
+        && (unsigned char) p[1] < 0xa0 ? 2 : 0;
 }

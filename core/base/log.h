@@ -3,7 +3,8 @@
  *
  * Owner    The sink is process-wide; main (or the embedding program) sets it.
  * Thread   any.
- * Units    A line has no newline; longer than INF_LOG_MAX bytes it is cut.
+ * Units    A line has no newline nor any other control character; longer than
+ *          INF_LOG_MAX bytes it is cut.
  * Errors   Logging never fails for the caller.
  * Route    core: lines go to the log socket and from there into nginx's
  *          error_log.  Worker: the sink writes to the cycle's log.
@@ -13,6 +14,7 @@
 #define INF_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/base/error.h"
 
@@ -39,6 +41,11 @@ bool inf_log_enabled(inf_log_level_t level);
 int inf_log_verbose_level(void);
 
 #define inf_log(level, ...) inf_log_at((level), __FILE__, __LINE__, __VA_ARGS__)
+
+/* The bytes of the control character that begins at p, and is U+0000 to 001F,
+   U+007F, or U+0080 to 009F in UTF-8, which terminals obey as well; 0: there is
+   none.  len is at least 1. */
+size_t inf_log_control(const char *p, size_t len);
 
 /* Behind inf_log(): formats the record, cut at INF_LOG_MAX, as one line for
    the sink. */

@@ -39,6 +39,7 @@ def body(**more):
 
 CASES = [
     ("a\r\nX-More: 1\r\n\r\n<b>", r"a\x0D\x0AX-More: 1\x0D\x0A\x0D\x0A<b>"),
+    ("a\x9b1m\x80\x9f\xa0", "a" + r"\xC2\x9B1m\xC2\x80\xC2\x9F" + "\xa0"),
     ("\n", r"\x0A"), ("\1\x1f\x7f", r"\x01\x1F\x7F"), ("\t", r"\x09"),
     ("back\\slash", "back\\slash"), ("gr\u00fc\u00dfe", "gr\u00fc\u00dfe"),
     ("n" * 5000, "n" * 1024), ("\u00e9" * 600, "\u00e9" * 512),
