@@ -169,7 +169,9 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
 
 /*
  * A worker that answers is live, busy or not, with or without a core:
- * restarting it would not help.  NGX_DECLINED: it has answered.
+ * restarting it would not help.  A call of gRPC is answered when its message
+ * has come: clients take an answer before that for a reset.  NGX_DECLINED: it
+ * has answered.
  */
 
 static ngx_int_t
@@ -178,7 +180,6 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
     ngx_int_t  rc;
 
     static ngx_str_t  plain = ngx_string("text/plain");
-    static ngx_str_t  live = ngx_string("\x08\x01");   /* live: true         */
 
     rc = ngx_http_inference_is_grpc(ctx->request)
          ? ngx_http_inference_grpc_find_method(ctx)
@@ -197,12 +198,15 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
     switch (ctx->endpoint->verb) {
 
     case NGX_HTTP_INFERENCE_LIVE:
+
+        if (ctx->grpc) {
+            return ngx_http_inference_headers_check(ctx);
+        }
+
         ngx_http_inference_body_stop(ctx);
 
-        ctx->rc = ctx->grpc
-                  ? ngx_http_inference_grpc_answer(ctx, &live)
-                  : ngx_http_inference_send_chain(ctx->request, NGX_HTTP_OK,
-                                                  &plain, NULL);
+        ctx->rc = ngx_http_inference_send_chain(ctx->request, NGX_HTTP_OK,
+                                                &plain, NULL);
         return NGX_DECLINED;
 
     case NGX_HTTP_INFERENCE_MODEL_INFER:
@@ -232,6 +236,10 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_run_connecting(ngx_http_inference_ctx_t *ctx)
 {
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE) {
+        return NGX_OK;
+    }
+
     ctx->client = ngx_http_inference_channel(&ctx->epoch);
 
     if (ctx->client == NULL) {
@@ -376,6 +384,10 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE) {
+        return NGX_OK;
+    }
+
     if (ngx_http_inference_is_stream(ctx)) {
         return ngx_http_inference_stream_open(ctx);
     }
@@ -423,6 +435,10 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx)
 {
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE) {
+        return NGX_DECLINED;
+    }
+
     if (ctx->stream) {
         return ngx_http_inference_stream(ctx);
     }
@@ -459,6 +475,8 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
+    static ngx_str_t  live = ngx_string("\x08\x01");   /* live: true         */
+
     if (ctx->events) {
         /* the time of the request goes on */
 
@@ -487,6 +505,11 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->message) {
         return ngx_http_inference_stream_respond(ctx);
+    }
+
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE) {
+        ctx->rc = ngx_http_inference_grpc_answer(ctx, &live);
+        return NGX_OK;
     }
 
     if (!ngx_http_inference_is_infer(ctx)) {

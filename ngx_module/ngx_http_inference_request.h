@@ -381,9 +381,10 @@ struct ngx_http_inference_ctx_s {
     ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_MODEL_INFER                  \
      || ngx_http_inference_is_generate(ctx))
 
-/* a call of the core that comes with a body */
+/* a call with a body, of the core or of the worker (LIVE over gRPC) */
 #define ngx_http_inference_call_has_body(ctx)                                 \
     ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_CALL_BODY                    \
+     || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_LIVE                      \
      || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_CHECK              \
      || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_WATCH)
 

@@ -149,6 +149,20 @@ def test_changes_are_told(start):
     health.close()
 
 
+def test_a_worker_without_a_core_is_live(start):
+    server = start(allow_alarms=[HELPER_KILLED])
+    supervisor, = server.supervisors()
+    os.kill(supervisor, signal.SIGSTOP)         # no next core for now
+    os.kill(server.core(), signal.SIGKILL)
+    with H2(server.port2) as c:
+        for message in (b"", b"\xf8\x07\x01"):
+            reply = c.read(c.post(SERVICE + "ServerLive", HEADERS,
+                                  frame(message)))
+            assert frames(reply.body) == [(0, b"\x08\x01")]
+    os.kill(supervisor, signal.SIGCONT)
+    assert server.wait_for("/v2/health/ready")
+
+
 def test_a_core_that_hangs(start):
     server = start()
     health = Health(server)

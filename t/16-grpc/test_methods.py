@@ -219,11 +219,12 @@ def test_health_and_metadata_of_an_empty_message_with_fields(client):
 
 
 @pytest.mark.parametrize("method", [
-    "ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics",
-    "RepositoryIndex", "RepositoryModelLoad", "ModelInfer"])
-def test_bytes_that_are_no_message(client, method):
+    "ServerLive", "ServerReady", "ModelReady", "ModelMetadata", "ModelConfig",
+    "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "ModelInfer"])
+@pytest.mark.parametrize("data", [b"\x0a\xff\xff\xff\xff\x0fx", b"\x12\x80"])
+def test_bytes_that_are_no_message(client, method, data):
     with pytest.raises(Failure) as e:
-        client.unary(SERVICE + method, b"\x0a\xff\xff\xff\xff\x0fx", None)
+        client.unary(SERVICE + method, data, None)
     assert e.value.code == Code.INTERNAL
     assert e.value.text.startswith("Unable to parse request"), e.value
     assert client.call("ServerLive").live is True

@@ -30,6 +30,43 @@ def inferred(message):
 
 # ---- frames
 
+@pytest.mark.parametrize("method", ["ServerLive", "ServerReady"])
+def test_no_answer_before_the_message(server, method):
+    """A client takes an answer before the end of its call for a reset."""
+    with H2(server.port2) as c:
+        stream = c.post(SERVICE + method, HEADERS)
+        c.sync()
+        assert c.streams[stream].status is None
+        for byte in frame(b"\xf8\x07\x01"):
+            c.data(stream, bytes([byte]))
+            c.sync()
+        assert c.streams[stream].status is None
+        c.data(stream, b"", end=True)
+        reply = c.read(stream)
+        assert frames(reply.body) == [(0, b"\x08\x01")]
+        assert status_in(reply.block) == 0
+        c.sync()
+        assert reply.reset is None
+
+
+@pytest.mark.parametrize("body,status", [
+    (frame(b""), 0), (b"", 13), (frame(b"", size=3), 13),
+    (frame(b"") + frame(b""), 12), (frame(b"", flag=2), 13),
+    (frame(b"x", flag=1), 13), (frame(b"\x12\x05x"), 13)])
+def test_messages_of_a_call_that_the_worker_answers(server, body, status):
+    with H2(server.port2) as c:
+        assert status_in(c.read(c.post(LIVE, HEADERS, body)).block) == status
+
+
+@pytest.mark.parametrize("data,status", [
+    (b"", 0), (b"\xf8\x07\x01", 0), (b"\x12\x05x", 13)])
+def test_it_may_be_compressed(server, data, status):
+    with H2(server.port2) as c:
+        reply = c.read(c.post(LIVE, {**HEADERS, "grpc-encoding": "gzip"},
+                              frame(gzip.compress(data), flag=1)))
+    assert status_in(reply.block) == status
+
+
 @pytest.mark.parametrize("size", [1, 2, 5, 6, 7])
 def test_a_message_in_many_frames(server, size):
     data = frame(numbers("id_int32", [1, 2, 3], id="cut",
