@@ -154,6 +154,7 @@ typedef struct {
     ngx_atomic_t                core_hangs;
     ngx_atomic_t                suspects;
     ngx_atomic_t                out_of_tries;
+    ngx_atomic_t                configurations; /* that the master has had   */
 } ngx_http_inference_counters_t;
 
 /* Never NULL; until the zone is there the counts go nowhere. */
@@ -192,6 +193,12 @@ void ngx_http_inference_leaver_add(ngx_http_inference_leaver_t *leaver,
 
 /* Does nothing where it is not listed. */
 void ngx_http_inference_leaver_remove(ngx_http_inference_leaver_t *leaver);
+
+/* In the master: a configuration with inferences is in force. */
+void ngx_http_inference_leaving_number(void);
+
+/* The worker leaves, and no other worker serves after it: nginx ends. */
+ngx_uint_t ngx_http_inference_stopping(void);
 
 /* The worker is new. */
 void ngx_http_inference_leaving_init(void);

@@ -404,6 +404,10 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
+    if (ctx->message && ngx_http_inference_stream_admit(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     rc = ngx_http_inference_is_infer(ctx)
          ? ngx_http_inference_infer_submit(ctx)
          : ngx_http_inference_control_submit(ctx);

@@ -168,6 +168,9 @@ ngx_int_t ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx);
 
 /* ---- grpc_message.c ------------------------------------------------------ */
 
+/* A message is about to be submitted: fails where nginx ends. */
+ngx_int_t ngx_http_inference_stream_admit(ngx_http_inference_ctx_t *ctx);
+
 /* The phases of a message: waits for a response and opens it; sends it, NGX_OK:
    it was the last; fails in its turn. */
 ngx_int_t ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx);

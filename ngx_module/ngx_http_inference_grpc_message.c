@@ -164,6 +164,20 @@ ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
 }
 
 
+/* The calls that are here keep their worker only for what it has begun. */
+
+ngx_int_t
+ngx_http_inference_stream_admit(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->retry || !ngx_http_inference_stopping()) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   NGX_HTTP_INFERENCE_STOPPING);
+}
+
+
 ngx_uint_t
 ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx)
 {

@@ -271,7 +271,8 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
 /*
  * nginx has told the client by GOAWAY to make its next calls elsewhere, but a
  * stream that is there stays.  One that does nothing would hold its worker, so
- * that it ends after a while; a dialogue goes on.
+ * that it ends after a while; a dialogue goes on, but for the end of nginx,
+ * when requests are rejected.
  */
 
 static void
@@ -282,7 +283,8 @@ ngx_http_inference_stream_linger(ngx_http_inference_stream_t *stream)
     ngx_http_inference_ctx_t  *ctx;
 
     ctx = stream->call;
-    idle = (stream->open == 0 && stream->busy == NULL);
+    idle = (stream->open == 0 && stream->busy == NULL)
+           || (stream->lingering && ngx_http_inference_stopping());
 
     if (idle && !stream->lingering) {
 
@@ -309,8 +311,10 @@ ngx_http_inference_stream_check_time(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->stream->lingering) {
         return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNAVAILABLE,
-                                            "the worker of this stream is "
-                                            "leaving");
+                                            ngx_http_inference_stopping()
+                                            ? NGX_HTTP_INFERENCE_STOPPING
+                                            : "the worker of this stream is "
+                                              "leaving");
     }
 
     return NGX_OK;
@@ -485,7 +489,7 @@ ngx_http_inference_stream_take(ngx_http_inference_stream_t *stream)
 
     ctx = stream->call;
 
-    if (stream->lingering) {
+    if (stream->lingering && !ngx_http_inference_stopping()) {
         stream->lingering = 0;
         ngx_http_inference_arm_timer(ctx);
     }

@@ -18,6 +18,10 @@
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
+/* of requests, and of idle calls, while nginx ends */
+#define NGX_HTTP_INFERENCE_STOPPING                                           \
+    "GRPC server is shutting down and has stopped accepting new requests."
+
 /* what responses may hold for a client that does not read, beyond one of them,
    and its requests, beyond one that is being received */
 #define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)

@@ -1,6 +1,7 @@
 /*
  * ngx_http_inference_leaving.c - calls that may be idle as long as they like
- *                                learn that their worker begins to leave.
+ *                                learn that their worker begins to leave, and
+ *                                whether others come after it.
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
@@ -11,7 +12,48 @@ static void ngx_http_inference_leaving_close(ngx_connection_t *c);
 #endif
 
 
-static ngx_queue_t  ngx_http_inference_leavers;
+static ngx_queue_t        ngx_http_inference_leavers;
+static ngx_atomic_uint_t  ngx_http_inference_number;    /* of this process's
+                                                           configuration     */
+
+
+/* Workers inherit the number. */
+
+void
+ngx_http_inference_leaving_number(void)
+{
+    ngx_atomic_t  *last;
+
+    last = &ngx_http_inference_counters()->configurations;
+
+    ngx_http_inference_number = ngx_atomic_fetch_add(last, 1) + 1;
+}
+
+
+/*
+ * The master has a new configuration before it tells the workers of the old one
+ * to leave.  While two binaries run, either may leave to the other: nginx has
+ * given the older one's pid file another name then.
+ */
+
+ngx_uint_t
+ngx_http_inference_stopping(void)
+{
+    ngx_file_info_t   fi;
+    ngx_core_conf_t  *ccf;
+
+    if (!ngx_exiting
+        || ngx_http_inference_counters()->configurations
+           != ngx_http_inference_number)
+    {
+        return 0;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(ngx_cycle->conf_ctx,
+                                           ngx_core_module);
+
+    return ngx_file_info(ccf->oldpid.data, &fi) == NGX_FILE_ERROR;
+}
 
 
 void

@@ -93,6 +93,10 @@ ngx_http_inference_supervisor_init(ngx_cycle_t *cycle)
                ? NGX_OK : ngx_http_inference_check(cycle, imcf);
     }
 
+    if (imcf && imcf->used) {
+        ngx_http_inference_leaving_number();
+    }
+
     if (imcf == NULL || !imcf->used || imcf->external.len > 0) {
         ngx_http_inference_keep_disown(cycle);
         return NGX_OK;

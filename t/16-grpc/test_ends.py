@@ -11,7 +11,7 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2 as pb
 
-from lib import models, process
+from lib import models, process, upgrade
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
 from lib.h2 import H2
@@ -420,3 +420,99 @@ def test_a_leaving_worker_answers_requests(start):
         assert number(stream.read()) == 5
         stream.end()
         assert stream.rest() == []
+
+
+# ---- the end of nginx
+
+STOPPING = "GRPC server is shutting down and has stopped accepting new " \
+    "requests."
+
+
+def left(server):
+    """Waits until the workers leave: they listen no more."""
+    assert process.wait_until(lambda: not server.status("/v2/health/live"),
+                              20 * SLOW)
+
+
+def test_a_stop_rejects_further_requests(start):
+    """Each of them on its stream, which ends when its client wants it to."""
+    server = start()
+    with Client(server.port2) as client, client.stream() as stream:
+        stream.send(numbers("id_int32", [1]), numbers("slow", [2]))
+        assert number(stream.read()) == 1
+        server.signal("QUIT")
+        left(server)
+        stream.send(*(numbers("id_int32", [i], id=f"n{i}")
+                      for i in range(20)))
+        stream.end()
+        first, *others = stream.rest()
+        assert number(first) == 2
+        assert [a.error_message for a in others] == [STOPPING] * 20
+        for i, answer in enumerate(others):
+            assert answer.infer_response == pb.ModelInferResponse(id=f"n{i}")
+        server.stop()
+
+
+def test_a_stop_is_not_held_up_by_its_streams(start):
+    """Neither by idle ones nor by one that goes on sending."""
+    server = start()
+    with Client(server.port2) as client, client.stream() as stream, \
+            client.stream() as idle:
+        for s in (stream, idle):
+            s.send(numbers("id_int32", [1]))
+            assert number(s.read()) == 1
+        server.signal("QUIT")
+        left(server)
+        with pytest.raises(Failure) as e:
+            while True:
+                stream.send(numbers("id_int32", [2]))
+                assert stream.read().error_message == STOPPING
+                nap(0.2)
+        assert (e.value.code, e.value.text) == (Code.UNAVAILABLE, STOPPING)
+        with pytest.raises(Failure) as e:
+            idle.rest()
+        assert (e.value.code, e.value.text) == (Code.UNAVAILABLE, STOPPING)
+        server.stop()
+
+
+def test_a_stop_after_a_reload(start):
+    """Workers of the configuration before go on with their streams, those of
+    the last one reject."""
+    server = start()
+    before = set(server.workers())
+    with Client(server.port2) as old, old.stream() as dialogue:
+        dialogue.send(numbers("id_int32", [1]))
+        assert number(dialogue.read()) == 1
+        server.signal("HUP")
+        assert process.wait_until(
+            lambda: set(server.workers()) - before, 20 * SLOW)
+        dialogue.send(numbers("id_int32", [2]))
+        assert number(dialogue.read()) == 2
+        with Client(server.port2) as new, new.stream() as stream:
+            stream.send(numbers("id_int32", [3]))
+            assert number(stream.read()) == 3
+            server.signal("QUIT")
+            left(server)
+            stream.send(numbers("id_int32", [4]))
+            assert stream.read().error_message == STOPPING
+        dialogue.end()
+        assert dialogue.rest() == []
+        server.stop()
+
+
+def test_a_stream_beside_an_upgrade(start):
+    """The next binary serves: requests of the stream that stays are
+    executed."""
+    server = start(daemon=True)
+    with Client(server.port2) as client, client.stream() as stream:
+        stream.send(numbers("id_int32", [1]))
+        assert number(stream.read()) == 1
+        old, new = upgrade.begin(server)
+        upgrade.send(old, "WINCH")
+        for i in range(10):
+            stream.send(numbers("id_int32", [i]))
+            assert number(stream.read()) == i
+            nap(0.1)
+        stream.end()
+        assert stream.rest() == []
+    upgrade.finish(server, old, new)

@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import socket
+import struct
 import subprocess
 
 import numpy
@@ -13,6 +14,7 @@ import tritonclient.grpc as grpc
 from tritonclient.utils import InferenceServerException
 
 from lib import certificate, models, process, wire
+from lib.grpc_client import Client, Failure, infer, tensor
 from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
 from lib.regions import Object
 from lib.server import SLOW, free_port
@@ -154,6 +156,34 @@ def test_what_is_cut_off_is_a_failure(launch, repository):
         process.wait_until(lambda: False, 0.3)
         launcher.process.send_signal(signal.SIGTERM)
         assert launcher.process.wait(60 * SLOW) == 1
+
+
+def test_an_open_stream_is_no_failure(launch):
+    """The one request that executes is answered, what its client sends after
+    that is rejected."""
+    launcher = launch()
+    stopping = "GRPC server is shutting down and has stopped accepting new " \
+        "requests."
+    data = struct.pack("<f", 2.5)
+    with Client(launcher.grpc_port) as c, c.stream() as stream:
+        for model in ("one", "slow"):
+            stream.send(infer(model, tensor("IN", "FP32", [1], data)))
+        assert stream.read().infer_response.raw_output_contents[0] == data
+        launcher.process.send_signal(signal.SIGTERM)
+        assert process.wait_until(
+            lambda: not launcher.status("/v2/health/live"), 20 * SLOW)
+        stream.send(infer("one", tensor("IN", "FP32", [1], data), id="late"))
+        assert stream.read().infer_response.raw_output_contents[0] == data
+        late = stream.read()
+        assert late.error_message == stopping
+        assert late.infer_response.id == "late"
+        with pytest.raises(Failure) as e:
+            while True:
+                stream.send(infer("one", tensor("IN", "FP32", [1], data)))
+                assert stream.read().error_message == stopping
+                process.wait_until(lambda: False, 0.1)
+        assert e.value.text == stopping
+        assert launcher.process.wait(60 * SLOW) == 0
 
 
 # ---- addresses and ports
