@@ -153,7 +153,6 @@ restricted_write_http(FILE *f, const list_t *list)
         return;
     }
 
-    fputs("        default_type application/json;\n", f);
     write_checks(f, "inference_http_rule", list, "");
     fputs("        if ($inference_rule) {\n"
           "            return 403 '{\"error\":\"This API is restricted, "

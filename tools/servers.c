@@ -20,10 +20,10 @@ static void write_tls(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
 static void write_sagemaker(FILE *f, const options_t *o);
 static void write_vertex(FILE *f, const options_t *o);
-static void write_rewrite(FILE *f, const char *path, const char *to, ...)
+static void write_route(FILE *f, const char *path, const char *to, ...)
     __attribute__((format(printf, 3, 4)));
 static void write_platform(FILE *f, const options_t *o);
-static void write_no_regions(FILE *f);
+static void write_forbidden(FILE *f, const char *paths, const char *why);
 static void write_own(FILE *f, const char *dir);
 static void write_listen(FILE *f, const options_t *o, service_id_t id);
 static long probe_secs(long ms);
@@ -86,6 +86,7 @@ probe_secs(long ms)
 static void
 write_http(FILE *f, const options_t *o)
 {
+    fputs("        default_type application/json;\n", f);
     restricted_write_http(f, &o->http_restricted);
     write_forward(f, o->http_forward);
     fputs("        gzip on;\n"
@@ -196,10 +197,11 @@ write_sagemaker(FILE *f, const options_t *o)
     const char *model = environment("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME",
                           "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME");
 
-    write_rewrite(f, "/ping", "/v2/health/%s", ping);
-    write_rewrite(f, "/invocations", "/v2/models/%s/%s", model, kind);
-    fputs("        rewrite \"^/models/([^/]+)/invoke$\" "
-          "/v2/models/$1/infer;\n", f);
+    fputs("        set $inference_to \"\";\n", f);
+    write_route(f, "/ping", "/v2/health/%s", ping);
+    write_route(f, "/invocations", "/v2/models/%s/%s", model, kind);
+    fputs("        if ($uri ~ \"^/models/(?<inference_name>[^/]+)/invoke$\") {"
+          " set $inference_to \"/v2/models/$inference_name/infer\"; }\n", f);
     write_platform(f, o);
 }
 
@@ -209,37 +211,37 @@ write_vertex(FILE *f, const options_t *o)
 {
     const char *predict = environment("AIP_PREDICT_ROUTE", "/");
 
-    fprintf(f, "        set $inference_to \"\";\n"
-            "        if ($uri = \"%s\") {"
-            " set $inference_to $http_x_vertex_ai_triton_redirect; }\n"
-            "        if ($inference_to ~ \"^/?(?<inference_path>v2/.+)\") {"
-            " rewrite ^ /$inference_path; }\n", predict);
-    write_rewrite(f, predict, "/v2/models/%s/infer", services_vertex_model(o));
-    write_rewrite(f, environment("AIP_HEALTH_ROUTE", "/"), "/v2/health/ready");
+    fputs("        set $inference_to \"\";\n"
+          "        set $inference_redirect \"\";\n", f);
+    write_route(f, environment("AIP_HEALTH_ROUTE", "/"), "/v2/health/ready");
+    write_route(f, predict, "/v2/models/%s/infer", services_vertex_model(o));
+    fprintf(f, "        if ($uri = \"%s\") { set $inference_redirect"
+            " $http_x_vertex_ai_triton_redirect; }\n"
+            "        if ($inference_redirect ~ \"^/?(?<inference_path>v2/.+)\")"
+            " { set $inference_to /$inference_path; }\n", predict);
     write_platform(f, o);
-    write_no_regions(f);
+    write_forbidden(f, "(system|cuda)sharedmemory/",
+                    "shared memory is not registered over this port");
+    write_forbidden(f, "repository/(.+/)?models/.+/(un)?load$",
+                    "models are not loaded or unloaded over this port");
 }
 
 /* Inferences may name regions, where they are allowed; as in Triton nobody
-   registers or lists any over this port. */
+   registers any over this port, nor loads models. */
 static void
-write_no_regions(FILE *f)
+write_forbidden(FILE *f, const char *paths, const char *why)
 {
-    fputs("        location ~ "
-          "\"^/v2/(system|cuda)sharedmemory/\" {\n"
-          "            internal;\n"
-          "            default_type application/json;\n"
-          "            return 403 '{\"error\":\"shared memory is not "
-          "registered over this port\"}';\n"
-          "        }\n", f);
+    fprintf(f, "        location ~ \"^/v2/%s\" {\n"
+            "            return 403 '{\"error\":\"%s\"}';\n"
+            "        }\n", paths, why);
 }
 
 static void
-write_rewrite(FILE *f, const char *path, const char *to, ...)
+write_route(FILE *f, const char *path, const char *to, ...)
 {
     va_list args;
 
-    fprintf(f, "        if ($uri = \"%s\") { rewrite ^ \"", path);
+    fprintf(f, "        if ($uri = \"%s\") { set $inference_to \"", path);
     va_start(args, to);
     vfprintf(f, to, args);
     va_end(args);
@@ -249,12 +251,12 @@ write_rewrite(FILE *f, const char *path, const char *to, ...)
 static void
 write_platform(FILE *f, const options_t *o)
 {
+    fputs("        default_type application/json;\n"
+          "        if ($inference_to = \"\") {"
+          " return 400 '{\"error\":\"not found on this port\"}'; }\n"
+          "        rewrite ^ $inference_to;\n", f);
     restricted_write_http(f, &o->http_restricted);
-    fprintf(f, "        location / { return 400; }\n"
-            "        location /v2/ {\n"
-            "            internal;\n"
-            "            inference all%s;\n"
-            "        }\n", o->client_shm ? " shared_memory" : "");
+    write_all(f, o);
 }
 
 static const char *

@@ -28,6 +28,12 @@ def infer(port, path, headers=None):
     return wire.fetch(port, "POST", path, b"x", {**RAW, **(headers or {})})
 
 
+def unmatched(answer):
+    assert answer.status == 400
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.error == "not found on this port"
+
+
 def test_sagemaker(platform):
     port, rest = platform("sagemaker")
     assert wire.fetch(port, "GET", "/ping").status == 200
@@ -36,10 +42,9 @@ def test_sagemaker(platform):
         answer = infer(port, path)
         assert answer.status == 200 and answer.body == expected.body
     assert infer(port, "/models/other/invoke").status == 404
-    for path in ("/", "/models", "/ping/x"):
-        assert infer(port, path).status == 400
-    for path in ("/v2", "/v2/models/id_uint8/infer", "/v2/health/live"):
-        assert infer(port, path).status in (400, 404), path
+    for path in ("/", "/models", "/ping/x", "/v2", "/v2/health/live",
+                 "/v2/models/id_uint8/infer"):
+        unmatched(infer(port, path))
 
 
 def test_vertex_ai(platform):
@@ -51,14 +56,21 @@ def test_vertex_ai(platform):
         answer = wire.fetch(port, "GET", "/predict", None, {REDIRECT: path})
         assert answer.status == 200 and "id_uint8" in answer.body.decode()
     for path in ("v2/repository/index", "v2/../v2/repository/index",
-                 "v2/repository/models/id_uint8/load"):
+                 "v2/x/../repository/models/id_uint8/load",
+                 "v2/repository/models/id_uint8/lo%61d"):
         assert infer(port, "/predict", {REDIRECT: path}).status == 404
+    for path in ("v2/repository/models/id_uint8/load",
+                 "/v2/repository/models/id_uint8/unload",
+                 "v2/repository/any/models/id_uint8/unload"):
+        answer = infer(port, "/predict", {REDIRECT: path})
+        assert answer.status == 403 and "over this port" in answer.error
     assert infer(port, "/predict", {REDIRECT: "metrics"}).body == expected.body
     for call in ("region/r/register", "unregister", "region/r/unregister",
                  "status", "region/r/status"):
         answer = infer(port, "/predict",
                        {REDIRECT: f"v2/systemsharedmemory/{call}"})
         assert answer.status == 403 and "over this port" in answer.error
-    for path in ("/", "/predict/x", "/v2/models/id_uint8/infer"):
-        assert infer(port, path).status in (400, 404), path
-        assert infer(port, path, {REDIRECT: "v2"}).status in (400, 404), path
+    for path in ("/", "/predict/x", "/v2/models/id_uint8/infer",
+                 "/v2/systemsharedmemory/status"):
+        unmatched(infer(port, path))
+        unmatched(infer(port, path, {REDIRECT: "v2/health/live"}))

@@ -145,7 +145,7 @@ OPTIONS = {
     # ---- SageMaker, Vertex AI
     "allow-sagemaker": [
         ("conf", "true", "listen 0.0.0.0:8080;"),
-        ("conf", "true", 'if ($uri = "/ping") { rewrite ^ '
+        ("conf", "true", 'if ($uri = "/ping") { set $inference_to '
          '"/v2/health/ready"; }')],
     "sagemaker-port": [("gone", "81", ":81;")],
     "sagemaker-safe-port-range": [("conf", "1-9", "inference all;")],

@@ -438,6 +438,12 @@ def test_tls_needs_its_files(tmp_path):
 
 # ---- SageMaker, Vertex AI
 
+def unmatched(answer):
+    assert answer.status == 400
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.error == "not found on this port"
+
+
 def test_sagemaker(launch):
     port = free_port()
     launcher = launch(
@@ -453,8 +459,7 @@ def test_sagemaker(launch):
     assert post(launcher, "/models/two/invoke", {"k": "v"},
                 port=port).status == 404
     for path in ("/", "/models", INFER):    # REST has its own port
-        assert wire.fetch(port, "POST", path, BODY,
-                          {"k": "v"}).status in (400, 404)
+        unmatched(wire.fetch(port, "POST", path, BODY, {"k": "v"}))
 
 
 @pytest.mark.parametrize("kind", ["generate", "generate_stream"])
@@ -489,9 +494,14 @@ def test_vertex_ai(launch):
         assert answer.status == 200 and "model_stats" in answer.json()
     for path in ("v2/repository/index", "v2/../v2/repository/index"):
         assert post(launcher, "/predict", {to: path}, b"",
-                    port=port).status in (403, 404)
+                    port=port).status == 404
+    for path in ("v2/repository/models/one/load",
+                 "/v2/repository/models/one/unload"):
+        answer = post(launcher, "/predict", {to: path}, b"", port=port)
+        assert answer.status == 403
+        assert "over this port" in answer.error
     for path in ("/", INFER, "/predict/x"):
-        assert post(launcher, path, port=port).status in (400, 404)
+        unmatched(post(launcher, path, port=port))
 
 
 def on_platforms(launch, *options):
