@@ -249,7 +249,7 @@ const option_t option_table[] = {
       .help = "gpu:bytes, how far a state may grow there (1073741824 each; "
       "repeatable)", .check = check_gpu_bytes },
     { "min-supported-compute-capability", GROUP_MEMORY, KIND_TEXT,
-      AT(min_capability), .help = "GPUs below it are not used (6.0)",
+      AT(min_capability), .help = "GPUs below it are not used (7.5)",
       .check = check_capability },
     { "buffer-manager-thread-count", GROUP_MEMORY, KIND_NUMBER,
       .help = "no effect", .max = INT_MAX,

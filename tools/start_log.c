@@ -85,7 +85,7 @@ start_log_options(FILE *f, const options_t *o, char *metadata)
              "pinned", "268435456");
     add_sizes(&t, "cuda_memory_pool_byte_size", &o->cuda_pools);
     table_add(&t, "min_supported_compute_capability",
-              o->min_capability != NULL ? o->min_capability : "6.0");
+              o->min_capability != NULL ? o->min_capability : "7.5");
     add_core(&t, "strict_readiness", o, "inference_strict_readiness", NULL,
              "1");
     snprintf(number, sizeof(number), "%ld", o->exit_timeout_secs);

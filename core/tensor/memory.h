@@ -32,8 +32,8 @@
 #define INF_MEMORY_VIRTUAL_DEFAULT (UINT64_C(1) << 30)
 
 /* The least compute capability, as number and as backends are told. */
-#define INF_MEMORY_CAPABILITY      6.0
-#define INF_MEMORY_CAPABILITY_TEXT "6.000000"
+#define INF_MEMORY_CAPABILITY      7.5
+#define INF_MEMORY_CAPABILITY_TEXT "7.500000"
 
 /* Which library is the driver; set and empty: none. */
 #define INF_MEMORY_DRIVER_ENV "INFERENCE_CUDA_DRIVER"

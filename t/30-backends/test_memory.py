@@ -84,7 +84,7 @@ def test_pools_are_sized_by_the_directive(make_server):
 def test_an_old_gpu_is_left_out(make_server):
     server = start(make_server, "kind: KIND_GPU gpus: [0, 1]", wait="live")
     server.wait_log(r"GPU 1 \(Fake GPU 1\) is left out: its compute"
-                    r" capability is 5\.2, the least is 6")
+                    r" capability is 5\.2, the least is 7\.5")
     server.wait_log(r"specifies invalid or unsupported gpu id 1")
     assert server.status("/v2/health/ready") != 200
 

@@ -409,7 +409,7 @@ texts_are_laid_out_as_backends_parse_them(void **state)
         "\"model_warmup\":[]}");
     snprintf(want, sizeof(want), "{\"cmdline\":{\"auto-complete-config\":"
         "\"false\",\"backend-directory\":\"%s/t-backends\","
-        "\"min-compute-capability\":\"6.000000\","
+        "\"min-compute-capability\":\"7.500000\","
         "\"default-max-batch-size\":\"4\"}}", world.build);
     expect_text(shot.list[0], 1, want);
     expect_text(shot.list[0], 2, "{\"cpu\":{}}");

@@ -198,7 +198,7 @@ settings_are_sorted_and_a_backends_own_win(void **state)
     inf_lifecycle_wait(w.lc);
     snprintf(want, sizeof(want), "alpha=2;auto-complete-config=true;"
         "backend-directory=%s;default-max-batch-size=8;"
-        "min-compute-capability=6.000000;zeta=x-s;", w.backends);
+        "min-compute-capability=7.500000;zeta=x-s;", w.backends);
     assert_string_equal(fake.settings, want);
     world_close();
 }
