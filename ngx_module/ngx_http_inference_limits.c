@@ -130,7 +130,7 @@ ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
                                    ngx_http_inference_max_text(ctx),
                                    ngx_http_inference_is_load(ctx)
                                    ? "; inference_max_body sets another limit"
-                                   : "");
+                                   : ", which no setting changes");
 }
 
 

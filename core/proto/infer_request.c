@@ -155,8 +155,8 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
 {
     if (avail > r->limits.max_json_bytes) {
         *err = inf_err_new(INF_ERR_INVALID_ARG,
-                           "request JSON is larger than the allowed %llu "
-                           "bytes",
+                           "request JSON is larger than the limit of %llu "
+                           "bytes, which no setting changes",
                            (unsigned long long) r->limits.max_json_bytes);
         return INF_CODEC_ERROR;
     }

@@ -47,7 +47,7 @@ inf_infer_generate(inf_in_flight_t *in_flight)
 
     if (in->data_length > INF_INFER_MAX_JSON) {
         return inf_err_new(INF_ERR_INVALID_ARG, "request JSON is larger than"
-            " the limit of %llu bytes",
+            " the limit of %llu bytes, which no setting changes",
             (unsigned long long) INF_INFER_MAX_JSON);
     }
 

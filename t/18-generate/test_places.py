@@ -98,7 +98,8 @@ def test_limits_of_a_body(server):
         answer = post(server, path, b'{"IN": "' + b"x" * (64 << 20) + b'"}')
         assert answer.status == 400
         assert answer.error == \
-            "request JSON is larger than the limit of 67108864 bytes"
+            "request JSON is larger than the limit of 67108864 bytes, " \
+            "which no setting changes"
     arena.assert_empty(server, ARENA)
 
 

@@ -937,7 +937,7 @@ limits_are_kept(void **state)
     (void) state;
     memset(text, ' ', sizeof(text));
     check_error_sized(text, 101, INF_ERR_INVALID_ARG,
-                      "request JSON is larger than the allowed 100", &small);
+                      "request JSON is larger than the limit of 100", &small);
     check_error_sized("{\"outputs\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", 40,
                       INF_ERR_INVALID_ARG,
                       "Unable to parse 'outputs': more than 1", &small);
