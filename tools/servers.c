@@ -256,7 +256,7 @@ write_platform(FILE *f, const options_t *o)
           " return 400 '{\"error\":\"not found on this port\"}'; }\n"
           "        rewrite ^ $inference_to;\n", f);
     restricted_write_http(f, &o->http_restricted);
-    write_all(f, o);
+    write_all(f, o, "");
 }
 
 static const char *

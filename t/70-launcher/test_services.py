@@ -332,6 +332,7 @@ def test_grpc_is_all_that_its_port_has(launch, tmp_path, tls):
                 status, said = curl(version, "-H", f"content-type: {kind}",
                                     "-d", "", url + path)
                 assert status == 415, (version, kind, path, said)
+                assert said["content-type"] == "application/json"
     status, _ = curl(versions[-1], "-d", "", url + INFER)
     assert status == 415
 
