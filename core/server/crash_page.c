@@ -312,6 +312,7 @@ take_record(inf_crash_page_t *page, const char *name, int64_t version,
         return NULL;
     }
 
+    atomic_store(&r->state, PAGE_FREE);     /* its name and version change   */
     r->crashes = 0;
     r->crash_ns = 0;
     r->version = version;

@@ -44,7 +44,9 @@ typedef struct {
     bool               busy;            /* threads still use all of it       */
 } core_t;
 
-static inf_intake_t     *core_intake;   /* for the signal handlers           */
+static inf_intake_t *volatile core_intake;  /* for the signal handlers   */
+static volatile sig_atomic_t  core_order;   /* the last signal that has told
+                                               the core to end; 0: none  */
 static inf_crash_page_t *core_page;
 static int               core_journal_fd;   /* 0: none                       */
 static pid_t             core_pid;      /* of a child of a backend it differs */
@@ -63,8 +65,8 @@ static inf_err_t *find_users(const NginxInference__CoreConfig *config,
     uid_t **out);
 static void close_on_exec(void);
 static void install_signals(void);
-static void on_leave(int signo);
-static void on_stop(int signo);
+static void on_order(int signo);
+static void obey(void);
 static void note_end(uint64_t pid);
 static void on_pipe(int signo);
 static void on_crash(int signo, siginfo_t *info, void *context);
@@ -232,6 +234,9 @@ listen_at(const char *path, bool others, listener_t *listener)
     umask(mask);
     if (rc != 0 || listen(s, 16) != 0 || lstat(path, &st) != 0) {
         error = rc != 0 ? error : errno;
+        if (rc == 0) {
+            unlink(path);
+        }
         close(s);
         return inf_err_os(error, "cannot listen at \"%s\"", path);
     }
@@ -303,14 +308,12 @@ close_on_exec(void)
 static void
 install_signals(void)
 {
-    struct sigaction sa = { .sa_handler = on_stop, .sa_flags = SA_RESTART };
+    struct sigaction sa = { .sa_handler = on_order, .sa_flags = SA_RESTART };
 
     core_pid = getpid();
     sigemptyset(&sa.sa_mask);
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGINT, &sa, NULL);
-
-    sa.sa_handler = on_leave;
     sigaction(SIGQUIT, &sa, NULL);
 
     /* a print after the last nginx process has gone must not end the core;
@@ -361,29 +364,30 @@ on_crash(int signo, siginfo_t *info, void *context)
     raise(signo);
 }
 
-/* As in nginx: executions end first. */
 static void
-on_leave(int signo)
+on_order(int signo)
 {
-    (void) signo;
     int saved = errno;
+
     note_end((uint64_t) getpid());
-    if (core_intake != NULL) {
-        inf_intake_leave(core_intake);
-    }
+    core_order = signo;
+    obey();
     errno = saved;
 }
 
+/* An order that comes before there is an intake waits for it.  As in nginx,
+   executions end first after a QUIT. */
 static void
-on_stop(int signo)
+obey(void)
 {
-    (void) signo;
-    int saved = errno;
-    note_end((uint64_t) getpid());
-    if (core_intake != NULL) {
+    if (core_intake == NULL || core_order == 0) {
+        return;
+    }
+    if (core_order == SIGQUIT) {
+        inf_intake_leave(core_intake);
+    } else {
         inf_intake_stop(core_intake);
     }
-    errno = saved;
 }
 
 /* The supervisor takes the end of that pid neither for a crash nor for a hang.
@@ -470,6 +474,7 @@ run(core_t *core)
         return err;
     }
     core_intake = intake;
+    obey();
 
     inf_server_host_t host = inf_intake_host;
     host.journal_fd = core_journal_fd;

@@ -249,6 +249,28 @@ def test_a_core_removes_its_own_socket_alone(tmp_path, taken):
     assert [end(core) for core in cores] == [True, False][-len(cores):]
 
 
+@pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_core_that_begins_can_be_ended(tmp_path, signo):
+    """As soon as its first line is there; several, because it is a matter of
+    microseconds."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "core.conf").write_text(
+        f"external_path: '{tmp_path}/socket'\n"
+        f"repositories: '{tmp_path}/models'\n")
+    for _ in range(20):
+        with subprocess.Popen(
+                [CORE, "--config", tmp_path / "core.conf"],
+                stderr=subprocess.PIPE) as core:
+            text = b""
+            while b" starts" not in text:
+                text += os.read(core.stderr.fileno(), 65536)
+            core.send_signal(signo)
+            try:
+                assert core.wait(60 * SLOW) == 0
+            finally:
+                core.kill()
+
+
 @pytest.mark.parametrize("name", ["nobody-of-this-name", "-1", "4294967295",
                                   "12x", ""])
 def test_a_user_that_does_not_exist_is_named(tmp_path, name):

@@ -473,7 +473,7 @@ def test_a_correlation_id_is_lost_with_sequences_alone(make_server, extra,
     core = server.core()
     os.kill(core, signal.SIGSTOP)
     sent = send(server, body, model="m")
-    nap(0.5)                        # it is in the ring
+    nap(0.5 * SLOW)                 # it is in the ring
     assert server.end_core() == core
     answer = read(sent)
     assert answer.status == status, answer
