@@ -438,8 +438,8 @@ def test_a_stop_rejects_further_requests(start):
     """Each of them on its stream, which ends when its client wants it to."""
     server = start()
     with Client(server.port2) as client, client.stream() as stream:
-        stream.send(numbers("id_int32", [1]), numbers("slow", [2]))
-        assert number(stream.read()) == 1
+        stream.send(numbers("slow", [2]), numbers("square", [1]))
+        assert number(stream.read()) == 1       # the other one is in the core
         server.signal("QUIT")
         left(server)
         stream.send(*(numbers("id_int32", [i], id=f"n{i}")
@@ -479,13 +479,13 @@ def test_a_stop_after_a_reload(start):
     """Workers of the configuration before go on with their streams, those of
     the last one reject."""
     server = start()
-    before = set(server.workers())
     with Client(server.port2) as old, old.stream() as dialogue:
         dialogue.send(numbers("id_int32", [1]))
         assert number(dialogue.read()) == 1
         server.signal("HUP")
+        # from then on it takes no connections
         assert process.wait_until(
-            lambda: set(server.workers()) - before, 20 * SLOW)
+            lambda: server.titled("is shutting down"), 20 * SLOW)
         dialogue.send(numbers("id_int32", [2]))
         assert number(dialogue.read()) == 2
         with Client(server.port2) as new, new.stream() as stream:

@@ -166,9 +166,10 @@ def test_an_open_stream_is_no_failure(launch):
         "requests."
     data = struct.pack("<f", 2.5)
     with Client(launcher.grpc_port) as c, c.stream() as stream:
-        for model in ("one", "slow"):
-            stream.send(infer(model, tensor("IN", "FP32", [1], data)))
-        assert stream.read().infer_response.raw_output_contents[0] == data
+        stream.send(infer("slow", tensor("IN", "FP32", [1], data)))
+        assert process.wait_until(
+            lambda: b"nginx_inference_requests_total 1\n" in wire.fetch(
+                launcher.metrics_port, "GET", "/metrics").body, 20 * SLOW)
         launcher.process.send_signal(signal.SIGTERM)
         assert process.wait_until(
             lambda: not launcher.status("/v2/health/live"), 20 * SLOW)
