@@ -23,7 +23,7 @@ static const char *const reserved[] = {
 static inf_err_t *check_key(const char *name, const char *key);
 static inf_err_t *check_object(const char *name, const char *key, int fd,
     const struct stat *st, const inf_shm_identity_t *known);
-static bool is_ours(const struct stat *st);
+static inf_err_t *is_ours(const struct stat *st, bool *ours);
 static inf_shm_identity_t identity_of(const struct stat *st);
 static inf_err_t *check_range(const char *name, const struct stat *st,
     uint64_t offset, uint64_t size);
@@ -130,18 +130,26 @@ check_object(const char *name, const char *key, int fd, const struct stat *st,
                 name, key);
     }
 
-    return !is_ours(st) ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "cannot"
-        " register shared memory region '%s' with key '%s': the server uses it"
-        " itself", name, key);
+    bool ours;
+
+    inf_err_t *err = is_ours(st, &ours);
+    if (err != NULL) {
+        return inf_err_add(err, "cannot register shared memory region '%s'"
+            " with key '%s'", name, key);
+    }
+    return !ours ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "cannot register"
+        " shared memory region '%s' with key '%s': the server uses it itself",
+        name, key);
 }
 
 /* The search takes as long as this process has mappings; an object that is
    registered already was checked then. */
-static bool
-is_ours(const struct stat *st)
+static inf_err_t *
+is_ours(const struct stat *st, bool *ours)
 {
-    return !inf_shm_fault_knows(st->st_dev, st->st_ino)
-        && inf_shared_memory_is_mapped(st->st_dev, st->st_ino);
+    *ours = false;
+    return inf_shm_fault_knows(st->st_dev, st->st_ino) ? NULL
+        : inf_shared_memory_is_mapped(st->st_dev, st->st_ino, ours);
 }
 
 static inf_shm_identity_t

@@ -69,22 +69,19 @@ inf_shared_names_unlink(const inf_shared_names_t *names, bool ours)
     }
 }
 
-bool
-inf_shared_memory_is_mapped(dev_t device, ino_t inode)
+inf_err_t *
+inf_shared_memory_is_mapped(dev_t device, ino_t inode, bool *mapped)
 {
     inf_shared_name_t memory = { .device = device, .inode = inode };
 
-    switch (walk("self", is_same, &memory)) {
-    case WALK_UNREADABLE:
-        inf_err_log(inf_err_os(errno, "cannot read /proc/self/maps; an object"
-            " of shared memory counts as the server's own"));
-        return true;
-    case WALK_ENOUGH:
-        return true;
-    case WALK_ALL:
-        break;
+    walk_t result = walk("self", is_same, &memory);
+    if (result == WALK_UNREADABLE) {
+        return errno == ENOMEM ? inf_err_nomem()
+            : inf_err_os(errno, "cannot read /proc/self/maps");
     }
-    return false;
+
+    *mapped = result == WALK_ENOUGH;
+    return NULL;
 }
 
 /* Calls fn for what process maps of /dev/shm. */

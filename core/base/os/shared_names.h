@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "core/base/error.h"
+
 typedef struct {
     char  *path;
     dev_t  device;          /* with inode: which memory the name meant       */
@@ -36,8 +38,9 @@ void inf_shared_names_fini(inf_shared_names_t *names);
    mapped; ours: this process doesn't count. */
 void inf_shared_names_unlink(const inf_shared_names_t *names, bool ours);
 
-/* Whether this process maps that memory of /dev/shm, by whichever name; true
-   as well, and logged, where its mappings can't be read. */
-bool inf_shared_memory_is_mapped(dev_t device, ino_t inode);
+/* Whether this process maps that memory of /dev/shm, by whichever name; an
+   error where its mappings can't be read. */
+INF_CHECK inf_err_t *inf_shared_memory_is_mapped(dev_t device, ino_t inode,
+    bool *mapped);
 
 #endif /* INF_BASE_OS_SHARED_NAMES_H */

@@ -543,7 +543,6 @@ static void
 without_memory_nothing_is_left_behind(void **state)
 {
     (void) state;
-    /* what can't be read of /proc is not mapped: those succeed */
     for (long n = 1; OWN_MALLOC && n < 40; n++) {
         long before = live;
         countdown = n;
