@@ -17,7 +17,7 @@ from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
 from lib.h2 import (ACK, DATA, END_HEADERS, END_STREAM, H2, HEADERS, PING,
                     RST_STREAM, SETTINGS, Stream, block, literal)
-from lib.server import SLOW, Server
+from lib.server import SANITIZER, SLOW, Server
 from lib.unharmed import bounded, descriptors, memory, unharmed
 
 ARENA = 64 << 20
