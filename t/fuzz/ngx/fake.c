@@ -742,6 +742,13 @@ ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
     check(ctx == NULL);
 }
 
+ngx_int_t
+ngx_http_inference_stream_admit(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx->message == NULL);
+    return NGX_OK;
+}
+
 void
 ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
 {
