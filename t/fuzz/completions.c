@@ -9,18 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "core/wire/client.h"
-#include "core/wire/ring.h"
-#include "core/wire/sockets.h"
-#include "t/fuzz/check.h"
-#include "t/fuzz/input.h"
+#include "t/fuzz/channel.h"
 
-#define SLOTS     8u
 #define ENTRIES   8u
-#define BOUND     (64u << 10)
 #define RESPONSES (64u << 10)
 #define KEPT_MAX  4096u
 
@@ -50,11 +42,8 @@ typedef struct world_s {
     bool                 release_at_once;
 
     /* the core's side: what it may write, and what it has been told */
-    unsigned char       *rings;
-    uint64_t             rings_size;
-    inf_rings_header_t   layout;
+    rings_t              rings;
     inf_ring_consumer_t  submissions;
-    uint32_t             tail;
     bool                 jumped;            /* what it counts is no use    */
     uint32_t             generations[SLOTS];    /* submitted last; 0: none */
     uint64_t             lent;              /* responses, and the sum of   */
@@ -64,16 +53,10 @@ typedef struct world_s {
     unsigned             touched;
 } world_t;
 
-static void
-ok(inf_err_t *err)
-{
-    check(err == NULL);
-}
-
 /* ---- how both sides meet ---- */
 
 static void
-core_open(world_t *w, const inf_hello_t *hello, int *fds)
+core_open(world_t *w, int *fds)
 {
     inf_welcome_t welcome = {
         .magic = INF_CHANNEL_MAGIC,
@@ -85,15 +68,9 @@ core_open(world_t *w, const inf_hello_t *hello, int *fds)
     int mine[INF_WELCOME_FDS];
     inf_socket_result_t result;
 
-    w->rings_size = hello->rings_size;
-    w->rings = mmap(NULL, w->rings_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-        fds[INF_FD_RINGS], 0);
-    check(w->rings != MAP_FAILED);
-    check(inf_rings_layout(&w->layout, ENTRIES, SLOTS) == w->rings_size);
-
-    inf_rings_header_t *h = (void *) w->rings;
+    inf_rings_header_t *h = (void *) w->rings.base;
     inf_ring_consumer_init(&w->submissions,
-        w->rings + w->layout.submit_offset, &h->submit_tail, &h->submit_head,
+        w->rings.base + w->rings.layout.submit_offset, &h->submit_tail, &h->submit_head,
         &h->submit_sleeping, ENTRIES);
 
     ok(inf_memfd_new("responses", RESPONSES,
@@ -109,24 +86,14 @@ core_open(world_t *w, const inf_hello_t *hello, int *fds)
 static void
 world_open(world_t *w)
 {
-    const inf_client_conf_t conf = { .arena_bound = BOUND,
-        .arena_size = 4 * BOUND, .slots = SLOTS, .ring_entries = ENTRIES };
-    int pair[2];
     int fds[INF_SOCKET_MAX_FDS];
     inf_hello_t hello;
-    size_t len, count;
-    inf_socket_result_t result;
+    size_t count;
     bool again;
 
-    ok(inf_socket_pair(pair));
-    ok(inf_client_new(&conf, &w->client));
-    ok(inf_client_hello(w->client, pair[0], &again));
-    ok(inf_socket_recv(pair[1], &hello, sizeof(hello), &len, fds,
-        INF_SOCKET_MAX_FDS, &count, &result));
-    check(result == INF_SOCKET_DONE && count == INF_HELLO_WORKER_FDS);
-    core_open(w, &hello, fds);
+    rings_open(&w->rings, ENTRIES, &w->client, &hello, fds, &count);
+    core_open(w, fds);
     inf_fds_close(fds, count);
-    inf_fds_close(pair, 2);
     ok(inf_client_welcome(w->client, &again));
     check(!again);
 
@@ -251,23 +218,15 @@ worker_catch_up(world_t *w)
 /* ---- the core, which keeps none ---- */
 
 static void
-core_store(inf_ring_index_t *index, uint32_t value)
-{
-    __atomic_store_n(&index->value, value, __ATOMIC_RELEASE);
-}
-
-static void
 core_complete(world_t *w, const inf_completion_t *cpl)
 {
-    inf_rings_header_t *h = (void *) w->rings;
+    inf_rings_header_t *h = (void *) w->rings.base;
 
     /* what nobody has read yet is overwritten */
-    w->jumped |= w->tail - h->complete_head.value >= ENTRIES;
+    w->jumped |= w->rings.tail - h->complete_head.value >= ENTRIES;
 
-    memcpy(w->rings + w->layout.complete_offset
-        + (size_t) (w->tail % ENTRIES) * INF_RING_ENTRY_SIZE, cpl,
-        sizeof(*cpl));
-    core_store(&h->complete_tail, ++w->tail);
+    rings_push(&w->rings, w->rings.layout.complete_offset, &h->complete_tail,
+        cpl);
 
     if ((cpl->flags & INF_COMPLETE_RESPONSE) && cpl->length > 0) {
         w->lent++;
@@ -310,44 +269,18 @@ core_scribble(world_t *w)
 static void
 core_jump(world_t *w)
 {
-    inf_rings_header_t *h = (void *) w->rings;
+    inf_rings_header_t *h = (void *) w->rings.base;
     uint64_t which = input_next(&w->in, 1);
     uint32_t value = (uint32_t) input_next(&w->in, which & 0x80 ? 4 : 1);
 
     w->jumped |= (which & 7) < 4;
-    switch (which & 7) {
-
-    case 0:
-        core_store(&h->complete_tail, w->tail = value);
-        break;
-
-    case 1:
-        core_store(&h->submit_head, value);
-        break;
-
-    case 2:
-        core_store(&h->complete_head, value);
-        break;
-
-    case 3:
-        core_store(&h->submit_tail, value);
-        break;
-
-    case 4:
-        core_store(&h->complete_sleeping, value);
-        core_store(&h->submit_sleeping, value);
-        break;
-
-    case 5:                     /* the header is read by nobody any more */
-        h->ring_entries = value;
-        h->slots = value;
-        h->complete_offset = value;
-        break;
-
-    default:
-        w->rings[w->layout.slot_state_offset + value % SLOTS] =
+    if ((which & 7) > 5) {
+        w->rings.base[w->rings.layout.slot_state_offset + value % SLOTS] =
             (unsigned char) which;
-        break;
+    } else {
+        rings_jump(&w->rings, which & 7, value,
+            (ring_t) { &h->complete_tail, &h->complete_head },
+            (ring_t) { &h->submit_tail, &h->submit_head });
     }
 }
 
@@ -508,7 +441,7 @@ world_close(world_t *w)
         || inf_client_arena_stats(w->client)->regions == regions);
 
     inf_client_free(w->client);
-    munmap(w->rings, w->rings_size);
+    rings_close(&w->rings);
 }
 
 int

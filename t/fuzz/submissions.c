@@ -10,19 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "core/wire/client.h"
-#include "core/wire/ring.h"
 #include "core/wire/server.h"
-#include "core/wire/sockets.h"
-#include "t/fuzz/check.h"
-#include "t/fuzz/input.h"
+#include "t/fuzz/channel.h"
 
-#define SLOTS     8u
 #define ENTRIES   16u
-#define BOUND     (64u << 10)
 #define RESPONSES 256u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,23 +30,13 @@ typedef struct {
     inf_client_t       *client;
     inf_channel_t      *channel;    /* NULL: the core did not accept       */
 
-    /* the worker's side */
-    unsigned char      *rings;
-    uint64_t            rings_size;
-    inf_rings_header_t  layout;
-    uint32_t            tail;
+    rings_t             rings;      /* the worker's side                   */
 
     /* the core's side */
     response_t          responses[RESPONSES];
     uint32_t            response_count;
     unsigned            touched;
 } world_t;
-
-static void
-ok(inf_err_t *err)
-{
-    check(err == NULL);
-}
 
 /* ---- how both sides meet ---- */
 
@@ -76,28 +58,11 @@ core_accept(world_t *w, const inf_hello_t *hello, int *fds, size_t count)
 static void
 world_open(world_t *w)
 {
-    const inf_client_conf_t conf = { .arena_bound = BOUND,
-        .arena_size = 4 * BOUND, .slots = SLOTS, .ring_entries = ENTRIES };
-    int pair[2];
     int fds[INF_SOCKET_MAX_FDS];
     inf_hello_t hello;
-    size_t len, count;
-    inf_socket_result_t result;
-    bool again;
+    size_t count;
 
-    ok(inf_socket_pair(pair));
-    ok(inf_client_new(&conf, &w->client));
-    ok(inf_client_hello(w->client, pair[0], &again));
-    ok(inf_socket_recv(pair[1], &hello, sizeof(hello), &len, fds,
-        INF_SOCKET_MAX_FDS, &count, &result));
-    check(result == INF_SOCKET_DONE && count == INF_HELLO_WORKER_FDS);
-    inf_fds_close(pair, 2);
-
-    w->rings_size = hello.rings_size;
-    w->rings = mmap(NULL, w->rings_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-        fds[INF_FD_RINGS], 0);
-    check(w->rings != MAP_FAILED);
-    check(inf_rings_layout(&w->layout, ENTRIES, SLOTS) == w->rings_size);
+    rings_open(&w->rings, ENTRIES, &w->client, &hello, fds, &count);
 
     for (uint64_t n = input_next(&w->in, 1) % 4; n > 0; n--) {
         uint64_t at = input_next(&w->in, 1) % (sizeof(hello) / 4) * 4;
@@ -110,19 +75,11 @@ world_open(world_t *w)
 /* ---- the worker, which keeps no rule ---- */
 
 static void
-worker_store(inf_ring_index_t *index, uint32_t value)
-{
-    __atomic_store_n(&index->value, value, __ATOMIC_RELEASE);
-}
-
-static void
 worker_submit(world_t *w, const inf_submission_t *s)
 {
-    inf_rings_header_t *h = (void *) w->rings;
+    inf_rings_header_t *h = (void *) w->rings.base;
 
-    memcpy(w->rings + w->layout.submit_offset
-        + (size_t) (w->tail % ENTRIES) * INF_RING_ENTRY_SIZE, s, sizeof(*s));
-    worker_store(&h->submit_tail, ++w->tail);
+    rings_push(&w->rings, w->rings.layout.submit_offset, &h->submit_tail, s);
 }
 
 static void
@@ -168,46 +125,25 @@ worker_release(world_t *w)
 static void
 worker_jump(world_t *w)
 {
-    inf_rings_header_t *h = (void *) w->rings;
+    inf_rings_header_t *h = (void *) w->rings.base;
     uint64_t which = input_next(&w->in, 1);
     uint32_t value = (uint32_t) input_next(&w->in, which & 0x80 ? 4 : 1);
 
     switch (which & 7) {
 
-    case 0:
-        worker_store(&h->submit_tail, w->tail = value);
-        break;
-
-    case 1:
-        worker_store(&h->complete_head, value);
-        break;
-
-    case 2:
-        worker_store(&h->submit_head, value);
-        break;
-
-    case 3:
-        worker_store(&h->complete_tail, value);
-        break;
-
-    case 4:
-        worker_store(&h->complete_sleeping, value);
-        worker_store(&h->submit_sleeping, value);
-        break;
-
-    case 5:
-        h->ring_entries = value;
-        h->slots = value;
-        h->submit_offset = value;
-        break;
-
     case 6:
-        worker_store(&h->leaving, value);
+        rings_store(&h->leaving, value);
         break;
 
-    default:                    /* it has read all                         */
-        worker_store(&h->complete_head,
+    case 7:                     /* it has read all                         */
+        rings_store(&h->complete_head,
             __atomic_load_n(&h->complete_tail.value, __ATOMIC_ACQUIRE));
+        break;
+
+    default:
+        rings_jump(&w->rings, which & 7, value,
+            (ring_t) { &h->submit_tail, &h->submit_head },
+            (ring_t) { &h->complete_tail, &h->complete_head });
         break;
     }
 }
@@ -348,7 +284,7 @@ world_close(world_t *w)
         check(w->responses[i].freed);
     }
     inf_client_free(w->client);
-    munmap(w->rings, w->rings_size);
+    rings_close(&w->rings);
 }
 
 int
