@@ -221,19 +221,24 @@ def test_the_configuration_of_the_unit_serves(installed, tmp_path):
     assert not (tmp_path / "socket").exists()
 
 
+def core_alone(path):
+    """The command of a core with no model and no nginx."""
+    (path / "models").mkdir()
+    (path / "core.conf").write_text(
+        f"external_path: '{path}/socket'\n"
+        f"repositories: '{path}/models'\n")
+    return [CORE, "--config", path / "core.conf"]
+
+
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_core_removes_its_own_socket_alone(tmp_path, taken):
     """Another core may have taken its path meanwhile."""
-    (tmp_path / "models").mkdir()
-    (tmp_path / "core.conf").write_text(
-        f"external_path: '{tmp_path}/socket'\n"
-        f"repositories: '{tmp_path}/models'\n")
+    command = core_alone(tmp_path)
     cores = []
 
     def start():
         with (tmp_path / "log").open("a") as log:
-            cores.append(subprocess.Popen(
-                [CORE, "--config", tmp_path / "core.conf"], stderr=log))
+            cores.append(subprocess.Popen(command, stderr=log))
         assert process.wait_until(
             lambda: (tmp_path / "log").read_text().count(" starts")
             == len(cores), 20 * SLOW)
@@ -253,14 +258,9 @@ def test_a_core_removes_its_own_socket_alone(tmp_path, taken):
 def test_a_core_that_begins_can_be_ended(tmp_path, signo):
     """As soon as its first line is there; several, because it is a matter of
     microseconds."""
-    (tmp_path / "models").mkdir()
-    (tmp_path / "core.conf").write_text(
-        f"external_path: '{tmp_path}/socket'\n"
-        f"repositories: '{tmp_path}/models'\n")
+    command = core_alone(tmp_path)
     for _ in range(20):
-        with subprocess.Popen(
-                [CORE, "--config", tmp_path / "core.conf"],
-                stderr=subprocess.PIPE) as core:
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as core:
             text = b""
             while b" starts" not in text:
                 text += os.read(core.stderr.fileno(), 65536)

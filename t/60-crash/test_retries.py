@@ -1,5 +1,6 @@
 """The core dies: inferences go to the next one, and clients see them late."""
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -201,6 +202,27 @@ def test_tries_are_counted_and_end(make_server):
     assert figure(server, "core_hangs_total") == 0
 
 
+def with_held_model(repository):
+    path = models.identity(repository, "kept", [("IN", "INT32", [-1])],
+                           backend="failing",
+                           parameters={"fail": "initialize-hold"})
+    path.chmod(0o777)
+
+
+@contextlib.contextmanager
+def next_core_that_loads(server):
+    """Meanwhile it loads `kept`."""
+    path = server.models / "kept"
+    (path / "held").unlink(missing_ok=True)
+    (path / "hold").write_text("")
+    try:
+        server.end_core()
+        assert process.wait_until(lambda: (path / "held").exists(), 20 * SLOW)
+        yield
+    finally:
+        (path / "hold").unlink()
+
+
 @pytest.mark.parametrize("control", ["all", "explicit"])
 def test_only_names_that_the_next_core_loads_are_waited_for(make_server,
                                                             control):
@@ -208,28 +230,15 @@ def test_only_names_that_the_next_core_loads_are_waited_for(make_server,
     named = ("inference_model_control explicit;"
              " inference_load_model kept;")
 
-    def with_hold(repository):
-        path = models.identity(repository, "kept", [("IN", "INT32", [-1])],
-                               backend="failing",
-                               parameters={"fail": "initialize-hold"})
-        path.chmod(0o777)
-
     server = make_server(
-        with_hold, allow_alarms=[KILLED],
+        with_held_model, allow_alarms=[KILLED],
         http=f"    inference_backends {backends.build('failing')};\n"
         + (named if control == "explicit" else ""))
-    path = server.models / "kept"
-    (path / "held").unlink(missing_ok=True)
-    (path / "hold").write_text("")
-    try:
-        server.end_core()
-        assert process.wait_until(lambda: (path / "held").exists(), 20 * SLOW)
+    with next_core_that_loads(server):
         kept = send(server, BODY, model="kept")
         answer = read(send(server, BODY, model="unknown"))
         assert answer.status == 404, answer
         assert "unknown model: 'unknown' is not found" in answer.error
-    finally:
-        (path / "hold").unlink()
     answer = read(kept)
     assert answer.error == "closed for today"       # the model's own answer
 
@@ -238,23 +247,12 @@ def test_a_model_that_the_next_core_still_loads_is_not_waited_for_for_ever(
         make_server):
     """A minute without a deadline, and up to a deadline, however long the load
     takes; the answer says why, and when to come again."""
-    def with_hold(repository):
-        path = models.identity(repository, "kept", [("IN", "INT32", [-1])],
-                               backend="failing",
-                               parameters={"fail": "initialize-hold"})
-        path.chmod(0o777)
-
     server = make_server(
-        with_hold, allow_alarms=[KILLED], http2=True,
+        with_held_model, allow_alarms=[KILLED], http2=True,
         http=f"    inference_backends {backends.build('failing')};\n",
         server="location /soon/ { inference all; inference_timeout 3s; }")
-    path = server.models / "kept"
-    (path / "held").unlink(missing_ok=True)
-    (path / "hold").write_text("")
     loading = "the next core still loads the models of the one that ended"
-    try:
-        server.end_core()
-        assert process.wait_until(lambda: (path / "held").exists(), 20 * SLOW)
+    with next_core_that_loads(server):
         late = [server.wire(180), server.wire(180)]
         late[0].send(request_bytes("POST", infer_path("kept"), BODY))
         late[1].send(request_bytes("GET", "/v2/models/kept"))
@@ -273,8 +271,6 @@ def test_a_model_that_the_next_core_still_loads_is_not_waited_for_for_ever(
             assert answer.status == 503
             assert answer.error == f"no answer within 60 s; {loading}"
             assert int(answer.headers["retry-after"]) > 0
-    finally:
-        (path / "hold").unlink()
 
 
 @pytest.mark.parametrize("company", ["long", "brief", "chain"])
