@@ -262,17 +262,11 @@ ngx_http_inference_core_log_line(u_char *data, size_t len)
 static void
 ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data, size_t len)
 {
-    size_t                          i;
     ngx_http_inference_core_log_t  *sink;
 
     sink = &ngx_http_inference_sink;
 
-    /* a line stays one line, and a terminal shows it as it is */
-
-    for (i = 0; i < len; i++) {
-        ngx_memset(data + i, ' ',
-                   inf_log_control((char *) data + i, len - i));
-    }
+    inf_log_blank((char *) data, len);
 
     if (sink->second != ngx_time()) {
         sink->second = ngx_time();

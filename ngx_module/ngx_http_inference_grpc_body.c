@@ -13,14 +13,18 @@
 #define NGX_HTTP_INFERENCE_GRPC_PIECE   ((size_t) 16 * 1024)
 
 
+/* messages whose fields are looked at as they come; LIVE's has none */
+#define ngx_http_inference_is_split(ctx)                                      \
+    (ngx_http_inference_is_infer(ctx)                                         \
+     || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_LIVE)
+
+
 static ngx_int_t ngx_http_inference_grpc_begin(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_grpc_packed(ngx_http_inference_ctx_t *ctx,
     const u_char *p, size_t n);
 static ngx_int_t ngx_http_inference_grpc_plain(ngx_http_inference_ctx_t *ctx,
     const u_char *p, size_t n);
 static ngx_int_t ngx_http_inference_grpc_split(ngx_http_inference_ctx_t *ctx,
-    const u_char *p, size_t n);
-static ngx_int_t ngx_http_inference_grpc_skip(ngx_http_inference_ctx_t *ctx,
     const u_char *p, size_t n);
 static ngx_int_t ngx_http_inference_grpc_text(ngx_http_inference_ctx_t *ctx,
     const void *p, size_t n);
@@ -182,11 +186,7 @@ ngx_http_inference_grpc_plain(ngx_http_inference_ctx_t *ctx, const u_char *p,
 {
     ctx->body.plain += n;
 
-    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE) {
-        return ngx_http_inference_grpc_skip(ctx, p, n);
-    }
-
-    return ngx_http_inference_is_infer(ctx)
+    return ngx_http_inference_is_split(ctx)
            ? ngx_http_inference_grpc_split(ctx, p, n)
            : ngx_http_inference_grpc_text(ctx, p, n);
 }
@@ -206,6 +206,11 @@ ngx_http_inference_grpc_split(ngx_http_inference_ctx_t *ctx, const u_char *p,
             return ngx_http_inference_fail_err(ctx, err);
         }
 
+        if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE) {
+            /* it has no fields: they are checked, and need no memory */
+            piece.kind = INF_SPLIT_NOTHING;
+        }
+
         switch (piece.kind) {
 
         case INF_SPLIT_FIELDS:
@@ -222,30 +227,6 @@ ngx_http_inference_grpc_split(ngx_http_inference_ctx_t *ctx, const u_char *p,
 
         if (rc != NGX_OK) {
             return NGX_ERROR;
-        }
-
-        p += piece.used;
-        n -= piece.used;
-    }
-
-    return NGX_OK;
-}
-
-
-/* Fields that the message does not have: they are checked, and need no memory
-   of a core. */
-
-static ngx_int_t
-ngx_http_inference_grpc_skip(ngx_http_inference_ctx_t *ctx, const u_char *p,
-    size_t n)
-{
-    inf_err_t          *err;
-    inf_split_piece_t   piece;
-
-    while (n) {
-        err = inf_split_next(&ctx->grpc->split, p, n, &piece);
-        if (err) {
-            return ngx_http_inference_fail_err(ctx, err);
         }
 
         p += piece.used;
@@ -447,8 +428,7 @@ ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx)
     grpc->inflate = NULL;
     grpc->compressed = 0;
 
-    if ((ngx_http_inference_is_infer(ctx)
-         || ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE)
+    if (ngx_http_inference_is_split(ctx)
         && !inf_split_at_field(&grpc->split))
     {
         return ngx_http_inference_grpc_fail(ctx, INF_GRPC_INTERNAL,

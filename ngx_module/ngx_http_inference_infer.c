@@ -406,9 +406,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
         s.flags |= INF_SUBMIT_FLAG_ALONE;
     }
 
-    if (ctx->submission.deaths > 0
-        && (ctx->infer.correlation_id || ctx->infer.correlation_text.len))
-    {
+    if (ctx->submission.deaths > 0) {
         s.flags |= INF_SUBMIT_FLAG_LOST;
     }
 

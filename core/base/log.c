@@ -60,12 +60,16 @@ inf_log_at(inf_log_level_t level, const char *file, int line_no,
         return;
     }
 
-    size_t len = strlen(line);
+    inf_log_blank(line, strlen(line));
+    log_sink(log_userp, level, file, line_no, line);
+}
+
+void
+inf_log_blank(char *line, size_t len)
+{
     for (size_t i = 0; i < len; i++) {
         memset(line + i, ' ', inf_log_control(line + i, len - i));
     }
-
-    log_sink(log_userp, level, file, line_no, line);
 }
 
 size_t

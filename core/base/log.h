@@ -47,6 +47,10 @@ int inf_log_verbose_level(void);
    none.  len is at least 1. */
 size_t inf_log_control(const char *p, size_t len);
 
+/* Spaces instead of all of them, so that a line stays one line, and a terminal
+   shows it as it is. */
+void inf_log_blank(char *line, size_t len);
+
 /* Behind inf_log(): formats the record, cut at INF_LOG_MAX, as one line for
    the sink. */
 void inf_log_at(inf_log_level_t level, const char *file, int line_no,

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/base/search.h"
 #include "core/tensor/response.h"
 
 #define BIT(s) (1u << (s))
@@ -21,6 +22,7 @@ static const unsigned request_may_become[] = {
     [INF_REQUEST_RELEASED]  = BIT(INF_REQUEST_IDLE)
 };
 
+static int by_name(const void *name, const void *output);
 static void give_copies(inf_request_t *r);
 static void *request_grow(inf_arena_t *arena, const void *old,
     uint32_t count, uint32_t *cap, size_t size);
@@ -170,23 +172,17 @@ inf_request_add_output(inf_request_t *r, const char *name, size_t name_len)
 bool
 inf_request_wants_output(const inf_request_t *r, const char *name)
 {
-    uint32_t low = 0;
-    uint32_t high = r->output_count;
+    bool found;
 
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        int order = strcmp(r->outputs[mid], name);
-        if (order == 0) {
-            return true;
-        }
-        if (order < 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
+    (void) inf_search(name, r->outputs, r->output_count, sizeof(*r->outputs),
+        by_name, &found);
+    return found;
+}
 
-    return false;
+static int
+by_name(const void *name, const void *output)
+{
+    return strcmp(name, *(const char *const *) output);
 }
 
 inf_err_t *

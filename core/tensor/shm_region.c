@@ -5,6 +5,7 @@
 
 #include "core/base/lock.h"
 #include "core/base/refs.h"
+#include "core/base/search.h"
 #include "core/tensor/memory.h"
 
 #define SHM_RANK 82u            /* nothing is called under it                */
@@ -48,7 +49,7 @@ static uint32_t take_out(inf_shm_regions_t *set, inf_shm_kind_t kind,
     const char *name, inf_shm_region_t **out, uint32_t most);
 static bool search_locked(const inf_shm_regions_t *set, inf_slice_t name,
     uint32_t *at) INF_NEEDS(set->lock);
-static int compare(inf_slice_t name, const char *other);
+static int by_name(const void *key, const void *item);
 static inf_err_t *not_listed(inf_shm_kind_t kind, const char *name,
     bool other_kind);
 
@@ -523,34 +524,22 @@ take_out(inf_shm_regions_t *set, inf_shm_kind_t kind, const char *name,
 static bool
 search_locked(const inf_shm_regions_t *set, inf_slice_t name, uint32_t *at)
 {
-    uint32_t low = 0;
-    uint32_t high = set->count;
+    bool found;
 
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        int order = compare(name, set->sorted[mid]->name);
-        if (order == 0) {
-            *at = mid;
-            return true;
-        }
-        if (order < 0) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-    }
-
-    *at = low;
-    return false;
+    *at = (uint32_t) inf_search(&name, set->sorted, set->count,
+        sizeof(*set->sorted), by_name, &found);
+    return found;
 }
 
 static int
-compare(inf_slice_t name, const char *other)
+by_name(const void *key, const void *item)
 {
+    const inf_slice_t *name = key;
+    const char *other = (*(inf_shm_region_t *const *) item)->name;
     size_t len = strlen(other);
-    int order = memcmp(name.data, other, name.len < len ? name.len : len);
+    int order = memcmp(name->data, other, name->len < len ? name->len : len);
 
-    return order != 0 ? order : (name.len > len) - (name.len < len);
+    return order != 0 ? order : (name->len > len) - (name->len < len);
 }
 
 static inf_err_t *
