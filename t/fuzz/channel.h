@@ -40,7 +40,7 @@ ok(inf_err_t *err)
     check(err == NULL);
 }
 
-/* What the client registers with; fds are the caller's. */
+/* hello and fds: the client's registration; the caller closes fds. */
 static inline void
 rings_open(rings_t *r, uint32_t entries, inf_client_t **client,
     inf_hello_t *hello, int fds[INF_SOCKET_MAX_FDS], size_t *count)
