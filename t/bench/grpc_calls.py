@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """gRPC side by side with the real peer: same machine, same backend, same run.
 
-Unary calls come from h2load, messages of a stream from grpcio in this process,
-which costs more than either server: there CPU is the figure to look at.  Per
-row the servers are measured in interleaved rounds; the table shows medians,
+Unary calls and streams whose messages are sent at once come from h2load, other
+messages of a stream from grpcio in this process, which costs more than either
+server: there CPU is the figure to look at.  Per row the servers are measured in interleaved rounds; the table shows medians,
 and CPU is that of the server's whole process tree.
 
     python t/bench/grpc_calls.py [WORDS]     only rows whose name holds a word
@@ -52,6 +52,9 @@ def verify(answer, size):
 class Unary:
     """Calls of ModelInfer, so many at a time."""
 
+    method = "ModelInfer"
+    messages = 1                    # of a call
+
     def __init__(self, name, size, in_flight, connections=CONNECTIONS):
         self.name = name
         self.size = size
@@ -64,12 +67,12 @@ class Unary:
 
     def run(self, port, folder):
         body, log = folder / "message", folder / "h2load.log"
-        body.write_bytes(frame(request(self.size)))
+        body.write_bytes(frame(request(self.size)) * self.messages)
         out = self._h2load(port, body, log)
         if ", 0 started, " in out:      # h2load at times begins nothing
             out = self._h2load(port, body, log)
         times = h2load_times(log, self.name, out)
-        return (len(times), SECONDS, *quantiles(times))
+        return (len(times) * self.messages, SECONDS, *quantiles(times))
 
     def _h2load(self, port, body, log):
         """The output of h2load."""
@@ -80,8 +83,25 @@ class Unary:
              "-w24", "-W26", "-d", str(body),
              "-H", "content-type: application/grpc", "-H", "te: trailers",
              "--log-file", str(log),
-             f"http://127.0.0.1:{port}{SERVICE}ModelInfer"],
+             f"http://127.0.0.1:{port}{SERVICE}{self.method}"],
             capture_output=True, text=True, check=True).stdout
+
+
+class Streams(Unary):
+    """Calls of ModelStreamInfer with many messages each, sent at once; p50 and
+    p99 are those of whole streams."""
+
+    method = "ModelStreamInfer"
+    messages = 256
+
+    def verify(self, port):
+        with Client(port) as client, client.stream() as stream:
+            for _ in range(self.messages):
+                stream.send(request(self.size))
+            for _ in range(self.messages):
+                answer = stream.read()
+                assert not answer.error_message, answer.error_message
+                verify(answer.infer_response, self.size)
 
 
 class Messages:
@@ -123,6 +143,8 @@ def rows():
     return [*(Unary("unary 64 B", 64, n) for n in (1, 32, 128)),
             Unary("unary 64 B, 4 x 8", 64, 32, 4),
             *(Unary("unary 1 MiB", 1 << 20, n) for n in (1, 8)),
+            Streams("streams of 256 x 64 B", 64, 1),
+            Streams("streams of 256 x 64 B", 64, 8),
             Messages("stream ping-pong 64 B", 64, 1),
             Messages("stream flow 64 B", 64, WINDOW),
             Messages("stream flow 64 KiB", 1 << 16, 16)]
