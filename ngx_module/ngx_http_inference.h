@@ -206,6 +206,10 @@ void ngx_http_inference_leaving_init(void);
 /* It has begun to leave. */
 void ngx_http_inference_leaving(void);
 
+/* turn is called in the next turn of the event loop, in a worker that leaves,
+   too. */
+void ngx_http_inference_next_turn(ngx_event_t *turn);
+
 /* A request comes; it may be one of a connection that is not told yet. */
 void ngx_http_inference_leaving_request(ngx_http_request_t *r);
 

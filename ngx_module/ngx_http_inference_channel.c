@@ -373,7 +373,7 @@ ngx_http_inference_channel_drain(ngx_event_t *ev)
         if (ch->state == ngx_http_inference_channel_up) {
 
             if (rc == INF_CLIENT_AGAIN || !inf_client_arm(ch->client)) {
-                ngx_post_event(&ch->drain, &ngx_posted_next_events);
+                ngx_http_inference_next_turn(&ch->drain);
             }
 
             return;

@@ -46,7 +46,7 @@ ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
         if (rc == NGX_AGAIN) {
             (void) ngx_atomic_fetch_add(
                                   &ngx_http_inference_counters()->slices, 1);
-            ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+            ngx_http_inference_next_turn(&ctx->turn);
             return;
         }
 

@@ -1,7 +1,8 @@
 /*
  * ngx_http_inference_leaving.c - calls that may be idle as long as they like
  *                                learn that their worker begins to leave, and
- *                                whether others come after it.
+ *                                whether others come after it; requests that
+ *                                go on in the next turn keep their worker.
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
@@ -10,8 +11,11 @@
 #if (NGX_HTTP_V2)
 static void ngx_http_inference_leaving_close(ngx_connection_t *c);
 #endif
+static void ngx_http_inference_stay_over(ngx_event_t *ev);
 
 
+static ngx_event_t        ngx_http_inference_stay;
+static ngx_connection_t   ngx_http_inference_stay_dummy;
 static ngx_queue_t        ngx_http_inference_leavers;
 static ngx_atomic_uint_t  ngx_http_inference_number;    /* of this process's
                                                            configuration     */
@@ -59,7 +63,37 @@ ngx_http_inference_stopping(void)
 void
 ngx_http_inference_leaving_init(void)
 {
+    ngx_event_t  *ev;
+
     ngx_queue_init(&ngx_http_inference_leavers);
+
+    ngx_http_inference_stay_dummy.fd = (ngx_socket_t) -1;
+
+    ev = &ngx_http_inference_stay;
+    ngx_memzero(ev, sizeof(ngx_event_t));
+
+    ev->handler = ngx_http_inference_stay_over;
+    ev->data = &ngx_http_inference_stay_dummy;
+    ev->log = ngx_cycle->log;
+}
+
+
+/* A worker that leaves ends when no timer is set, whatever is posted. */
+
+void
+ngx_http_inference_next_turn(ngx_event_t *turn)
+{
+    ngx_post_event(turn, &ngx_posted_next_events);
+
+    if (!ngx_http_inference_stay.timer_set) {
+        ngx_add_timer(&ngx_http_inference_stay, 1);
+    }
+}
+
+
+static void
+ngx_http_inference_stay_over(ngx_event_t *ev)
+{
 }
 
 

@@ -1,5 +1,6 @@
 """Bodies and answers that are on their way while nginx is reloaded."""
 
+import json
 import os
 
 import pytest
@@ -7,9 +8,10 @@ import pytest
 from lib import models, process
 from lib.load import Load
 from lib.server import SLOW
-from lib.wire import request_bytes
+from lib.wire import request_bytes, tensor
 
 UINT8 = "/v2/models/id_uint8/infer"
+INT32 = "/v2/models/id_int32/infer"
 RAW = {"Inference-Header-Content-Length": "0"}
 
 
@@ -66,3 +68,19 @@ def test_answer_that_is_read_after_a_reload(make_server):
         answer = connection.read()
         assert answer.status == 200, answer
         assert answer.split()[1] == body
+
+
+def test_answer_that_is_printed_during_a_reload(make_server):
+    """The worker that leaves has nothing else to do, and no timer."""
+    server = make_server(models.standard_repository)
+    data = list(range(2_000_000))
+    body = json.dumps({"inputs": [
+        tensor("IN", "INT32", [len(data)], data)]}).encode()
+    for _ in range(5):
+        with server.wire(60) as connection:
+            connection.send(request_bytes("POST", INT32, body))
+            connection.buffer = connection.socket.recv(100)
+            server.signal("HUP")
+            answer = connection.read()
+            assert answer.status == 200, answer
+            assert answer.json()["outputs"][0]["data"] == data

@@ -113,7 +113,8 @@ class Chaos:
         assert process.wait_until(
             lambda: ledger.count() >= goal and ledger.most_ends() < 3,
             120 * SLOW), \
-            "no answers any more\n" + self.server.log_text()[-4000:]
+            "no answers any more\n" + ledger.state() + "\n" \
+            + self.server.log_text()[-4000:]
         # a worker may notice a core's end later than this thread
         self.marks.end(DEATHS)
         self.marks.end(ENDS)

@@ -77,15 +77,24 @@ class Ledger:
     def ask(self):
         """now(), as a client sends a request."""
         try:
-            client = asyncio.current_task()
+            client = asyncio.current_task().get_name()
         except RuntimeError:
-            client = threading.get_ident()
+            client = threading.current_thread().name
         self.asked[client] = self.marks.begun[ENDS]
         return self.now()
 
     def most_ends(self):
         """Of cores that one request has seen."""
         return self.marks.begun[ENDS] - min(list(self.asked.values()))
+
+    def state(self):
+        """Why nothing goes on: wrong answers, and the clients whose requests
+        have seen the most ends."""
+        most = self.most_ends()
+        return "\n".join(self.wrong[:20] + [
+            f"{client} has seen {most} ends of cores"
+            for client, ends in list(self.asked.items())
+            if self.marks.begun[ENDS] - ends == most])
 
     def answered(self, kind):
         with self.lock:
@@ -263,7 +272,8 @@ class Clients:
     def _loop(self):
         async def run():
             await asyncio.gather(*(
-                self._client(name, each, i)
+                asyncio.create_task(self._client(name, each, i),
+                                    name=f"{name} {i}")
                 for name, (each, count) in self.counts.items()
                 for i in range(count)))
         asyncio.run(run())

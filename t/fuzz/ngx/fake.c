@@ -544,6 +544,12 @@ ngx_http_inference_grace(void)
 }
 
 void
+ngx_http_inference_next_turn(ngx_event_t *turn)
+{
+    ngx_post_event(turn, &ngx_posted_next_events);
+}
+
+void
 ngx_http_inference_leaving_request(ngx_http_request_t *r)
 {
     (void) r;
