@@ -151,8 +151,9 @@ class Numbers:
 
     def __init__(self, rng, models=PLAIN, sizes=SIZES):
         self.model = rng.choice(models)
-        self.values = [rng.randrange(-2**31, 2**31)
-                       for _ in range(rng.choice(sizes))]
+        count = rng.choice(sizes)
+        self.values = list(struct.unpack(f"<{count}i",
+                                         rng.randbytes(4 * count)))
         self.batched = self.model == BATCHED
         if self.batched:
             self.values = self.values[:4] + [0] * (4 - len(self.values))
