@@ -3,9 +3,9 @@
  *
  * Owner    The worker makes and owns the rings, the request arena and the
  *          submission eventfd; the core makes and owns the response arena and
- *          the completion eventfd.  Each arena
- *          has one allocating side: a region is freed only by the side that
- *          allocated it, when the other side has released it.
+ *          the completion eventfd.  Each arena has one allocating side: a
+ *          region is freed only by the side that allocated it, when the other
+ *          side has released it.
  * Thread   Submission ring: one producer (the worker's event loop), one
  *          consumer at a time in the core.  Completion ring: producers in the
  *          core under a per-channel lock, one consumer (the worker).

@@ -253,7 +253,8 @@ append(const char *path, off_t *end, inf_buf_t *text)
     return err;
 }
 
-/* In one piece: a reader sees the array before or after. */
+/* One write, unless the kernel takes less at a time: a reader sees the array
+   before or after. */
 static inf_err_t *
 write_all(int fd, off_t at, inf_slice_t text)
 {
