@@ -271,7 +271,7 @@ typedef enum {
    REST body may stand for it) ---------------------------------------------- */
 
 typedef enum {
-    INF_METHOD_SERVER_LIVE = 1,
+    INF_METHOD_SERVER_LIVE = 1, /* never sent: the worker answers it         */
     INF_METHOD_SERVER_READY,
     INF_METHOD_MODEL_READY,
     INF_METHOD_SERVER_METADATA,
