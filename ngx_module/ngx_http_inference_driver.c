@@ -24,7 +24,7 @@ static ngx_int_t ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_run_responding(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx);
-static void ngx_http_inference_watch(ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_test_reading(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_finalize(ngx_http_inference_ctx_t *ctx,
     ngx_int_t rc);
 
@@ -295,7 +295,7 @@ ngx_http_inference_wait_channel(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_fail_no_core(ctx);
     }
 
-    ngx_http_inference_watch(ctx);
+    ngx_http_inference_test_reading(ctx);
 
     return NGX_DONE;
 }
@@ -393,7 +393,7 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_WATCH) {
-        ngx_http_inference_watch(ctx);
+        ngx_http_inference_test_reading(ctx);
         return ngx_http_inference_watcher_open(ctx);
     }
 
@@ -427,7 +427,7 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
     }
 
     if (!ctx->request->discard_body && ctx->message == NULL) {
-        ngx_http_inference_watch(ctx);
+        ngx_http_inference_test_reading(ctx);
     }
 
     return NGX_OK;
@@ -566,10 +566,10 @@ ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Waits for the client to leave, while the request waits for something. */
+/* A client that leaves is noticed while the request waits for something. */
 
 static void
-ngx_http_inference_watch(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_test_reading(ngx_http_inference_ctx_t *ctx)
 {
     ngx_connection_t    *c;
     ngx_http_request_t  *r;

@@ -9,7 +9,8 @@ A foreign library's header is included by the files of one room at most.
 The files of ngx_module call each other in one direction only,
 and no files include each other, in one room or across them.
 
-And that each README stays short, and its files are there.
+And that each README stays short, its files are there, and the sources beside
+it are named in it.
 """
 
 import graphlib
@@ -41,6 +42,9 @@ WRAPPED = {
 README_LINES = 60
 README_WIDTH = 120
 SOURCE = re.compile(r"`([\w./-]+\.(?:cc?|h|py|sh|proto|cmake|map|lua))`")
+
+# Directories whose README names each file that is compiled.
+NAMED = ("core", "ngx_module", "backends", "tools")
 
 # A function of a file in nginx's layout that others may call.
 DEFINED = re.compile(r"^(?!static)\w[^\n]*\n(\w+)\(", re.M)
@@ -185,10 +189,24 @@ def is_there(name, files):
     return "NAME" in name or any(f.endswith(ends) for f in files)
 
 
+def unnamed(path, text):
+    """The files beside a README that it does not name; their headers count
+    as they do."""
+    return [file.name for file in sorted(path.parent.iterdir())
+            if file.suffix in (".c", ".cc") and not re.search(
+                rf"`{file.stem.removeprefix('ngx_http_inference_')}"
+                r"\.(?:cc?|h)`", text)]
+
+
 def check_document(path, files):
     found = []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
     name = path.relative_to(ROOT)
+
+    if path.name == "README.md" and name.parts[0] in NAMED:
+        found += [f"{name}: {file} is not in it"
+                  for file in unnamed(path, text)]
 
     if path.name == "README.md" and path.parent != ROOT:
         if len(lines) > README_LINES:

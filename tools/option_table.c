@@ -262,7 +262,7 @@ const option_t option_table[] = {
       .check = check_gpu_limit },
     { "allow-client-shm", GROUP_MEMORY, KIND_BOOL, AT(client_shm),
       .standard = "false",
-      .help = "clients may register shared memory and use it (false)" },
+      .help = "clients may register shared memory and use it" },
 
     { "strict-model-config", GROUP_DEPRECATED, KIND_BOOL,
       AT(strict_model_config),

@@ -10,11 +10,16 @@
  * Errors   out of memory; INVALID_ARG: a context that is no JSON object.
  * Route    submit -> [trace] -> activity callbacks -> release callback.
  *
- * The reports and their callers (levels are filtered here): submit
- * take, REQUEST_START at start_ns, QUEUE_START at queue_ns, TENSOR_QUEUE_INPUT
- * per input ReportStatistics    the four COMPUTE activities (backend_model.c)
- * response sent       TENSOR_BACKEND_OUTPUT per output request released
- * REQUEST_END, before the client's release callback
+ * The reports and their callers (levels are filtered here):
+ *
+ *     submit             take, REQUEST_START, QUEUE_START
+ *     ReportStatistics   the four COMPUTE activities (backend_model.c)
+ *     response sent      TENSOR_BACKEND_OUTPUT of each output
+ *     request released   REQUEST_END, before the submitter has it again
+ *
+ * TENSOR_QUEUE_INPUT of each input comes at the submit of a program's request
+ * and of an ensemble's step (api_trace.c), and at the release of a worker's
+ * (service/request_trace.c), which also notes what happens outside of the core.
  */
 
 #ifndef INF_ABI_TRACE_H

@@ -26,12 +26,7 @@
 #define INF_NEEDS(lock)     INF_ANNOTATE(requires_capability(lock))
 #define INF_TAKES(lock)     INF_ANNOTATE(acquire_capability(lock))
 #define INF_GIVES(lock)     INF_ANNOTATE(release_capability(lock))
-#define INF_WITHOUT(lock)   INF_ANNOTATE(locks_excluded(lock))
 #define INF_UNCHECKED_LOCKS INF_ANNOTATE(no_thread_safety_analysis)
-
-/* On a field it is only for the reader: in C, clang can name no other member
-   there before version 20. */
-#define INF_GUARDED(lock)
 
 /* Leaves of the order; every other room takes its ranks below these. */
 #define INF_RANK_CHANNEL_RING  90u

@@ -3,9 +3,9 @@
  *
  * Owner    The worker makes and owns the rings, the request arena and the
  *          submission eventfd; the core makes and owns the response arena and
- *          the completion eventfd.  Each arena
- *          has one allocating side: a region is freed only by the side that
- *          allocated it, when the other side has released it.
+ *          the completion eventfd.  Each arena has one allocating side: a
+ *          region is freed only by the side that allocated it, when the other
+ *          side has released it.
  * Thread   Submission ring: one producer (the worker's event loop), one
  *          consumer at a time in the core.  Completion ring: producers in the
  *          core under a per-channel lock, one consumer (the worker).
@@ -271,7 +271,7 @@ typedef enum {
    REST body may stand for it) ---------------------------------------------- */
 
 typedef enum {
-    INF_METHOD_SERVER_LIVE = 1,
+    INF_METHOD_SERVER_LIVE = 1, /* never sent: the worker answers it         */
     INF_METHOD_SERVER_READY,
     INF_METHOD_MODEL_READY,
     INF_METHOD_SERVER_METADATA,

@@ -4,8 +4,9 @@
  * Owner    nobody.
  * Thread   any; a codec object belongs to one thread at a time.
  * Units    A budget is a number of bytes looked at; a call overruns it by at
- *          most one number or INF_CODEC_OVERRUN bytes.  64 KiB keep a call
- *          well below a millisecond.
+ *          most one number, or one description of an input or output
+ *          (INF_INFER_MAX_PIECE).  64 KiB keep a call well below a
+ *          millisecond.
  * Errors   INF_CODEC_ERROR comes with *err set, owned by the caller.  After
  *          it the object is only good for fini.
  * Route    the nginx worker calls again from a posted event after AGAIN.
@@ -14,7 +15,6 @@
 #ifndef INF_PROTO_INFER_CODEC_H
 #define INF_PROTO_INFER_CODEC_H
 
-#define INF_CODEC_OVERRUN 4096u
 #define INF_CODEC_BUDGET  65536u        /* a fair turn                       */
 
 typedef enum {

@@ -10,10 +10,9 @@
 #define STATE_FILE_MAX ((size_t) 4 << 30)
 #define STATE_MAX      (UINT64_C(1) << 40)
 
-/* the generated names don't fit on a line */
+/* the generated name doesn't fit on a line */
 #define STATE_DATA_FILE                                                      \
 INFERENCE__MODEL_SEQUENCE_BATCHING__INITIAL_STATE__STATE_DATA_DATA_FILE
-#define INSTANCE_GPU INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_GPU
 
 typedef Inference__ModelSequenceBatching__Control control_config_t;
 typedef Inference__ModelSequenceBatching__State state_config_t;

@@ -35,7 +35,6 @@ typedef struct {
     call_fn                           run;
 } call_entry_t;
 
-static inf_err_t *server_live(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *server_metadata(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_metadata(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_config(const call_t *c, const ProtobufCMessage *m);
@@ -58,9 +57,6 @@ static inf_err_t *read_version(const char *text, int64_t *version);
 static inf_err_t *pack(const call_t *c, const void *message);
 
 static const call_entry_t calls[] = {
-    /* for gRPC; over HTTP the worker itself answers that it is live */
-    [INF_METHOD_SERVER_LIVE] =
-        { &inference__server_live_request__descriptor, server_live },
     [INF_METHOD_SERVER_METADATA] =
         { &inference__server_metadata_request__descriptor, server_metadata },
     [INF_METHOD_MODEL_METADATA] =
@@ -134,15 +130,6 @@ inf_call_find_model(inf_registry_reader_t *models, const char *name,
     inf_err_t *err = read_version(version, &number);
     return err != NULL ? err : inf_registry_find(models, inf_slice_str(name),
         number, out);
-}
-
-static inf_err_t *
-server_live(const call_t *c, const ProtobufCMessage *m)
-{
-    (void) m;
-    Inference__ServerLiveResponse r = INFERENCE__SERVER_LIVE_RESPONSE__INIT;
-    r.live = true;
-    return pack(c, &r);
 }
 
 static inf_err_t *

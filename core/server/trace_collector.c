@@ -17,6 +17,7 @@
 
 struct inf_trace_collector_s {
     inf_http_post_t *post;
+    char            *url;
     inf_buf_t        resource;      /* attributes, as JSON                   */
     inf_buf_t        text;
     bool             failing;       /* and that was logged                   */
@@ -93,7 +94,9 @@ inf_trace_collector_new(const NginxInference__TraceSettings *config,
 
     inf_err_t *err = inf_buf_status(&c->resource);
     if (err == NULL) {
-        err = inf_http_post_open(config->url, POST_MS, &c->post);
+        c->url = strdup(config->url);
+        err = c->url == NULL ? inf_err_nomem()
+            : inf_http_post_open(c->url, POST_MS, &c->post);
     }
     if (err != NULL) {
         inf_trace_collector_free(c);
@@ -109,6 +112,7 @@ inf_trace_collector_free(inf_trace_collector_t *c)
 {
     if (c != NULL) {
         inf_http_post_close(c->post);
+        free(c->url);
         inf_buf_fini(&c->resource);
         inf_buf_fini(&c->text);
         free(c);
@@ -152,7 +156,7 @@ inf_trace_collector_send(inf_trace_collector_t *c, inf_link_t *records,
     }
 
     if (!c->failing) {
-        inf_err_log(inf_err_add(err, "traces are lost"));
+        inf_err_log(inf_err_add(err, "collector %s: traces are lost", c->url));
     } else {
         inf_err_free(err);
     }

@@ -31,7 +31,8 @@ static inf_err_t *write_text(inf_trace_file_t *f,
 static inf_err_t *begin_index(inf_trace_file_t *f,
     inf_trace_setting_t *setting);
 static inf_err_t *append(const char *path, off_t *end, inf_buf_t *text);
-static inf_err_t *write_all(int fd, off_t at, inf_slice_t text);
+static inf_err_t *write_all(const char *path, int fd, off_t at,
+    inf_slice_t text);
 static bool keep_older(const char *path);
 static void put_who(const inf_trace_event_t *e, inf_buf_t *out);
 static void put_tensor(const inf_trace_event_t *e, inf_buf_t *out);
@@ -224,10 +225,10 @@ append(const char *path, off_t *end, inf_buf_t *text)
         return inf_err_os(error, "cannot open trace file \"%s\"%s", path,
             error == ELOOP ? ", which must be no link" : "");
     }
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        int error = errno;
+    int error = fstat(fd, &st) != 0 ? errno : 0;
+    if (error != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
-        return S_ISREG(st.st_mode) ? inf_err_os(error, "\"%s\"", path)
+        return error != 0 ? inf_err_os(error, "trace file \"%s\"", path)
             : inf_err_new(INF_ERR_INVALID_ARG, "trace file \"%s\" is no"
                 " regular file", path);
     }
@@ -236,11 +237,11 @@ append(const char *path, off_t *end, inf_buf_t *text)
     off_t at = on ? *end - 1 : 0;
     inf_err_t *err = NULL;
     if (!on && ftruncate(fd, 0) != 0) {
-        err = inf_err_os(errno, "\"%s\"", path);
+        err = inf_err_os(errno, "cannot empty trace file \"%s\"", path);
     }
     if (err == NULL) {
         text->data[0] = on ? ',' : '[';
-        err = write_all(fd, at, inf_buf_slice(text));
+        err = write_all(path, fd, at, inf_buf_slice(text));
     }
     if (err == NULL) {
         *end = at + (off_t) text->len;
@@ -248,14 +249,15 @@ append(const char *path, off_t *end, inf_buf_t *text)
         *end = 0;                       /* it begins again                   */
     }
     if (close(fd) != 0 && err == NULL) {
-        err = inf_err_os(errno, "\"%s\"", path);
+        err = inf_err_os(errno, "cannot write trace file \"%s\"", path);
     }
     return err;
 }
 
-/* In one piece: a reader sees the array before or after. */
+/* One write, unless the kernel takes less at a time: a reader sees the array
+   before or after. */
 static inf_err_t *
-write_all(int fd, off_t at, inf_slice_t text)
+write_all(const char *path, int fd, off_t at, inf_slice_t text)
 {
     size_t done = 0;
 
@@ -265,7 +267,8 @@ write_all(int fd, off_t at, inf_slice_t text)
         if (n > 0) {
             done += (size_t) n;
         } else if (n == 0 || errno != EINTR) {
-            return inf_err_os(n == 0 ? EIO : errno, "trace file");
+            return inf_err_os(n == 0 ? EIO : errno, "cannot write trace file"
+                " \"%s\"", path);
         }
     }
 

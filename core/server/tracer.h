@@ -1,6 +1,7 @@
 /*
- * tracer.h - decides which requests are traced, and brings what was noted of
- *            them to a file or a collector, on a thread of its own.
+ * tracer.h - brings what was noted of traced requests to a file or a
+ *            collector, on a thread of its own, and has the settings that say
+ *            which requests are traced.
  *
  * Owner    References: the server's and one for each record.  Records that
  *          end after stop are dropped.

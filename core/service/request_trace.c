@@ -16,7 +16,7 @@ typedef struct {
     const char *send_end;
 } front_t;
 
-static const front_t *front_of(const inf_in_flight_t *in_flight);
+static const front_t *front_of(uint64_t protocol);
 static bool context_of(const inf_in_flight_t *in_flight,
     inf_trace_context_t *out, inf_slice_t *state);
 static inf_err_t *make_trace(inf_in_flight_t *in_flight,
@@ -92,8 +92,9 @@ inf_request_trace_begin(inf_in_flight_t *in_flight, inf_tracer_t *tracer,
 
     inf_trace_report(in_flight->trace, TRITONSERVER_TRACE_REQUEST_START,
         now_ns);
-    note_front(in_flight, front_of(in_flight)->receive_start, req->start_ns);
-    note_front(in_flight, front_of(in_flight)->receive_end, now_ns);
+    const front_t *front = front_of(in_flight->record->protocol);
+    note_front(in_flight, front->receive_start, req->start_ns);
+    note_front(in_flight, front->receive_end, now_ns);
     inf_trace_report(in_flight->trace, TRITONSERVER_TRACE_QUEUE_START,
         req->queue_ns);
 }
@@ -113,10 +114,10 @@ inf_request_trace_answer(inf_in_flight_t *in_flight,
         return;
     }
 
-    note_front(in_flight, front_of(in_flight)->send_start, now);
+    uint64_t protocol = in_flight->record->protocol;
+    note_front(in_flight, front_of(protocol)->send_start, now);
     inf_trace_record_ref(record);
-    inf_channel_region_on_free(region, on_sent, record,
-        in_flight->record->protocol);
+    inf_channel_region_on_free(region, on_sent, record, protocol);
 }
 
 void
@@ -132,10 +133,10 @@ inf_request_trace_released(inf_in_flight_t *in_flight)
 }
 
 static const front_t *
-front_of(const inf_in_flight_t *in_flight)
+front_of(uint64_t protocol)
 {
-    return &fronts[in_flight->record->protocol == INF_PROTOCOL_GRPC
-        ? INF_PROTOCOL_GRPC : INF_PROTOCOL_HTTP];
+    return &fronts[protocol == INF_PROTOCOL_GRPC ? INF_PROTOCOL_GRPC
+        : INF_PROTOCOL_HTTP];
 }
 
 /* The worker has carried over what the client's headers say. */
@@ -358,8 +359,7 @@ on_sent(void *userp, uint64_t protocol)
             .kind = INF_TRACE_FRONT,
             .id = record->id,
             .ns = inf_clock_ns(),
-            .name = fronts[protocol == INF_PROTOCOL_GRPC ? INF_PROTOCOL_GRPC
-                : INF_PROTOCOL_HTTP].send_end
+            .name = front_of(protocol)->send_end
         }, false);
     }
     inf_trace_record_unref(record);

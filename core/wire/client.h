@@ -173,7 +173,7 @@ inf_region_t *inf_client_replace(inf_client_t *c, inf_region_t *from,
 /* The region's first byte. */
 void *inf_client_data(const inf_client_t *c, const inf_region_t *region);
 
-/* NULL unless [p, p + len) lies in the request arena. */
+/* False unless [p, p + len) lies in the request arena. */
 bool inf_client_offset(const inf_client_t *c, const void *p, uint64_t len,
     uint64_t *offset);
 

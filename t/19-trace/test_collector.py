@@ -190,7 +190,8 @@ def test_a_collector_that_fails_costs_no_request(traced, collector):
     collector.status = 503
     for _ in range(40):
         infer(server)
-    server.wait_log("traces are lost: HTTP status 503")
+    server.wait_log(f"collector {collector.url}: traces are lost: "
+                    "HTTP status 503")
     server.wait_log(r"\d+ traces were dropped")
     assert dropped(server) > 0
     collector.status = 200

@@ -86,7 +86,7 @@ def wait_for(path, count):
             return None
         whole = [t for t in traces if "parent_id" not in t.who]
         return whole if len(whole) >= count else None
-    found = process.wait_until(there, 10 * SLOW)
+    found = process.wait_until(there, 60 * SLOW)
     assert found, path.read_text() if path.exists() else "no file"
     assert len(found) == count
     return found

@@ -322,6 +322,7 @@ def test_no_option_is_missing():
     assert len(listed) == len(set(listed))
     assert set(listed) == set(OPTIONS) | set(OURS)
     assert len(OPTIONS) == 91           # with --help
+    assert re.findall(r"\(([^()]+)\) \(\1\)", done.stderr) == []
     groups = re.findall(r"^([A-Z].*):$", done.stderr, re.M)
     assert groups == [
         "Server", "Logging", "Model Repository", "HTTP", "GRPC", "Sagemaker",

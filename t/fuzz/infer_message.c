@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "core/proto/message.h"
-#include "core/wire/request_record.h"
 #include "t/fuzz/check.h"
+#include "t/fuzz/flat_record.h"
 #include "t/unit/proto/call_read.h"
 
 #include "grpc_service.pb-c.h"
@@ -138,25 +138,6 @@ check_message(const call_read_t *c, const uint8_t *bytes, size_t len)
     inf_message_free(other);
 }
 
-static void
-write_record(const inf_infer_call_t *call)
-{
-    const inf_infer_request_t *q = &call->infer;
-    uint64_t *offsets = calloc(q->input_count + 1u, sizeof(*offsets));
-    inf_infer_target_t target = {
-        call->model_name, call->model_version, INF_PROTOCOL_GRPC, offsets
-    };
-    size_t size;
-
-    check(offsets != NULL);
-    check(inf_infer_record_size(q, &target, &size) == NULL);
-    void *record = malloc(size);
-    check(record != NULL);
-    inf_infer_record_write(q, &target, record, size);
-    free(record);
-    free(offsets);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -173,7 +154,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (whole.err == NULL) {
         check_message(&whole, data + 2, size - 2);
-        write_record(whole.call);
+        flat_record_write(&whole.call->infer, whole.call->model_name,
+            whole.call->model_version, INF_PROTOCOL_GRPC);
     }
 
     call_read_fini(&whole);

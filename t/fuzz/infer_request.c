@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "core/proto/infer_data.h"
-#include "core/wire/request_record.h"
+#include "t/fuzz/check.h"
+#include "t/fuzz/flat_record.h"
 #include "t/unit/proto/infer_compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,14 +20,6 @@ static const inf_infer_limits_t limits = {
     .max_json_bytes = 1 << 20, .max_inputs = 40, .max_outputs = 40,
     .max_piece_bytes = 256
 };
-
-static void
-expect(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 /* The bytes, or NULL where the error is. */
 static char *
@@ -37,7 +30,7 @@ decode(const inf_infer_input_t *in, const char *text, size_t budget)
     inf_data_decoder_t d;
     inf_codec_t rc;
 
-    expect(dst != NULL);
+    check(dst != NULL);
     inf_data_decoder_init(&d, in);
     do {
         rc = inf_data_decoder_run(&d, text, dst, budget, &err);
@@ -62,28 +55,10 @@ decode_both(const inf_infer_input_t *in, const char *text, size_t budget)
     char *a = decode(in, text, SIZE_MAX);
     char *b = decode(in, text, budget);
 
-    expect((a == NULL) == (b == NULL));
-    expect(a == NULL || memcmp(a, b, in->byte_size) == 0);
+    check((a == NULL) == (b == NULL));
+    check(a == NULL || memcmp(a, b, in->byte_size) == 0);
     free(a);
     free(b);
-}
-
-static void
-write_record(const inf_infer_request_t *q)
-{
-    uint64_t *offsets = calloc(q->input_count + 1u, sizeof(*offsets));
-    inf_infer_target_t target = {
-        INF_SLICE("model"), 1, INF_PROTOCOL_HTTP, offsets
-    };
-    size_t size;
-
-    expect(offsets != NULL);
-    expect(inf_infer_record_size(q, &target, &size) == NULL);
-    void *record = malloc(size);
-    expect(record != NULL);
-    inf_infer_record_write(q, &target, record, size);
-    free(record);
-    free(offsets);
 }
 
 int
@@ -100,19 +75,20 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     /* exactly as long as the text, so that a byte too far is seen */
     char *text = malloc(len + (len == 0));
-    expect(text != NULL);
+    check(text != NULL);
     memcpy(text, data + 2, len);
 
-    expect(compare_read(&whole, text, len, len, SIZE_MAX, &limits));
-    expect(compare_read(&crumbs, text, len, slice, budget, &limits));
-    expect(compare_results(&whole, &crumbs) == NULL);
+    check(compare_read(&whole, text, len, len, SIZE_MAX, &limits));
+    check(compare_read(&crumbs, text, len, slice, budget, &limits));
+    check(compare_results(&whole, &crumbs) == NULL);
 
     if (whole.err == NULL) {
         for (uint32_t i = 0; i < whole.request.input_count; i++) {
             decode_both(&whole.request.inputs[i], text, budget);
         }
 
-        write_record(&whole.request);
+        flat_record_write(&whole.request, INF_SLICE("model"), 1,
+            INF_PROTOCOL_HTTP);
     }
 
     compare_fini(&whole);

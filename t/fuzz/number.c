@@ -9,16 +9,9 @@
 #include <string.h>
 
 #include "core/proto/number.h"
+#include "t/fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-expect(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static void
 read_text(const char *text, size_t len)
@@ -26,13 +19,13 @@ read_text(const char *text, size_t len)
     inf_number_t n;
     size_t used = inf_number_read(text, text + len, &n);
 
-    expect(used <= len);
+    check(used <= len);
     if (used == 0) {
         return;
     }
 
     char *copy = malloc(used + 1);
-    expect(copy != NULL);
+    check(copy != NULL);
     memcpy(copy, text, used);
     copy[used] = '\0';
 
@@ -40,17 +33,17 @@ read_text(const char *text, size_t len)
     double want_d = strtod(copy, NULL);
     float f = inf_number_float(&n);
     float want_f = strtof(copy, NULL);
-    expect(memcmp(&d, &want_d, sizeof(d)) == 0);
-    expect(memcmp(&f, &want_f, sizeof(f)) == 0);
+    check(memcmp(&d, &want_d, sizeof(d)) == 0);
+    check(memcmp(&f, &want_f, sizeof(f)) == 0);
 
     int64_t s;
     uint64_t u;
     if (inf_number_int64(&n, &s)) {
-        expect(s == strtoll(copy, NULL, 10));
+        check(s == strtoll(copy, NULL, 10));
     }
 
     if (inf_number_uint64(&n, &u)) {
-        expect(u == (n.negative ? 0 : strtoull(copy, NULL, 10)));
+        check(u == (n.negative ? 0 : strtoull(copy, NULL, 10)));
     }
 
     free(copy);
@@ -65,18 +58,18 @@ parse_text(const char *text, size_t len)
     char *copy = malloc(len + 1);
     char *end;
 
-    expect(copy != NULL);
+    check(copy != NULL);
     memcpy(copy, text, len);
     copy[len] = '\0';
 
     if (inf_number_parse_double(inf_slice(text, len), &d)) {
         double want = strtod(copy, &end);
-        expect(end == copy + len && memcmp(&d, &want, sizeof(d)) == 0);
+        check(end == copy + len && memcmp(&d, &want, sizeof(d)) == 0);
     }
 
     for (unsigned base = 8; base <= 16; base += base == 8 ? 2 : 6) {
         if (inf_number_parse_digits(inf_slice(text, len), base, &u)) {
-            expect(u == strtoull(copy, &end, (int) base)
+            check(u == strtoull(copy, &end, (int) base)
                    && end == copy + len);
         }
     }
@@ -92,13 +85,13 @@ put_bits(double d, float f)
     inf_buf_init(&text);
     if (isfinite(d)) {
         inf_number_put_double(&text, d);
-        expect(text.len <= INF_NUMBER_MAX_TEXT && strtod(text.data, NULL) == d);
+        check(text.len <= INF_NUMBER_MAX_TEXT && strtod(text.data, NULL) == d);
     }
 
     inf_buf_reset(&text);
     if (isfinite(f)) {
         inf_number_put_float(&text, f);
-        expect(text.len <= INF_NUMBER_MAX_TEXT && strtof(text.data, NULL) == f);
+        check(text.len <= INF_NUMBER_MAX_TEXT && strtof(text.data, NULL) == f);
     }
 
     inf_buf_fini(&text);
@@ -114,20 +107,20 @@ write_bits(uint64_t bits)
 
     memcpy(&d, &bits, sizeof(d));
     size_t len = inf_number_write_double(text, d);
-    expect(len != 0 && len <= sizeof(text));
+    check(len != 0 && len <= sizeof(text));
     if (isfinite(d)) {
-        expect(inf_number_read(text, text + len, &n) == len);
+        check(inf_number_read(text, text + len, &n) == len);
         d2 = inf_number_double(&n);
-        expect(memcmp(&d, &d2, sizeof(d)) == 0);
+        check(memcmp(&d, &d2, sizeof(d)) == 0);
     }
 
     memcpy(&f, &bits, sizeof(f));
     len = inf_number_write_float(text, f);
-    expect(len != 0 && len <= sizeof(text));
+    check(len != 0 && len <= sizeof(text));
     if (isfinite(f)) {
-        expect(inf_number_read(text, text + len, &n) == len);
+        check(inf_number_read(text, text + len, &n) == len);
         f2 = inf_number_float(&n);
-        expect(memcmp(&f, &f2, sizeof(f)) == 0);
+        check(memcmp(&f, &f2, sizeof(f)) == 0);
     }
 
     put_bits(d, f);
@@ -138,7 +131,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + (size == 0));
 
-    expect(text != NULL);
+    check(text != NULL);
     memcpy(text, data, size);
     read_text(text, size);
     parse_text(text, size);

@@ -3,7 +3,6 @@
 
 #include "proto/message_fixture.h"
 
-#include "core/proto/message_json.h"
 #include "t/unit/proto/call_read.h"
 
 #define T(name) cmocka_unit_test(name)
@@ -13,19 +12,6 @@ static const size_t turns[][2] = {
 };
 
 #define TURNS (sizeof(turns) / sizeof(turns[0]))
-
-/* The message that protobuf's JSON describes. */
-static void
-pack(inf_buf_t *bytes, const char *json)
-{
-    ProtobufCMessage *m;
-
-    inf_buf_init(bytes);
-    must(inf_message_from_json(&inference__model_infer_request__descriptor,
-                               inf_slice_str(json), &m));
-    must(inf_message_pack(m, bytes));
-    inf_message_free(m);
-}
 
 static void
 put_number(inf_buf_t *b, uint32_t field, uint64_t value)
@@ -73,7 +59,7 @@ read_good(call_read_t *c, const char *json)
 {
     inf_buf_t bytes;
 
-    pack(&bytes, json);
+    pack_call(&bytes, json);
     read_bytes(c, bytes.data, bytes.len, NULL);
     inf_buf_fini(&bytes);
     if (c->err != NULL) {
@@ -100,7 +86,7 @@ expect_invalid(const char *json, const char *text)
 {
     inf_buf_t bytes;
 
-    pack(&bytes, json);
+    pack_call(&bytes, json);
     expect_error(bytes.data, bytes.len, INF_ERR_INVALID_ARG, text);
     inf_buf_fini(&bytes);
 }
@@ -326,7 +312,7 @@ a_correlation_id_has_up_to_128_bytes(void **state)
 
     snprintf(json, sizeof(json), "{parameters: {sequence_id: {string_param:"
              " '%0129d'}}}", 1);
-    pack(&bytes, json);
+    pack_call(&bytes, json);
     expect_error(bytes.data, bytes.len, INF_ERR_UNSUPPORTED, "string "
                  "correlation ID cannot be longer than 128 characters");
     inf_buf_fini(&bytes);
@@ -871,7 +857,7 @@ counts_and_descriptions_are_limited(void **state)
 
     (void) state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        pack(&bytes, cases[i].json);
+        pack_call(&bytes, cases[i].json);
         read_bytes(&c, bytes.data, bytes.len, &limits);
         assert_non_null(c.err);
         assert_string_equal(inf_err_msg(c.err), cases[i].text);
@@ -880,8 +866,8 @@ counts_and_descriptions_are_limited(void **state)
     }
 
     /* contents are not part of a description */
-    pack(&bytes, "{inputs: [{datatype: 'INT8', contents: {int_contents: [1,2,"
-         "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]}}]}");
+    pack_call(&bytes, "{inputs: [{datatype: 'INT8', contents: {int_contents: "
+              "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22]}}]}");
     read_bytes(&c, bytes.data, bytes.len, &limits);
     assert_null(c.err);
     call_read_fini(&c);

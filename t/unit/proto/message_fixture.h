@@ -16,6 +16,7 @@
 #include "core/base/buf.h"
 #include "core/base/error.h"
 #include "core/proto/message.h"
+#include "core/proto/message_json.h"
 
 #include "core_config.pb-c.h"
 #include "grpc_service.pb-c.h"
@@ -31,6 +32,19 @@ must_at(inf_err_t *err, int line)
         inf_err_free(err);
         fail();
     }
+}
+
+/* The ModelInferRequest that protobuf's JSON describes. */
+static inline void
+pack_call(inf_buf_t *bytes, const char *json)
+{
+    ProtobufCMessage *m;
+
+    inf_buf_init(bytes);
+    must(inf_message_from_json(&inference__model_infer_request__descriptor,
+                               inf_slice_str(json), &m));
+    must(inf_message_pack(m, bytes));
+    inf_message_free(m);
 }
 
 /* err must be an INVALID_ARG whose text begins with text. */

@@ -21,13 +21,20 @@
 #define MOST_ANSWERS 4096
 
 /*
- * The function of a model (INT32), by the first letters of its name: add
- * O0 = I0 + I1 (what is not there is 0) both      O0 = I0 + 1, O1 = I0 + 2
- * half      O0 alone, of two square    O0 = I0 * I0 shuffle   O0 = I0, after a
- * random while slow      O0 = I0, after 2 ms gate      O0 = I0, once the gate
- * is open repeat    decoupled: I0[0] responses, O0 = 0, 1, 2, ...  thread
- * the same from a thread of its own fail      an error mute      releases the
- * request and says nothing label     O0 = I0, and says what sequence it is
+ * The function of a model (INT32), by the first letters of its name:
+ *
+ *     add      O0 = I0 + I1 (an absent input is 0)
+ *     both     O0 = I0 + 1, O1 = I0 + 2
+ *     half     O0 alone, of two outputs
+ *     square   O0 = I0 * I0
+ *     shuffle  O0 = I0, after a random time
+ *     slow     O0 = I0, after 2 ms
+ *     gate     O0 = I0, once the gate is open
+ *     repeat   decoupled: I0[0] responses, O0 = 0, 1, 2, ...
+ *     thread   the same from a thread of its own
+ *     fail     an error
+ *     mute     releases the request without a response
+ *     label    O0 = I0, and says what sequence it is
  */
 typedef struct {
     inf_model_t         *model;

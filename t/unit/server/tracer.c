@@ -1,14 +1,17 @@
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "core/base/log.h"
 #include "core/include/datatype.h"
 #include "core/proto/json_doc.h"
 #include "core/server/trace_collector.h"
@@ -111,6 +114,65 @@ a_file_is_an_array_of_objects(void **state)
     char whole[1024];
     snprintf(whole, sizeof(whole), "[%s,%s]", one, one);
     assert_string_equal(text, whole);
+    unlink(path);
+    free(text);
+    free(path);
+}
+
+/* Of the tracer's thread alone, which has ended before it is read. */
+static char lines[4096];
+
+static void
+take_line(void *userp, inf_log_level_t level, const char *file, int line_no,
+    const char *line)
+{
+    (void) userp;
+    (void) level;
+    (void) file;
+    (void) line_no;
+    size_t len = strlen(lines);
+
+    snprintf(lines + len, sizeof(lines) - len, "%s\n", line);
+}
+
+static void
+a_file_that_cannot_be_written_is_named_and_stays_whole(void **state)
+{
+    (void) state;
+    char *path = path_of("limited");
+    NginxInference__TraceSettings c = config(path);
+    struct rlimit before, limit;
+    inf_tracer_t *tracer;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit) { 300, before.rlim_max };
+    signal(SIGXFSZ, SIG_IGN);
+    inf_log_set_sink(take_line, NULL);
+    assert_null(inf_tracer_new(&c, &tracer));
+    inf_trace_record_t *r = record_of(tracer);
+    note_one(r);
+    inf_trace_record_t *long_one = record_of(tracer);
+    note_one(long_one);
+    note_one(long_one);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    inf_trace_record_unref(r);
+    inf_trace_record_unref(long_one);
+    inf_tracer_ref(tracer);
+    inf_tracer_stop(tracer);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    inf_log_set_sink(NULL, NULL);
+    assert_int_equal(inf_tracer_dropped(tracer), 1);
+    inf_tracer_unref(tracer);
+
+    char said[512];
+    snprintf(said, sizeof(said), "a trace is lost: cannot write trace file"
+        " \"%s\": File too large\n", path);
+    assert_non_null(strstr(lines, said));
+    char *text = text_of(path);
+    inf_json_doc_t doc = { 0 };
+    assert_null(inf_json_doc_parse(&doc, inf_slice_str(text), 0));
+    assert_int_equal(json_array_size(doc.root), 3);
+    inf_json_doc_fini(&doc);
     unlink(path);
     free(text);
     free(path);
@@ -285,6 +347,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_an_array_of_objects),
+        cmocka_unit_test(
+            a_file_that_cannot_be_written_is_named_and_stays_whole),
         cmocka_unit_test(strings_with_broken_lengths_end_there),
         cmocka_unit_test(too_much_memory_drops_the_record_and_is_given_back),
         cmocka_unit_test(a_record_that_ends_after_the_tracer_is_dropped),

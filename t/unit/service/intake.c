@@ -461,7 +461,7 @@ nonsense_is_rejected_and_harms_nobody_else(void **state)
     inf_slot_id_t id;                       /* the good one is still served  */
     assert_true(inf_client_take(good, NULL, &id));
     const inf_submission_t s = {
-        .op = INF_SUBMIT_CALL, .method = INF_METHOD_SERVER_LIVE,
+        .op = INF_SUBMIT_CALL, .method = INF_METHOD_SERVER_METADATA,
         .slot = id.slot, .generation = id.generation
     };
     assert_int_equal(inf_client_submit(good, &s), INF_CLIENT_OK);
@@ -613,7 +613,7 @@ submit(inf_client_t *client, int count, uint64_t length, uint8_t op)
         const inf_region_t *region = inf_client_alloc(client, length);
         assert_non_null(region);
         const inf_submission_t s = {
-            .op = op, .method = INF_METHOD_SERVER_LIVE,
+            .op = op, .method = INF_METHOD_SERVER_METADATA,
             .slot = id.slot, .generation = id.generation,
             .offset = region->offset, .length = length
         };

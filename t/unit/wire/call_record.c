@@ -2,24 +2,10 @@
 
 #include "proto/message_fixture.h"
 
-#include "core/proto/message_json.h"
 #include "core/wire/request_record.h"
 #include "t/unit/proto/call_read.h"
 
 #define T(name) cmocka_unit_test(name)
-
-/* The message that protobuf's JSON describes. */
-static void
-pack(inf_buf_t *bytes, const char *json)
-{
-    ProtobufCMessage *m;
-
-    inf_buf_init(bytes);
-    must(inf_message_from_json(&inference__model_infer_request__descriptor,
-                               inf_slice_str(json), &m));
-    must(inf_message_pack(m, bytes));
-    inf_message_free(m);
-}
 
 static void
 a_record_can_be_made_of_it(void **state)
@@ -31,7 +17,7 @@ a_record_can_be_made_of_it(void **state)
     uint64_t offsets[] = { 64, 128, 0 };
 
     (void) state;
-    pack(&bytes,
+    pack_call(&bytes,
         "{model_name: 'm', id: 'i', parameters: {k: {string_param: 'v'}},"
         " inputs: [{name: 'A', datatype: 'INT8', shape: [2]},"
         "  {name: 'B', datatype: 'INT32', shape: [1]},"
