@@ -205,10 +205,13 @@ flow_take(inf_in_flight_t *in_flight, const inf_response_t *response,
         return;
     }
 
+    size += INF_RESPONSE_FLOW_REGION;
     for (const inf_output_t *out = response->err == NULL ? response->first
          : NULL; out != NULL; out = out->next)
     {
-        size += out->sink_userp != NULL ? out->byte_size : 0;
+        if (out->sink_userp != NULL) {
+            size += out->byte_size + INF_RESPONSE_FLOW_REGION;
+        }
     }
 
     inf_response_flow_take(in_flight->flow, size);
