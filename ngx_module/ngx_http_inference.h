@@ -155,6 +155,8 @@ typedef struct {
     ngx_atomic_t                suspects;
     ngx_atomic_t                out_of_tries;
     ngx_atomic_t                configurations; /* that the master has had   */
+    ngx_atomic_t                stopped;        /* the one with which it
+                                                   stops; 0: it goes on      */
 } ngx_http_inference_counters_t;
 
 /* Never NULL; until the zone is there the counts go nowhere. */
