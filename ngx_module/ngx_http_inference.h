@@ -122,13 +122,14 @@ typedef struct {
 
 /* ---- counters in the shared zone (ngx_http_inference_zone.c) ------------- */
 
-/* of one worker's request arena, bytes; written by that worker alone */
+/* of one worker; written by that worker alone */
 
 typedef struct {
     ngx_atomic_t                pid;            /* that worker's             */
-    ngx_atomic_t                used;
-    ngx_atomic_t                reserved;
-} ngx_http_inference_arena_gauge_t;
+    ngx_atomic_t                used;           /* bytes of its request arena */
+    ngx_atomic_t                reserved;       /* bytes announced for it    */
+    ngx_atomic_t                slots;          /* of its channel, taken     */
+} ngx_http_inference_gauges_t;
 
 
 typedef struct {
@@ -146,7 +147,7 @@ typedef struct {
     ngx_atomic_t                log_dropped;
     ngx_atomic_t                answered;       /* pid of the core that last
                                                    answered a worker         */
-    ngx_http_inference_arena_gauge_t  arenas[NGX_MAX_PROCESSES];
+    ngx_http_inference_gauges_t  gauges[NGX_MAX_PROCESSES];
                                                 /* by ngx_process_slot       */
     ngx_atomic_t                slices;         /* whose work goes on in a
                                                    later turn                */
@@ -155,13 +156,16 @@ typedef struct {
     ngx_atomic_t                suspects;
     ngx_atomic_t                out_of_tries;
     ngx_atomic_t                configurations; /* that the master has had   */
+    ngx_atomic_t                stopped;        /* the one with which it
+                                                   stops; 0: it goes on      */
 } ngx_http_inference_counters_t;
 
 /* Never NULL; until the zone is there the counts go nowhere. */
 ngx_http_inference_counters_t *ngx_http_inference_counters(void);
 
-/* This worker's. */
-void ngx_http_inference_arena_gauge(uint64_t used, uint64_t reserved);
+/* This worker's: bytes of its request arena, and slots. */
+void ngx_http_inference_set_gauges(uint64_t used, uint64_t reserved,
+    uint32_t slots);
 
 /*
  * An event handler of a request has its turn in the event loop.  One that nginx

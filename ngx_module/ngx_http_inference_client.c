@@ -119,7 +119,7 @@ ngx_http_inference_client_init(ngx_cycle_t *cycle)
     }
 
     /* a worker that crashed may have had this one's place */
-    ngx_http_inference_arena_gauge(0, 0);
+    ngx_http_inference_set_gauges(0, 0, 0);
 
     client->imcf = imcf;
     client->down = ngx_current_msec;
@@ -145,7 +145,7 @@ ngx_http_inference_client_exit(ngx_cycle_t *cycle)
     }
 
     client->imcf = NULL;
-    ngx_http_inference_arena_gauge(0, 0);
+    ngx_http_inference_set_gauges(0, 0, 0);
 
     if (client->channel != NULL) {
         ch = client->channel;
@@ -700,14 +700,15 @@ ngx_http_inference_client_sweep(ngx_event_t *ev)
     again = !ngx_queue_empty(&client->dead);
 
     if (c == NULL) {
-        ngx_http_inference_arena_gauge(0, 0);
+        ngx_http_inference_set_gauges(0, 0, 0);
 
     } else {
         inf_client_flush(c);
         (void) inf_client_trim(c, inf_clock_ns());
 
         arena = inf_client_arena_stats(c);
-        ngx_http_inference_arena_gauge(arena->in_use, arena->reserved);
+        ngx_http_inference_set_gauges(arena->in_use, arena->reserved,
+                                      inf_client_slots_taken(c));
 
         again |= arena->idle > 0
                  || arena->regions > 0

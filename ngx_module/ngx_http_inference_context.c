@@ -37,6 +37,7 @@ static const struct {
     /* DECODING */    ngx_http_inference_then(SUBMITTING, REJECTING),
     /* SUBMITTING */  ngx_http_inference_then(WAITING, RETRYING),
     /* WAITING */     ngx_http_inference_then(PREPARING, RESPONDING),
+    /* PAUSING */     ngx_http_inference_then(RETRYING, REJECTING),
     /* RETRYING */    ngx_http_inference_then(SUBMITTING, REJECTING),
     /* PREPARING */   ngx_http_inference_then(RESPONDING, REJECTING),
     /* RESPONDING */  ngx_http_inference_then(DONE, SENDING),
@@ -122,6 +123,13 @@ void
 ngx_http_inference_lose_core(ngx_http_inference_ctx_t *ctx)
 {
     ctx->state = NGX_HTTP_INFERENCE_RETRYING;
+}
+
+
+void
+ngx_http_inference_await_model(ngx_http_inference_ctx_t *ctx)
+{
+    ctx->state = NGX_HTTP_INFERENCE_PAUSING;
 }
 
 

@@ -11,6 +11,7 @@
 static ngx_int_t ngx_http_inference_core_option(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_http_inference_main_conf_t *imcf,
     ngx_str_t *arg);
+static ngx_uint_t ngx_http_inference_is_env_name(u_char *name, u_char *end);
 static void ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var);
 static ngx_int_t ngx_http_inference_device_option(ngx_conf_t *cf,
     NginxInference__CoreConfig *config, ngx_str_t *arg);
@@ -147,7 +148,7 @@ ngx_http_inference_env(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    u_char      *p, *last, *equals;
+    u_char      *last, *equals;
     ngx_str_t   *value, *env, *other;
     ngx_uint_t   i;
 
@@ -162,13 +163,7 @@ ngx_http_inference_env(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    for (p = value[1].data; p < equals; p++) {
-        if ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_'
-            || (*p >= '0' && *p <= '9' && p > value[1].data))
-        {
-            continue;
-        }
-
+    if (!ngx_http_inference_is_env_name(value[1].data, equals)) {
         value[1].len = equals - value[1].data;
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -202,6 +197,23 @@ ngx_http_inference_env(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_inference_env_forget(cf, env);
 
     return NGX_CONF_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_is_env_name(u_char *name, u_char *end)
+{
+    u_char  *p;
+
+    for (p = name; p < end; p++) {
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z')
+              || *p == '_' || (*p >= '0' && *p <= '9' && p > name)))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

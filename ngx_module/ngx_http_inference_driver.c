@@ -103,6 +103,9 @@ ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx)
     case NGX_HTTP_INFERENCE_WAITING:
         return ngx_http_inference_run_waiting(ctx);
 
+    case NGX_HTTP_INFERENCE_PAUSING:
+        return ngx_http_inference_retry_pause(ctx);
+
     case NGX_HTTP_INFERENCE_RETRYING:
         return ngx_http_inference_retry(ctx);
 

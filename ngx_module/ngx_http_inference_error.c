@@ -170,10 +170,13 @@ ngx_http_inference_fail_status(ngx_http_inference_ctx_t *ctx,
 ngx_int_t
 ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
 {
+    ngx_uint_t                      loading;
     ngx_http_inference_loc_conf_t  *ilcf;
 
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
+
+    loading = (ctx->state == NGX_HTTP_INFERENCE_PAUSING);
 
     ctx->cause = INF_CAUSE_TIMED_OUT;
 
@@ -181,7 +184,7 @@ ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
         ctx->grpc->status = INF_GRPC_DEADLINE_EXCEEDED;
     }
 
-    if (ctx->loading) {
+    if (loading) {
         ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
     }
 
@@ -194,8 +197,8 @@ ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
                                    "Request timeout expired: no answer "
                                    "within inference_timeout of %M ms%s",
                                    ilcf->timeout,
-                                   ctx->loading ? NGX_HTTP_INFERENCE_LOADING
-                                                : "");
+                                   loading ? NGX_HTTP_INFERENCE_LOADING
+                                           : "");
 }
 
 

@@ -310,12 +310,13 @@ ngx_http_inference_stream_may_send(ngx_http_inference_message_t *m)
 
     stream = m->stream;
 
-    if (stream->held > NGX_HTTP_INFERENCE_STREAM_HELD) {
-        return 0;
+    if (m->decoupled) {
+        /* those that wait cost the least as the core has written them */
+        return stream->held <= NGX_HTTP_INFERENCE_STREAM_PREPARED;
     }
 
-    if (m->decoupled) {
-        return 1;
+    if (stream->held > NGX_HTTP_INFERENCE_STREAM_HELD) {
+        return 0;
     }
 
     for (q = ngx_queue_head(&stream->messages);

@@ -21,6 +21,10 @@
 #define ngx_http_inference_stream_has_rest(stream)                            \
     ((stream)->rest && (stream)->rest->pos != (stream)->rest->last)
 
+/* from so many bytes held to the bound, or below */
+#define ngx_http_inference_stream_fell(stream, before, bound)                 \
+    ((before) > (bound) && (stream)->held <= (bound))
+
 
 static void ngx_http_inference_stream_leave(void *data);
 static void ngx_http_inference_stream_cleanup(void *data);
@@ -809,8 +813,14 @@ ngx_http_inference_stream_drained(ngx_http_inference_stream_t *stream)
         inf_arena_reset(&out->arena);
     }
 
-    if (held > NGX_HTTP_INFERENCE_STREAM_HELD
-        && stream->held <= NGX_HTTP_INFERENCE_STREAM_HELD)
+    if (ngx_http_inference_stream_fell(stream, held,
+                                       NGX_HTTP_INFERENCE_STREAM_PREPARED))
+    {
+        ngx_http_inference_stream_wake_all(stream);
+    }
+
+    if (ngx_http_inference_stream_fell(stream, held,
+                                       NGX_HTTP_INFERENCE_STREAM_HELD))
     {
         ngx_http_inference_stream_wake_all(stream);
         ngx_http_inference_stream_wake(stream->call);

@@ -26,6 +26,10 @@
    and its requests, beyond one that is being received */
 #define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)
 
+/* of responses of decoupled models, which the core bounds: so many bytes of
+   messages are ready for the socket, beyond one of them */
+#define NGX_HTTP_INFERENCE_STREAM_PREPARED  ((uint64_t) 256 * 1024)
+
 
 /* a message on its way to the socket */
 

@@ -309,7 +309,13 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
         ngx_http_inference_drop_response(submission, c);
 
         (void) ngx_http_inference_retry_begin(ctx, c);
-        ngx_http_inference_lose_core(ctx);
+
+        if (c) {
+            ngx_http_inference_await_model(ctx);
+
+        } else {
+            ngx_http_inference_lose_core(ctx);
+        }
 
         ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_NO_EVENT);
         ngx_http_run_posted_requests(conn);

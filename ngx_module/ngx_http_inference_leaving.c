@@ -36,19 +36,24 @@ ngx_http_inference_leaving_number(void)
 
 /*
  * The master has a new configuration before it tells the workers of the old one
- * to leave.  While two binaries run, either may leave to the other: nginx has
- * given the older one's pid file another name then.
+ * to leave, and a stop it tells those of the last one alone: these leave word
+ * for the others.  While two binaries run, either may leave to the other: nginx
+ * has given the older one's pid file another name then.
  */
 
 ngx_uint_t
 ngx_http_inference_stopping(void)
 {
-    ngx_file_info_t   fi;
-    ngx_core_conf_t  *ccf;
+    ngx_atomic_uint_t               last;
+    ngx_file_info_t                 fi;
+    ngx_core_conf_t                *ccf;
+    ngx_http_inference_counters_t  *counters;
+
+    counters = ngx_http_inference_counters();
+    last = counters->configurations;
 
     if (!ngx_exiting
-        || ngx_http_inference_counters()->configurations
-           != ngx_http_inference_number)
+        || (ngx_http_inference_number != last && counters->stopped != last))
     {
         return 0;
     }
@@ -125,6 +130,11 @@ ngx_http_inference_leaving(void)
 {
     ngx_queue_t                  *q;
     ngx_http_inference_leaver_t  *leaver;
+
+    if (ngx_http_inference_stopping()) {
+        ngx_http_inference_counters()->stopped
+            = ngx_http_inference_counters()->configurations;
+    }
 
     for (q = ngx_queue_head(&ngx_http_inference_leavers);
          q != ngx_queue_sentinel(&ngx_http_inference_leavers);

@@ -10,6 +10,7 @@
 static uint64_t ngx_http_inference_place_text_size(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_place_next(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_place_text(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_place_text_end(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_place_fits(ngx_http_inference_ctx_t *ctx);
@@ -130,7 +131,6 @@ ngx_http_inference_place_text_size(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
 {
-    ngx_int_t                   rc;
     ngx_http_inference_body_t  *body;
 
     body = &ctx->body;
@@ -142,32 +142,7 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
 
         body->text.len += n;
 
-        if (body->text.len > ngx_http_inference_max_text(ctx)) {
-            return ngx_http_inference_text_long(ctx);
-        }
-
-        if (body->header_len >= 0
-            && body->text.len == (uint64_t) body->header_len)
-        {
-            return ngx_http_inference_place_text_end(ctx);
-        }
-
-        if (ngx_http_inference_call_has_body(ctx)) {
-            /* is read when it is whole */
-            return NGX_OK;
-        }
-
-        if (body->text.len > NGX_HTTP_INFERENCE_INLINE_TEXT) {
-            body->lagging = 1;
-        }
-
-        if (body->lagging) {
-            return NGX_OK;
-        }
-
-        rc = ngx_http_inference_infer_read(ctx);
-
-        return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+        return ngx_http_inference_place_text(ctx);
 
     case NGX_HTTP_INFERENCE_TENSOR:
 
@@ -194,6 +169,45 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
     }
 
     return NGX_OK;
+}
+
+
+/* Text is read as it comes, while there is little of it. */
+
+static ngx_int_t
+ngx_http_inference_place_text(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t                   rc;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (body->text.len > ngx_http_inference_max_text(ctx)) {
+        return ngx_http_inference_text_long(ctx);
+    }
+
+    if (body->header_len >= 0
+        && body->text.len == (uint64_t) body->header_len)
+    {
+        return ngx_http_inference_place_text_end(ctx);
+    }
+
+    if (ngx_http_inference_call_has_body(ctx)) {
+        /* is read when it is whole */
+        return NGX_OK;
+    }
+
+    if (body->text.len > NGX_HTTP_INFERENCE_INLINE_TEXT) {
+        body->lagging = 1;
+    }
+
+    if (body->lagging) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_inference_infer_read(ctx);
+
+    return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
 }
 
 

@@ -114,6 +114,8 @@ typedef enum {
     NGX_HTTP_INFERENCE_DECODING,        /* JSON numbers become typed bytes   */
     NGX_HTTP_INFERENCE_SUBMITTING,
     NGX_HTTP_INFERENCE_WAITING,         /* for the core's answer             */
+    NGX_HTTP_INFERENCE_PAUSING,         /* the next core loads its model: asks
+                                           again a little later              */
     NGX_HTTP_INFERENCE_RETRYING,        /* its core has ended: goes to the
                                            next one                          */
     NGX_HTTP_INFERENCE_PREPARING,       /* classification, lengths           */
@@ -340,9 +342,6 @@ struct ngx_http_inference_ctx_s {
     ngx_uint_t                   input;         /* being decoded             */
 
     ngx_http_inference_retry_t  *retry;         /* NULL: it had one core     */
-    ngx_msec_t                   loading;       /* its model is, by the next
-                                                   core, which is asked again
-                                                   after so long; 0: it isn't */
     ngx_http_inference_load_t    load;
     ngx_http_inference_reply_t   reply;
     ngx_uint_t                   replies;
@@ -434,8 +433,9 @@ void ngx_http_inference_move(ngx_http_inference_ctx_t *ctx, ngx_int_t rc);
 /* The request is about to be finalized, in any state: no event follows. */
 void ngx_http_inference_over(ngx_http_inference_ctx_t *ctx);
 
-/* While it waited: RETRYING is its state now. */
+/* While it waited: RETRYING is its state now, or PAUSING. */
 void ngx_http_inference_lose_core(ngx_http_inference_ctx_t *ctx);
+void ngx_http_inference_await_model(ngx_http_inference_ctx_t *ctx);
 
 /* The request's context, also after an internal redirect; NULL: none. */
 ngx_http_inference_ctx_t *ngx_http_inference_ctx(ngx_http_request_t *r);
@@ -641,6 +641,9 @@ ngx_uint_t ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
 /* It does; NGX_ERROR: out of memory. */
 ngx_int_t ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);
+
+/* Until that core is to be asked again for the model that it loads. */
+ngx_int_t ngx_http_inference_retry_pause(ngx_http_inference_ctx_t *ctx);
 
 /* Waits for that core, and copies the bytes into its channel's arena. */
 ngx_int_t ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx);

@@ -23,6 +23,8 @@ static ngx_int_t ngx_http_inference_fill_packed(ngx_http_inference_ctx_t *ctx,
     ngx_buf_t *b);
 static ngx_int_t ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *text);
+static ngx_int_t ngx_http_inference_binary_header(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_last(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *out);
 static ngx_int_t ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx,
@@ -210,7 +212,6 @@ static ngx_int_t
 ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
 {
     off_t                length;
-    u_char              *p;
     uint64_t             binary;
     ngx_http_request_t  *r;
 
@@ -241,22 +242,8 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
 
     ngx_str_set(&r->headers_out.content_type, "application/json");
 
-    if (binary) {
-        ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
-
-        p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        *ngx_sprintf(p, "%O", ctx->json_len) = '\0';
-
-        if (ngx_http_inference_add_header(r,
-                               "Inference-Header-Content-Length", (char *) p)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
+    if (binary && ngx_http_inference_binary_header(ctx) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     r->headers_out.content_type_len = r->headers_out.content_type.len;
@@ -267,6 +254,30 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
     }
 
     return ngx_http_inference_send_header(r);
+}
+
+
+/* Tensors follow the JSON, whose length the header tells. */
+
+static ngx_int_t
+ngx_http_inference_binary_header(ngx_http_inference_ctx_t *ctx)
+{
+    u_char              *p;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
+
+    p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ngx_sprintf(p, "%O", ctx->json_len) = '\0';
+
+    return ngx_http_inference_add_header(r, "Inference-Header-Content-Length",
+                                         (char *) p);
 }
 
 

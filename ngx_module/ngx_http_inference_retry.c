@@ -29,7 +29,8 @@ struct ngx_http_inference_retry_s {
                                                    the text, and as packed   */
     ngx_uint_t                   i;             /* being copied              */
     uint64_t                     copied;        /* of it                     */
-    ngx_msec_t                   next;          /* pause                     */
+    ngx_msec_t                   next;          /* pause, while its model is
+                                                   loaded                    */
     uint64_t                     loading_ns;    /* since when it waits for its
                                                    model; 0: it does not     */
 };
@@ -40,8 +41,6 @@ static void ngx_http_inference_retry_take_back(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_retry_copy(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_retry_swap(ngx_http_inference_ctx_t *ctx);
-static ngx_int_t ngx_http_inference_retry_pause(
-    ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_retry_late(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_retry_from(ngx_http_inference_ctx_t *ctx,
@@ -142,8 +141,6 @@ ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
         ctx->retry->next = NGX_HTTP_INFERENCE_RETRY_PAUSE;
     }
 
-    ctx->loading = c ? ctx->retry->next : 0;
-
     if (c == NULL) {
         ctx->retry->loading_ns = 0;
 
@@ -151,6 +148,60 @@ ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
     }
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_retry_pause(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_retry_t  *retry;
+
+    if (ctx->status) {
+        return NGX_ERROR;
+    }
+
+    retry = ctx->retry;
+
+    if (retry->loading_ns == 0) {
+        retry->loading_ns = ctx->turn_ns;
+    }
+
+    if (ctx->event == NGX_HTTP_INFERENCE_TIMER
+        && ctx->submission.state == NGX_HTTP_INFERENCE_SUBMISSION_FREE)
+    {
+        if (ngx_http_inference_retry_late(ctx)) {
+            return ngx_http_inference_fail_loading(ctx,
+                                            NGX_HTTP_INFERENCE_RETRY_LOADING);
+        }
+
+        retry->next = ngx_min(retry->next * 2,
+                              NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE);
+
+        return NGX_OK;
+    }
+
+    if (ctx->event == NGX_HTTP_INFERENCE_NO_EVENT
+        || ctx->event == NGX_HTTP_INFERENCE_TIMER)
+    {
+        ngx_http_inference_arm_timer_within(ctx, retry->next);
+    }
+
+    return NGX_DONE;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_retry_late(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t  waited;
+
+    if (ctx->deadline_ns) {
+        return 0;
+    }
+
+    waited = ctx->turn_ns - ctx->retry->loading_ns;
+
+    return waited >= NGX_HTTP_INFERENCE_RETRY_LOADING * UINT64_C(1000000);
 }
 
 
@@ -164,28 +215,6 @@ ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->status) {
         return NGX_ERROR;
-    }
-
-    if (ctx->loading) {
-
-        if (retry->loading_ns == 0) {
-            retry->loading_ns = ctx->turn_ns;
-        }
-
-        if (ctx->event != NGX_HTTP_INFERENCE_TIMER
-            || ctx->submission.state != NGX_HTTP_INFERENCE_SUBMISSION_FREE)
-        {
-            return ngx_http_inference_retry_pause(ctx);
-        }
-
-        if (ngx_http_inference_retry_late(ctx)) {
-            return ngx_http_inference_fail_loading(ctx,
-                                            NGX_HTTP_INFERENCE_RETRY_LOADING);
-        }
-
-        ctx->loading = 0;
-        retry->next = ngx_min(retry->next * 2,
-                              NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE);
     }
 
     ngx_http_inference_retry_take_back(ctx);
@@ -396,36 +425,6 @@ ngx_http_inference_retry_swap(ngx_http_inference_ctx_t *ctx)
                         : NULL;
 
     ngx_http_inference_client_plan_sweep();
-}
-
-
-/* The core that is there loads models: it is asked again a little later. */
-
-static ngx_int_t
-ngx_http_inference_retry_pause(ngx_http_inference_ctx_t *ctx)
-{
-    if (ctx->event == NGX_HTTP_INFERENCE_NO_EVENT
-        || ctx->event == NGX_HTTP_INFERENCE_TIMER)
-    {
-        ngx_http_inference_arm_timer_within(ctx, ctx->loading);
-    }
-
-    return NGX_DONE;
-}
-
-
-static ngx_uint_t
-ngx_http_inference_retry_late(ngx_http_inference_ctx_t *ctx)
-{
-    uint64_t  waited;
-
-    if (ctx->deadline_ns) {
-        return 0;
-    }
-
-    waited = ctx->turn_ns - ctx->retry->loading_ns;
-
-    return waited >= NGX_HTTP_INFERENCE_RETRY_LOADING * UINT64_C(1000000);
 }
 
 

@@ -15,7 +15,9 @@ typedef struct {
 } ngx_http_inference_counter_family_t;
 
 
-static void ngx_http_inference_arenas_text(inf_buf_t *out);
+static void ngx_http_inference_gauges_text(inf_buf_t *out);
+static void ngx_http_inference_gauge_text(inf_buf_t *out, const char *name,
+    const char *help, uint64_t value);
 static ngx_int_t ngx_http_inference_init_zone(ngx_shm_zone_t *zone,
     void *data);
 
@@ -107,7 +109,7 @@ ngx_http_inference_counters_text(inf_buf_t *out)
                    "nginx_inference_longest_turn_us %.3f\n",
                    (double) ngx_http_inference_counters()->longest_ns / 1e3);
 
-    ngx_http_inference_arenas_text(out);
+    ngx_http_inference_gauges_text(out);
 }
 
 
@@ -115,40 +117,53 @@ ngx_http_inference_counters_text(inf_buf_t *out)
    killed while it was leaving is not replaced. */
 
 static void
-ngx_http_inference_arenas_text(inf_buf_t *out)
+ngx_http_inference_gauges_text(inf_buf_t *out)
 {
-    uint64_t                           used, reserved;
-    ngx_uint_t                         i;
-    ngx_http_inference_arena_gauge_t  *arenas;
-
-    arenas = ngx_http_inference_counters()->arenas;
+    uint64_t                      used, reserved, slots;
+    ngx_uint_t                    i;
+    ngx_http_inference_gauges_t  *of;
 
     used = 0;
     reserved = 0;
+    slots = 0;
 
     for (i = 0; i < NGX_MAX_PROCESSES; i++) {
 
-        if (arenas[i].used + arenas[i].reserved == 0
-            || (kill((pid_t) arenas[i].pid, 0) == -1 && ngx_errno == ESRCH))
+        of = &ngx_http_inference_counters()->gauges[i];
+
+        if (of->used + of->reserved + of->slots == 0
+            || (kill((pid_t) of->pid, 0) == -1 && ngx_errno == ESRCH))
         {
             continue;
         }
 
-        used += arenas[i].used;
-        reserved += arenas[i].reserved;
+        used += of->used;
+        reserved += of->reserved;
+        slots += of->slots;
     }
 
-    inf_buf_printf(out,
-                   "# HELP nginx_inference_request_arena_used_bytes "
-                   "bytes of requests held in the workers' arenas\n"
-                   "# TYPE nginx_inference_request_arena_used_bytes gauge\n"
-                   "nginx_inference_request_arena_used_bytes %llu\n"
-                   "# HELP nginx_inference_request_arena_reserved_bytes "
-                   "bytes announced by requests and not received yet\n"
-                   "# TYPE nginx_inference_request_arena_reserved_bytes "
-                   "gauge\n"
-                   "nginx_inference_request_arena_reserved_bytes %llu\n",
-                   (unsigned long long) used, (unsigned long long) reserved);
+    ngx_http_inference_gauge_text(out, "request_arena_used_bytes",
+                                  "bytes of requests held in the workers' "
+                                  "arenas", used);
+
+    ngx_http_inference_gauge_text(out, "request_arena_reserved_bytes",
+                                  "bytes announced by requests and not "
+                                  "received yet", reserved);
+
+    ngx_http_inference_gauge_text(out, "slots_taken",
+                                  "requests and calls that workers have in "
+                                  "the core, a second ago at most", slots);
+}
+
+
+static void
+ngx_http_inference_gauge_text(inf_buf_t *out, const char *name,
+    const char *help, uint64_t value)
+{
+    inf_buf_printf(out, "# HELP nginx_inference_%s %s\n"
+                   "# TYPE nginx_inference_%s gauge\n"
+                   "nginx_inference_%s %llu\n",
+                   name, help, name, name, (unsigned long long) value);
 }
 
 
@@ -187,15 +202,16 @@ ngx_http_inference_turn_end(uint64_t began_ns)
 
 
 void
-ngx_http_inference_arena_gauge(uint64_t used, uint64_t reserved)
+ngx_http_inference_set_gauges(uint64_t used, uint64_t reserved, uint32_t slots)
 {
-    ngx_http_inference_arena_gauge_t  *arena;
+    ngx_http_inference_gauges_t  *own;
 
-    arena = &ngx_http_inference_counters()->arenas[ngx_process_slot];
+    own = &ngx_http_inference_counters()->gauges[ngx_process_slot];
 
-    arena->pid = ngx_pid;
-    arena->used = used;
-    arena->reserved = reserved;
+    own->pid = ngx_pid;
+    own->used = used;
+    own->reserved = reserved;
+    own->slots = slots;
 }
 
 

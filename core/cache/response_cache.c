@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/thread.h"
 #include "core/cache/cache_run.h"
 #include "core/sched/entrance.h"
 #include "core/sched/rejection.h"
@@ -71,14 +72,9 @@ inf_response_cache_new(const inf_response_cache_options_t *options,
 
     uint32_t wanted = cache->quick ? QUICK_THREADS : INF_CACHE_SLOW_THREADS;
     while (err == NULL && cache->thread_count < wanted) {
-        pthread_t *thread = &cache->threads[cache->thread_count];
-        int rc = pthread_create(thread, NULL, lookup_main, cache);
-        if (rc != 0) {
-            err = inf_err_os(rc, "cannot start a lookup thread");
-            break;
-        }
-        pthread_setname_np(*thread, "cache lookup");
-        cache->thread_count++;
+        err = inf_thread_start(&cache->threads[cache->thread_count],
+            "cache lookup", lookup_main, cache);
+        cache->thread_count += err == NULL;
     }
 
     if (err != NULL) {

@@ -4,8 +4,15 @@
 
 #include "core/model/model.h"
 
+/* of an input, so far */
+typedef struct {
+    uint64_t seen;
+    uint64_t skip;      /* of the current one, in later buffers              */
+} strings_t;
+
 static inf_err_t *check_inputs(const inf_request_t *req);
 static inf_err_t *check_input(const inf_model_t *model, const inf_input_t *in);
+static uint64_t count_strings(strings_t *strings, const inf_buffer_t *b);
 static uint64_t count_elements(const inf_input_t *in);
 
 inf_err_t *
@@ -58,8 +65,7 @@ static inf_err_t *
 check_input(const inf_model_t *model, const inf_input_t *in)
 {
     uint64_t elements = count_elements(in);
-    uint64_t seen = 0;
-    uint64_t skip = 0;      /* of the current element, in later buffers      */
+    strings_t strings = { 0 };
 
     for (uint32_t i = 0; i < in->buffer_count; i++) {
         const inf_buffer_t *b = &in->buffers[i];
@@ -67,56 +73,63 @@ check_input(const inf_model_t *model, const inf_input_t *in)
             return NULL;
         }
 
-        const unsigned char *p = b->base;
-        uint64_t left = b->size;
-
-        for (;;) {
-            uint64_t n = skip < left ? skip : left;
-            p += n;
-            left -= n;
-            skip -= n;
-            if (left == 0) {
-                break;
-            }
-
-            uint32_t len;
-            if (left < sizeof(len)) {
-                return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string"
-                    " length indicator for inference input '%s' for model"
-                    " '%s', expecting 4 bytes but only %llu bytes available."
-                    " Please make sure the string length indicator is in one"
-                    " buffer.",
-                    in->name, model->name, (unsigned long long) left);
-            }
-            memcpy(&len, p, sizeof(len));
-            p += sizeof(len);
-            left -= sizeof(len);
-            skip = len;
-            seen++;
+        uint64_t left = count_strings(&strings, b);
+        if (left > 0) {
+            return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string length"
+                " indicator for inference input '%s' for model '%s', expecting"
+                " 4 bytes but only %llu bytes available. Please make sure the"
+                " string length indicator is in one buffer.", in->name,
+                model->name, (unsigned long long) left);
         }
     }
 
-    if (skip > 0) {
+    if (strings.skip > 0) {
         return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string data for"
             " inference input '%s' for model '%s', %llu more bytes expected",
-            in->name, model->name, (unsigned long long) skip);
+            in->name, model->name, (unsigned long long) strings.skip);
     }
 
-    if (seen > elements) {
+    if (strings.seen > elements) {
         return inf_err_new(INF_ERR_INVALID_ARG, "unexpected number of string"
             " elements %llu for inference input '%s' for model '%s', expecting"
-            " %llu", (unsigned long long) seen, in->name, model->name,
+            " %llu", (unsigned long long) strings.seen, in->name, model->name,
             (unsigned long long) elements);
     }
 
-    if (seen < elements) {
+    if (strings.seen < elements) {
         return inf_err_new(INF_ERR_INVALID_ARG, "expected %llu string elements"
             " for inference input '%s' for model '%s', got %llu",
             (unsigned long long) elements, in->name, model->name,
-            (unsigned long long) seen);
+            (unsigned long long) strings.seen);
     }
 
     return NULL;
+}
+
+/* Bytes at the buffer's end that are too few for a length; 0: it is whole. */
+static uint64_t
+count_strings(strings_t *strings, const inf_buffer_t *b)
+{
+    const unsigned char *p = b->base;
+    uint64_t left = b->size;
+
+    for (;;) {
+        uint64_t n = strings->skip < left ? strings->skip : left;
+        uint32_t len;
+
+        p += n;
+        left -= n;
+        strings->skip -= n;
+        if (left < sizeof(len)) {
+            return left;
+        }
+
+        memcpy(&len, p, sizeof(len));
+        p += sizeof(len);
+        left -= sizeof(len);
+        strings->skip = len;
+        strings->seen++;
+    }
 }
 
 /* Normalising has seen to it that the product fits. */

@@ -39,6 +39,8 @@ static bool count_elements(uint32_t datatype, const inf_shape_t *shape,
     uint64_t *elements);
 static inf_err_t *check_data(const inf_description_t *d,
     inf_infer_input_t *out);
+static inf_err_t *check_count(const inf_description_t *d,
+    const inf_infer_input_t *in);
 static inf_err_t *complain(const inf_description_t *d, const char *name,
     const char *why);
 static inf_err_t *not_a(const inf_description_t *d, const char *name,
@@ -651,19 +653,9 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
                            (int) d->name.len, d->name.data);
     }
 
-    if (tally->count > out->element_count) {
-        return complain(d, "data",
-                        "Shape does not match true shape of 'data' field");
-    }
-
-    if (tally->count < out->element_count) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-                           "Failed to parse 'data' field: shape does not "
-                           "match true shape (input '%.*s' has %llu of %llu "
-                           "elements)",
-                           (int) d->name.len, d->name.data,
-                           (unsigned long long) tally->count,
-                           (unsigned long long) out->element_count);
+    inf_err_t *err = check_count(d, out);
+    if (err != NULL) {
+        return err;
     }
 
     out->byte_size = out->datatype == INF_TYPE_BYTES
@@ -675,6 +667,27 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
 
     out->json_offset = data->offset;
     out->json_length = data->length;
+    return NULL;
+}
+
+static inf_err_t *
+check_count(const inf_description_t *d, const inf_infer_input_t *in)
+{
+    if (d->leaves.count > in->element_count) {
+        return complain(d, "data",
+                        "Shape does not match true shape of 'data' field");
+    }
+
+    if (d->leaves.count < in->element_count) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "Failed to parse 'data' field: shape does not "
+                           "match true shape (input '%.*s' has %llu of %llu "
+                           "elements)",
+                           (int) d->name.len, d->name.data,
+                           (unsigned long long) d->leaves.count,
+                           (unsigned long long) in->element_count);
+    }
+
     return NULL;
 }
 

@@ -47,6 +47,9 @@ static void swap_bytes(void *a, void *b, size_t len);
 static inf_scalar_t cell_read(const void *p, ProtobufCType type);
 static inf_err_t *cell_make(field_cell_t *cell,
     const ProtobufCFieldDescriptor *f, inf_scalar_t v);
+static inf_err_t *copy_string(char **out, const ProtobufCFieldDescriptor *f,
+    inf_slice_t s);
+static inf_err_t *copy_bytes(ProtobufCBinaryData *out, inf_slice_t s);
 static void cell_free(void *p, const ProtobufCFieldDescriptor *f);
 static inf_err_t *field_grow(ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f);
@@ -558,33 +561,49 @@ cell_make(field_cell_t *cell, const ProtobufCFieldDescriptor *f,
         cell->e = v.e;
         break;
     case PROTOBUF_C_TYPE_STRING:
-        if (v.s.len > 0 && memchr(v.s.data, '\0', v.s.len) != NULL) {
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                "the string holds a NUL byte, which \"%s\" cannot", f->name);
-        }
-        cell->s = malloc(v.s.len + 1);
-        if (cell->s == NULL) {
-            return inf_err_nomem();
-        }
-        if (v.s.len > 0) {
-            memcpy(cell->s, v.s.data, v.s.len);
-        }
-        cell->s[v.s.len] = '\0';
-        break;
+        return copy_string(&cell->s, f, v.s);
     case PROTOBUF_C_TYPE_BYTES:
-        if (v.s.len == 0) {
-            break;
-        }
-        cell->bytes.data = malloc(v.s.len);
-        if (cell->bytes.data == NULL) {
-            return inf_err_nomem();
-        }
-        memcpy(cell->bytes.data, v.s.data, v.s.len);
-        cell->bytes.len = v.s.len;
-        break;
+        return copy_bytes(&cell->bytes, v.s);
     case PROTOBUF_C_TYPE_MESSAGE:
         return inf_message_clone(v.m, &cell->m);
     }
+    return NULL;
+}
+
+static inf_err_t *
+copy_string(char **out, const ProtobufCFieldDescriptor *f, inf_slice_t s)
+{
+    if (s.len > 0 && memchr(s.data, '\0', s.len) != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "the string holds a NUL byte, which \"%s\" cannot", f->name);
+    }
+
+    *out = malloc(s.len + 1);
+    if (*out == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (s.len > 0) {
+        memcpy(*out, s.data, s.len);
+    }
+    (*out)[s.len] = '\0';
+    return NULL;
+}
+
+static inf_err_t *
+copy_bytes(ProtobufCBinaryData *out, inf_slice_t s)
+{
+    if (s.len == 0) {
+        return NULL;
+    }
+
+    out->data = malloc(s.len);
+    if (out->data == NULL) {
+        return inf_err_nomem();
+    }
+
+    memcpy(out->data, s.data, s.len);
+    out->len = s.len;
     return NULL;
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/base/os/process_end.h"
 #include "core/base/os/shared_names.h"
+#include "core/base/os/thread.h"
 #include "core/base/queue.h"
 
 #define CHILDREN_RANK 14
@@ -424,13 +425,9 @@ start_locked(inf_children_t *c)
         return inf_err_os(errno, "watch");
     }
 
-    int rc = pthread_create(&c->thread, NULL, watch_main, c);
-    if (rc != 0) {
-        return inf_err_os(rc, "cannot start a thread");
-    }
-    pthread_setname_np(c->thread, "children");
-    c->running = true;
-    return NULL;
+    inf_err_t *err = inf_thread_start(&c->thread, "children", watch_main, c);
+    c->running = err == NULL;
+    return err;
 }
 
 static inf_err_t *

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
-#include "core/base/os/signal_stack.h"
+#include "core/base/os/thread.h"
 #include "core/model/config_validate.h"
 #include "core/model/instances.h"
 #include "core/proto/message.h"
@@ -368,16 +368,14 @@ show(inf_instance_change_t *c)
 static void
 end_later(inf_instance_change_t *c)
 {
-    pthread_attr_t attr;
-    pthread_t thread;
-    bool later = false;
-
-    if (c->go_count > 0 && pthread_attr_init(&attr) == 0) {
-        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        later = pthread_create(&thread, &attr, end_main, c) == 0;
-        pthread_attr_destroy(&attr);
+    if (c->go_count == 0) {
+        end_main(c);
+        return;
     }
-    if (!later) {
+
+    inf_err_t *err = inf_thread_start(NULL, "instances end", end_main, c);
+    if (err != NULL) {
+        inf_err_free(err);
         end_main(c);
     }
 }
@@ -386,14 +384,11 @@ static void *
 end_main(void *arg)
 {
     inf_instance_change_t *c = arg;
-    inf_signal_stack_t signals;
 
-    inf_signal_stack_begin(&signals);
     inf_runner_collect(c->model->sched.runner, c->goes, c->go_count);
     inf_model_drop_instances(c->options, c->model, c->goes, c->go_count);
     inf_model_leave(c->model);
     change_free(c);
-    inf_signal_stack_end(&signals);
     return NULL;
 }
 

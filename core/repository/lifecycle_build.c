@@ -17,6 +17,8 @@ typedef inf_load_version_t load_version_t;
 static bool build_all(load_t *l);
 static bool gives_up(const load_t *l, const load_version_t *v);
 static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
+static inf_err_t *loaded_new(load_t *l, inf_loaded_t **out);
+static void loaded_free(inf_loaded_t *loaded);
 static inf_err_t *change(load_t *l, load_version_t *v);
 static inf_err_t *commit(load_t *l, bool whole);
 static void drop(load_t *l);
@@ -79,22 +81,12 @@ gives_up(const load_t *l, const load_version_t *v)
 static inf_err_t *
 build(load_t *l, int64_t version, inf_model_t **out)
 {
-    inf_loaded_t *loaded = calloc(1, sizeof(*loaded));
-    if (loaded == NULL) {
-        return inf_err_nomem();
-    }
+    inf_loaded_t *loaded = NULL;
 
-    inf_err_t *err = inf_destroyer_new(&loaded->destroyer);
+    inf_err_t *err = loaded_new(l, &loaded);
     if (err != NULL) {
-        free(loaded);
         return err;
     }
-
-    loaded->lc = l->lc;
-    loaded->record = l->record;
-    loaded->source = inf_model_source_ref(l->source);
-    inf_link_init(&loaded->gone);
-    loaded->core_config = inf_core_config_ref(l->core_config);
 
     inf_model_load_t what = {
         .options = &l->lc->options,
@@ -126,10 +118,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
     }
     if (err != NULL) {
         *out = NULL;
-        inf_model_source_unref(loaded->source);
-        inf_core_config_unref(loaded->core_config);
-        inf_destroyer_free(loaded->destroyer);
-        free(loaded);
+        loaded_free(loaded);
         return err;
     }
 
@@ -137,6 +126,39 @@ build(load_t *l, int64_t version, inf_model_t **out)
     l->lc->alive++;
     inf_unlock(&l->lc->lock);
     return NULL;
+}
+
+static inf_err_t *
+loaded_new(load_t *l, inf_loaded_t **out)
+{
+    inf_loaded_t *loaded = calloc(1, sizeof(*loaded));
+    if (loaded == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = inf_destroyer_new(&loaded->destroyer);
+    if (err != NULL) {
+        free(loaded);
+        return err;
+    }
+
+    loaded->lc = l->lc;
+    loaded->record = l->record;
+    loaded->source = inf_model_source_ref(l->source);
+    loaded->core_config = inf_core_config_ref(l->core_config);
+    inf_link_init(&loaded->gone);
+    *out = loaded;
+    return NULL;
+}
+
+/* Of a model that was not loaded. */
+static void
+loaded_free(inf_loaded_t *loaded)
+{
+    inf_model_source_unref(loaded->source);
+    inf_core_config_unref(loaded->core_config);
+    inf_destroyer_free(loaded->destroyer);
+    free(loaded);
 }
 
 /* The files are those that the version was made from. */

@@ -1,5 +1,6 @@
 /* lifecycle_end.c - how models come into service and how they go. */
 
+#include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
 
 #include <stdlib.h>
@@ -7,7 +8,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/base/os/signal_stack.h"
 #include "core/repository/model_load.h"
 #include "core/sched/ensemble.h"
 #include "core/sched/entrance.h"
@@ -225,13 +225,11 @@ inf_destroyer_free(inf_destroyer_t *d)
 inf_err_t *
 inf_lifecycle_start_reaper(inf_lifecycle_t *lc)
 {
-    int rc = pthread_create(&lc->reaper, NULL, reaper_main, lc);
-    if (rc != 0) {
-        return inf_err_os(rc, "cannot start the thread that has unloaded "
-            "models destroyed");
+    inf_err_t *err = inf_thread_start(&lc->reaper, "reaper", reaper_main, lc);
+    if (err != NULL) {
+        return err;
     }
 
-    pthread_setname_np(lc->reaper, "reaper");
     inf_lock(&lc->lock);
     lc->reaper_state = INF_REAPER_RUNS;
     inf_unlock(&lc->lock);
@@ -399,15 +397,14 @@ start_destroyer_locked(inf_lifecycle_t *lc)
     destroyer_t *d = find_destroyer_locked(lc, DESTROYER_WAITS);
 
     d->state = DESTROYER_RUNS;
-    int rc = pthread_create(&d->thread, NULL, destroy_main, d);
-    if (rc != 0) {
+    inf_err_t *err = inf_thread_start(&d->thread, "destroyer", destroy_main, d);
+    if (err != NULL) {
         d->state = DESTROYER_WAITS;
-        inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory for now: "
-            "cannot start a thread to destroy it", d->model->name));
+        inf_err_log(inf_err_add(err, "model \"%s\" stays in memory for now",
+            d->model->name));
         return false;
     }
 
-    pthread_setname_np(d->thread, "destroyer");
     return true;
 }
 
@@ -454,9 +451,7 @@ destroy_main(void *arg)
     inf_model_t *model = d->model;
     inf_loaded_t *loaded = model->owner;
     inf_loading_place_t place;
-    inf_signal_stack_t signals;
 
-    inf_signal_stack_begin(&signals);
     inf_loading_place_enter(&place, &loaded->core_config->host_policies);
     inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded",
         loaded->record->title, (long long) model->version);
@@ -465,7 +460,6 @@ destroy_main(void *arg)
     inf_model_source_unref(loaded->source);
     inf_core_config_unref(loaded->core_config);
     inf_loading_place_leave(&place);
-    inf_signal_stack_end(&signals);
     note_unloaded(loaded, d);
     return NULL;
 }

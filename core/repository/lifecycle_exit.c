@@ -1,6 +1,7 @@
 /* lifecycle_exit.c - a version whose process has exited: out of service at
    once, unloaded by force on a thread of its own, rebuilt by a loader. */
 
+#include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
 
 #include <stdio.h>
@@ -9,7 +10,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/base/os/signal_stack.h"
 #include "core/repository/forced_unload.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -146,10 +146,10 @@ start_unload(exit_t *x)
 {
     inf_lifecycle_t *lc = x->lc;
 
-    int rc = pthread_create(&x->thread, NULL, unload_main, x);
-    if (rc != 0) {
-        inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory: cannot start"
-            " a thread to unload it", x->title));
+    inf_err_t *err = inf_thread_start(&x->thread, "forced unload", unload_main,
+        x);
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "model \"%s\" stays in memory", x->title));
         inf_lock(&lc->lock);
         inf_link_remove(&x->link);          /* never joined, never freed     */
         inf_unlock(&lc->lock);
@@ -161,14 +161,10 @@ unload_main(void *arg)
 {
     exit_t *x = arg;
     inf_lifecycle_t *lc = x->lc;
-    inf_signal_stack_t signals;
 
-    pthread_setname_np(pthread_self(), "forced unload");
-    inf_signal_stack_begin(&signals);
     inf_model_force_unload(x->model, lc->options.plugins, lc->options.children,
         x->why);
     inf_model_unref(x->model);
-    inf_signal_stack_end(&signals);
 
     inf_lock(&lc->lock);
     x->done = true;

@@ -30,6 +30,7 @@ typedef struct {
 
 static inf_err_t *begin(load_t *l);
 static inf_err_t *prepare(load_t *l, found_t *f);
+static void note_who_wants_it(load_t *l);
 static inf_err_t *check_stuck(load_t *l);
 static inf_err_t *check_name(load_t *l, found_t *f);
 static inf_err_t *find(load_t *l, found_t *f);
@@ -154,13 +155,7 @@ prepare(load_t *l, found_t *f)
     }
 
     if (inf_load_is_fresh(l)) {
-        inf_lock(&l->lc->lock);
-        if ((l->edit->who & INF_WANTED_ITSELF) != 0) {
-            l->record->who |= INF_WANTED_ITSELF;
-        } else if (!inf_model_record_is_held(l->record)) {
-            l->record->who &= ~INF_WANTED_ITSELF;
-        }
-        inf_unlock(&l->lc->lock);
+        note_who_wants_it(l);
         err = choose_read(l, f);
         if (err != NULL || l->waits) {
             return err;
@@ -175,6 +170,18 @@ prepare(load_t *l, found_t *f)
         err = mark_loading(l);
     }
     return err != NULL ? no_version(l, err) : NULL;
+}
+
+static void
+note_who_wants_it(load_t *l)
+{
+    inf_lock(&l->lc->lock);
+    if ((l->edit->who & INF_WANTED_ITSELF) != 0) {
+        l->record->who |= INF_WANTED_ITSELF;
+    } else if (!inf_model_record_is_held(l->record)) {
+        l->record->who &= ~INF_WANTED_ITSELF;
+    }
+    inf_unlock(&l->lc->lock);
 }
 
 static inf_err_t *

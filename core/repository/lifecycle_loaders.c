@@ -1,12 +1,12 @@
 /* lifecycle_loaders.c - the threads that carry edits out. */
 
+#include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
 
 #include <stdlib.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/base/os/signal_stack.h"
 
 static void *loader_main(void *arg);
 static void run(inf_lifecycle_t *lc, inf_edit_t *edit);
@@ -70,12 +70,12 @@ inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc, bool unloads)
 
     l->lc = lc;
     l->unloads = unloads;
-    int rc = pthread_create(&l->thread, NULL, loader_main, l);
-    if (rc != 0) {
-        return inf_err_os(rc, "cannot start a loader thread");
+    inf_err_t *err = inf_thread_start(&l->thread, unloads ? "unloader"
+        : "loader", loader_main, l);
+    if (err != NULL) {
+        return err;
     }
 
-    pthread_setname_np(l->thread, unloads ? "unloader" : "loader");
     l->state = INF_LOADER_RUNS;
     lc->running += !unloads;
     lc->enough += !unloads;
@@ -137,9 +137,7 @@ loader_main(void *arg)
 {
     inf_loader_t *loader = arg;
     inf_lifecycle_t *lc = loader->lc;
-    inf_signal_stack_t signals;
 
-    inf_signal_stack_begin(&signals);
     inf_lock(&lc->lock);
     for (;;) {
         if (!loader->unloads && lc->running > lc->enough) {
@@ -174,7 +172,6 @@ loader_main(void *arg)
     lc->running -= !loader->unloads;
     loader->state = INF_LOADER_ENDED;
     inf_unlock(&lc->lock);
-    inf_signal_stack_end(&signals);
     return NULL;
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
-#include "core/base/os/signal_stack.h"
+#include "core/base/os/thread.h"
 #include "core/model/instances.h"
 #include "core/model/warmup.h"
 #include "core/repository/children.h"
@@ -328,8 +328,10 @@ init_all(instance_init_t *jobs, uint32_t count, bool parallel)
             continue;
         }
 
-        int rc = pthread_create(&job->thread, NULL, init_main, job);
-        if (rc != 0) {
+        inf_err_t *err = inf_thread_start(&job->thread, "initialize",
+            init_main, job);
+        if (err != NULL) {
+            inf_err_free(err);
             job->thread = 0;
             init_main(job);         /* no thread to be had: here, then       */
         }
@@ -349,10 +351,8 @@ init_main(void *arg)
     const inf_host_policies_t *policies = job->instance->model->host_policies;
     const char *policy = job->instance->spec->host_policy;
     inf_host_place_t place;
-    inf_signal_stack_t signals;
     inf_load_thread_t me;
 
-    inf_signal_stack_begin(&signals);
     inf_host_place_save(&place, policies, policy);
     inf_load_threads_enter(job->options->threads, &me, job->load);
     job->err = inf_host_policy_apply(policies, policy);
@@ -369,7 +369,6 @@ init_main(void *arg)
         job->err = inf_device_limit_check(job->core_config->values,
             job->instance->spec);
     }
-    inf_signal_stack_end(&signals);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/log.h"
+#include "core/base/os/thread.h"
 #include "core/base/queue.h"
 
 #define POLLERS_RANK 56
@@ -152,13 +153,12 @@ start_locked(inf_pollers_t *p, inf_repository_t *item, inf_listed_use_t use)
     w->pollers = p;
     w->item = inf_repository_ref(item);
     w->wanted = USE(use);
-    int rc = pthread_create(&w->thread, NULL, poller_main, w);
-    if (rc != 0) {
+    inf_err_t *err = inf_thread_start(&w->thread, "poller", poller_main, w);
+    if (err != NULL) {
         poller_free(w);
-        return inf_err_os(rc, "cannot start a thread");
+        return err;
     }
 
-    pthread_setname_np(w->thread, "poller");
     inf_list_push_back(&p->active, &w->link);
     return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/thread.h"
 #include "core/repository/comparison.h"
 #include "core/repository/poll_schedule.h"
 #include "core/storage/watch.h"
@@ -125,14 +126,9 @@ inf_poll_set(inf_poll_t *poll, uint64_t interval_ns, bool watch)
         return NULL;
     }
 
-    int rc = pthread_create(&poll->thread, NULL, poll_main, poll);
-    if (rc != 0) {
-        return inf_err_os(rc, "cannot start the thread that polls");
-    }
-
-    pthread_setname_np(poll->thread, "poll");
-    poll->started = true;
-    return NULL;
+    inf_err_t *err = inf_thread_start(&poll->thread, "poll", poll_main, poll);
+    poll->started = err == NULL;
+    return err;
 }
 
 void

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/os/thread.h"
 
 #define CHANGE_RANK 61
 
@@ -267,15 +268,12 @@ start_locked(inf_repository_change_t *c)
         return NULL;
     }
 
-    int rc = pthread_create(&c->thread, NULL, change_main, c);
-    if (rc != 0) {
-        return inf_err_os(rc, "cannot start the thread that changes the"
-            " repositories");
+    inf_err_t *err = inf_thread_start(&c->thread, "repositories", change_main,
+        c);
+    if (err == NULL) {
+        c->state = CHANGE_IDLE;
     }
-
-    pthread_setname_np(c->thread, "repositories");
-    c->state = CHANGE_IDLE;
-    return NULL;
+    return err;
 }
 
 /* A desired configuration that couldn't be put into effect is not tried again

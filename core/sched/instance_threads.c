@@ -4,6 +4,7 @@
  *                      go end with what they have in hand.
  */
 
+#include "core/base/os/thread.h"
 #include "core/sched/runtime_parts.h"
 
 #include <pthread.h>
@@ -35,7 +36,6 @@ static inf_err_t *start_held(inf_runner_t *runner, threads_t *fresh,
 static void wait_prepared(inf_runner_t *runner, const threads_t *fresh);
 static void move_threads(inf_link_t *to, inf_link_t *from);
 static void tell_to_leave(inf_runner_t *runner, const inf_link_t *threads);
-static void name_thread(const inf_instance_t *instance);
 static inf_err_t *prepare_all(inf_instance_thread_t *t);
 static void thread_end(inf_runner_t *runner, inf_instance_thread_t *t);
 
@@ -150,7 +150,6 @@ inf_instance_thread_begin(inf_instance_thread_t *t)
     threads_t *fresh = t->fresh;
     inf_err_t *err = NULL;
 
-    name_thread(t->instance);
     if (fresh != NULL) {
         err = prepare_all(t);
     }
@@ -415,10 +414,10 @@ start_held(inf_runner_t *runner, threads_t *fresh, bool parallel)
             link);
 
         t->fresh = fresh->prepare != NULL ? fresh : NULL;
-        int rc = pthread_create(&t->thread, NULL, inf_instance_thread_main, t);
-        if (rc != 0) {
-            return inf_err_os(rc, "cannot start the thread of instance \"%s\"",
-                t->instance->spec->name);
+        inf_err_t *err = inf_thread_start(&t->thread, t->instance->spec->name,
+            inf_instance_thread_main, t);
+        if (err != NULL) {
+            return err;
         }
 
         t->started = true;
@@ -461,14 +460,6 @@ tell_to_leave(inf_runner_t *runner, const inf_link_t *threads)
             = INF_THREAD_LEAVES;
     }
     inf_unlock(&runner->lock);
-}
-
-static void
-name_thread(const inf_instance_t *instance)
-{
-    char name[16];
-    snprintf(name, sizeof(name), "%s", instance->spec->name);
-    pthread_setname_np(pthread_self(), name);
 }
 
 /* All instances of the thread, also where the first one fails. */

@@ -11,7 +11,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/base/os/signal_stack.h"
 #include "core/base/points.h"
 #include "core/model/private_inputs.h"
 #include "core/model/string_check.h"
@@ -262,12 +261,10 @@ void *
 inf_instance_thread_main(void *thread)
 {
     inf_instance_thread_t *t = thread;
-    inf_signal_stack_t signals;
     inf_payload_t payload;
     uint64_t start_ns;
 
     runner_of_thread = t->runner;
-    inf_signal_stack_begin(&signals);
     bool serves = inf_instance_thread_begin(t);
 
     while (serves && instance_take(t, &payload, &start_ns)) {
@@ -276,7 +273,6 @@ inf_instance_thread_main(void *thread)
         instance_done(t, count, start_ns);
     }
 
-    inf_signal_stack_end(&signals);
     return NULL;
 }
 

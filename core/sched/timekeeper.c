@@ -1,6 +1,7 @@
 #include "core/sched/timekeeper.h"
 
 #include "core/base/clock.h"
+#include "core/base/os/thread.h"
 
 #define TIMEKEEPER_RANK 34
 
@@ -39,20 +40,17 @@ inf_timekeeper_fini(inf_timekeeper_t *k)
 inf_err_t *
 inf_timekeeper_add(inf_timekeeper_t *k, inf_timer_t *timer)
 {
-    int rc = 0;
+    inf_err_t *err = NULL;
     timer->node = (inf_heap_node_t) { 0 };
 
     inf_lock(&k->lock);
     if (!k->running) {
-        rc = pthread_create(&k->thread, NULL, timekeeper_main, k);
-        k->running = rc == 0;
-        if (rc == 0) {
-            pthread_setname_np(k->thread, "timekeeper");
-        }
+        err = inf_thread_start(&k->thread, "timekeeper", timekeeper_main, k);
+        k->running = err == NULL;
     }
     inf_unlock(&k->lock);
 
-    return rc == 0 ? NULL : inf_err_os(rc, "cannot start the timekeeper");
+    return err;
 }
 
 void

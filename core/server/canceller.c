@@ -1,5 +1,6 @@
 #include "core/server/canceller.h"
 
+#include "core/base/os/thread.h"
 #include "core/sched/rejection.h"
 
 #define CANCELLER_RANK 32
@@ -54,13 +55,11 @@ inf_canceller_push(inf_canceller_t *c, inf_request_t *req)
 static bool
 start_locked(inf_canceller_t *c)
 {
-    if (pthread_create(&c->thread, NULL, canceller_main, c) != 0) {
-        return false;
-    }
-
-    pthread_setname_np(c->thread, "canceller");
-    c->running = true;
-    return true;
+    inf_err_t *err = inf_thread_start(&c->thread, "canceller", canceller_main,
+        c);
+    c->running = err == NULL;
+    inf_err_free(err);
+    return c->running;
 }
 
 static void *

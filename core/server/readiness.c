@@ -4,7 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/base/os/signal_stack.h"
+#include "core/base/os/thread.h"
 #include "core/base/queue.h"
 #include "core/model/instances.h"
 #include "core/sched/entrance.h"
@@ -252,17 +252,17 @@ start_thread(inf_readiness_t *r)
 
     asker->readiness = r;
     inf_lock(&r->lock);
-    int rc = pthread_create(&asker->thread, NULL, asker_main, asker);
-    if (rc == 0) {
-        pthread_setname_np(asker->thread, "readiness");
+    inf_err_t *err = inf_thread_start(&asker->thread, "readiness", asker_main,
+        asker);
+    if (err == NULL) {
         inf_list_push_back(&r->threads, &asker->link);
         r->thread_count++;
     }
     inf_unlock(&r->lock);
 
-    if (rc != 0) {
-        inf_err_log(inf_err_os(rc, "cannot start a thread that asks backends"
-            " whether they are ready"));
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "backends cannot be asked whether they"
+            " are ready"));
         free(asker);
         give_up_first(r);
     }
@@ -288,11 +288,9 @@ static void *
 asker_main(void *arg)
 {
     inf_readiness_t *r = ((asker_t *) arg)->readiness;
-    inf_signal_stack_t signals;
     inf_link_t waiters;
     inf_link_init(&waiters);
 
-    inf_signal_stack_begin(&signals);
     inf_lock(&r->lock);
     while (!r->stopping) {
         inf_link_t *link = inf_list_pop_front(&r->waiting);
@@ -321,7 +319,6 @@ asker_main(void *arg)
         inf_lock(&r->lock);
     }
     inf_unlock(&r->lock);
-    inf_signal_stack_end(&signals);
     return NULL;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/thread.h"
 #include "core/base/refs.h"
 #include "core/server/trace_collector.h"
 #include "core/server/trace_file.h"
@@ -76,13 +77,8 @@ inf_tracer_new(const NginxInference__TraceSettings *config,
         err = open_target(t, config);
     }
     if (err == NULL && (t->file != NULL || t->collector != NULL)) {
-        int rc = pthread_create(&t->thread, NULL, tracer_main, t);
-        if (rc != 0) {
-            err = inf_err_os(rc, "cannot start thread \"traces\"");
-        } else {
-            pthread_setname_np(t->thread, "traces");
-            t->started = true;
-        }
+        err = inf_thread_start(&t->thread, "traces", tracer_main, t);
+        t->started = err == NULL;
     }
     if (err != NULL) {
         inf_tracer_unref(t);

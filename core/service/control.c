@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/lock.h"
+#include "core/base/os/thread.h"
 #include "core/base/points.h"
 #include "core/server/calls.h"
 #include "core/server/client_settings.h"
@@ -305,14 +306,9 @@ lane_start(inf_control_t *control, const char *name)
     inf_cond_init(&lane->work);
     inf_link_init(&lane->turns);
 
-    int rc = pthread_create(&lane->thread, NULL, lane_main, lane);
-    if (rc != 0) {
-        return inf_err_os(rc, "cannot start thread \"%s\"", name);
-    }
-
-    pthread_setname_np(lane->thread, name);
-    control->lane_count++;
-    return NULL;
+    inf_err_t *err = inf_thread_start(&lane->thread, name, lane_main, lane);
+    control->lane_count += err == NULL;
+    return err;
 }
 
 /* Queued calls are run first. */

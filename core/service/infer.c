@@ -17,6 +17,8 @@
 static inf_err_t *open_request(inf_in_flight_t *in_flight,
     inf_registry_reader_t *models, const inf_submission_t *submission,
     inf_server_t *restoring);
+static inf_err_t *take_options(inf_request_t *req,
+    const inf_infer_record_t *rec);
 static inf_err_t *find_model(const inf_in_flight_t *in_flight,
     inf_registry_reader_t *models, inf_server_t *restoring,
     inf_model_t **out);
@@ -157,17 +159,11 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
     req->model = model;
     in_flight->factory.model = model;       /* the reference                 */
 
-    req->flags = rec->flags
-        & (INF_REQUEST_SEQUENCE_START | INF_REQUEST_SEQUENCE_END);
-    req->correlation_id = rec->correlation_id;
-    if (rec->flags & INF_REQUEST_CORRELATION_STR) {
-        req->correlation_text = record_text(req, rec, rec->correlation_text);
-        if (req->correlation_text == NULL) {
-            return inf_err_nomem();
-        }
+    err = take_options(req, rec);
+    if (err != NULL) {
+        return err;
     }
-    req->priority = rec->priority;
-    req->timeout_us = rec->timeout_us;
+
     req->suspect = submission->flags & INF_SUBMIT_FLAG_SUSPECT
         ? INF_SUSPICION_EXECUTING : submission->flags & INF_SUBMIT_FLAG_ALONE
         ? INF_SUSPICION_QUEUED : INF_SUSPICION_NONE;
@@ -184,6 +180,24 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
             == INF_PROTOCOL_GRPC ? "ModelInfer RPC doesn't support models with"
             " decoupled transaction policy" : "HTTP end point doesn't support"
             " models with decoupled transaction policy");
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+take_options(inf_request_t *req, const inf_infer_record_t *rec)
+{
+    req->flags = rec->flags
+        & (INF_REQUEST_SEQUENCE_START | INF_REQUEST_SEQUENCE_END);
+    req->priority = rec->priority;
+    req->timeout_us = rec->timeout_us;
+    req->correlation_id = rec->correlation_id;
+    if (rec->flags & INF_REQUEST_CORRELATION_STR) {
+        req->correlation_text = record_text(req, rec, rec->correlation_text);
+        if (req->correlation_text == NULL) {
+            return inf_err_nomem();
+        }
     }
 
     return NULL;

@@ -20,14 +20,13 @@ struct inf_response_flow_s {
     _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
     inf_lock_t       lock;      /* rank 85; guards what follows              */
     inf_cond_t       room;      /* something was released                    */
-    uint64_t         held;      /* bytes that the worker has                 */
+    uint64_t         held;      /* bytes that the worker has not released    */
     uint64_t         releases;  /* so far                                    */
     flow_state_t     state;
 };
 
 static void await_release_locked(inf_response_flow_t *flow,
     uint64_t patience_ns) INF_NEEDS(flow->lock);
-static uint64_t counted(uint64_t bytes);
 
 inf_response_flow_t *
 inf_response_flow_new(void)
@@ -99,7 +98,7 @@ inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes)
     atomic_fetch_add_explicit(&flow->refs, 1, memory_order_relaxed);
 
     inf_lock(&flow->lock);
-    flow->held += counted(bytes);
+    flow->held += bytes;
     inf_unlock(&flow->lock);
 }
 
@@ -109,16 +108,10 @@ inf_response_flow_give(void *userp, uint64_t bytes)
     inf_response_flow_t *flow = userp;
 
     inf_lock(&flow->lock);
-    flow->held -= counted(bytes);
+    flow->held -= bytes;
     flow->releases++;
     inf_cond_broadcast(&flow->room);
     inf_unlock(&flow->lock);
 
     inf_response_flow_unref(flow);
-}
-
-static uint64_t
-counted(uint64_t bytes)
-{
-    return bytes < INF_RESPONSE_FLOW_LEAST ? INF_RESPONSE_FLOW_LEAST : bytes;
 }

@@ -1,6 +1,6 @@
 /*
- * response_flow.h - how much of one request's responses its worker holds: a
- *                   backend that is faster than the client waits here.
+ * response_flow.h - how much of one request's responses waits for its client:
+ *                   a backend that is faster than the client waits here.
  *
  * Owner    A reference each: the in-flight request, and each response that the
  *          worker has not released.
@@ -19,10 +19,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The bytes that a worker may hold before a backend waits, and the least that
-   each response counts. */
-#define INF_RESPONSE_FLOW_MAX   (UINT64_C(8) << 20)
-#define INF_RESPONSE_FLOW_LEAST UINT64_C(1024)
+/* The bytes that worker and core may hold before a backend waits, and the
+   bookkeeping of each region (a record or an output) beside its bytes. */
+#define INF_RESPONSE_FLOW_MAX    (UINT64_C(8) << 20)
+#define INF_RESPONSE_FLOW_REGION UINT64_C(512)
 
 typedef struct inf_response_flow_s inf_response_flow_t;
 
@@ -38,8 +38,8 @@ inf_response_flow_t *inf_response_flow_new(void);
 /* flow may be NULL. */
 void inf_response_flow_unref(inf_response_flow_t *flow);
 
-/* Waits until the worker holds less than the maximum, or has released nothing
-   for patience_ns: then the request is stalled for good, and nobody waits.
+/* Waits until worker and core hold less than the maximum, or the worker has
+   released nothing for patience_ns: then the request is stalled for good, and nobody waits.
    final: the last response, which does not wait. */
 inf_response_admission_t inf_response_flow_admit(inf_response_flow_t *flow,
     uint64_t patience_ns, bool final);

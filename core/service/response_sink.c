@@ -17,6 +17,8 @@ static void sink_release(void *userp, inf_output_t *out);
 static bool sink_share(void *userp, inf_output_t *out);
 static void sink_complete(void *userp, inf_response_t *response,
     uint32_t flags);
+static inf_channel_region_t *write_response(inf_in_flight_t *in_flight,
+    inf_response_t *response, inf_completion_t *c, uint64_t *size);
 static inf_response_t *flow_admit(inf_in_flight_t *in_flight,
     inf_response_t *response, uint32_t flags);
 static void flow_take(inf_in_flight_t *in_flight,
@@ -98,7 +100,6 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 {
     inf_in_flight_t *in_flight = userp;
     inf_channel_t *channel = in_flight->session->channel;
-    const inf_request_t *req = &in_flight->request;
     inf_completion_t c = {
         .slot = in_flight->slot,
         .generation = in_flight->generation,
@@ -124,29 +125,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     }
 
     if (response != NULL) {
-        c.flags |= INF_COMPLETE_RESPONSE;
-        if (in_flight->region_count > 0 && response->err == NULL) {
-            response->err = inf_request_regions_check(in_flight);
-        }
-        region = inf_response_write(in_flight, response, &size);
-        INF_POINT(RESPONSE_WRITTEN);
-        if (response->err != NULL) {
-            c.cause = (uint8_t) inf_err_cause(response->err);
-            c.status = INF_STATUS(inf_err_code(response->err));
-        } else if (region == NULL) {
-            c.cause = INF_CAUSE_FULL;
-            c.status = INF_STATUS(INF_ERR_UNAVAILABLE);
-        }
-
-        if (c.cause == INF_CAUSE_TIMED_OUT && req->exec_ns == 0) {
-            c.queue_ns = inf_clock_ns() - req->queue_ns;
-        } else if (req->exec_ns != 0) {
-            c.queue_ns = req->exec_ns - req->queue_ns;
-            uint64_t now = response->sent_ns != 0 ? response->sent_ns
-                : inf_clock_ns();
-            c.compute_ns = now > req->exec_ns ? now - req->exec_ns : 0;
-            c.batch_size = req->payload_rows;
-        }
+        region = write_response(in_flight, response, &c, &size);
     }
 
     inf_channel_set_slot(channel, in_flight->slot,
@@ -159,6 +138,42 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_channel_complete(channel, &c, region, size);
     inf_suspect_queue_answered(in_flight);
     inf_response_free(response);
+}
+
+/* The region of the record, and what the completion says of it. */
+static inf_channel_region_t *
+write_response(inf_in_flight_t *in_flight, inf_response_t *response,
+    inf_completion_t *c, uint64_t *size)
+{
+    const inf_request_t *req = &in_flight->request;
+
+    c->flags |= INF_COMPLETE_RESPONSE;
+    if (in_flight->region_count > 0 && response->err == NULL) {
+        response->err = inf_request_regions_check(in_flight);
+    }
+
+    inf_channel_region_t *region = inf_response_write(in_flight, response,
+        size);
+    INF_POINT(RESPONSE_WRITTEN);
+    if (response->err != NULL) {
+        c->cause = (uint8_t) inf_err_cause(response->err);
+        c->status = INF_STATUS(inf_err_code(response->err));
+    } else if (region == NULL) {
+        c->cause = INF_CAUSE_FULL;
+        c->status = INF_STATUS(INF_ERR_UNAVAILABLE);
+    }
+
+    if (c->cause == INF_CAUSE_TIMED_OUT && req->exec_ns == 0) {
+        c->queue_ns = inf_clock_ns() - req->queue_ns;
+    } else if (req->exec_ns != 0) {
+        uint64_t now = response->sent_ns != 0 ? response->sent_ns
+            : inf_clock_ns();
+        c->queue_ns = req->exec_ns - req->queue_ns;
+        c->compute_ns = now > req->exec_ns ? now - req->exec_ns : 0;
+        c->batch_size = req->payload_rows;
+    }
+
+    return region;
 }
 
 /*
@@ -205,10 +220,13 @@ flow_take(inf_in_flight_t *in_flight, const inf_response_t *response,
         return;
     }
 
+    size += INF_RESPONSE_FLOW_REGION;
     for (const inf_output_t *out = response->err == NULL ? response->first
          : NULL; out != NULL; out = out->next)
     {
-        size += out->sink_userp != NULL ? out->byte_size : 0;
+        if (out->sink_userp != NULL) {
+            size += out->byte_size + INF_RESPONSE_FLOW_REGION;
+        }
     }
 
     inf_response_flow_take(in_flight->flow, size);

@@ -11,6 +11,7 @@
 #include "core/base/buf.h"
 #include "core/base/clock.h"
 #include "core/base/lock.h"
+#include "core/base/os/thread.h"
 #include "core/storage/s3_credentials.h"
 #include "core/storage/s3_http.h"
 
@@ -243,11 +244,13 @@ inf_s3_client_fetch(inf_s3_client_t *c, const inf_s3_fetch_t *files,
     }
 
     inf_lock_init(&f.lock, CLIENT_RANK + 1);
-    while (started + 1 < FETCHERS && started + 1 < f.part_count
-        && pthread_create(&threads[started], NULL, fetch_main, &f) == 0)
+    while (err == NULL && started + 1 < FETCHERS
+        && started + 1 < f.part_count)
     {
-        started++;
+        err = inf_thread_start(&threads[started], "fetch", fetch_main, &f);
+        started += err == NULL;
     }
+    inf_err_free(err);                  /* fewer threads fetch, then         */
     fetch_main(&f);
     for (unsigned i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);

@@ -26,6 +26,7 @@ typedef union {
 
 static inf_err_t *socket_take_fds(struct msghdr *msg, int *fds, size_t max,
     size_t *count);
+static inf_err_t *socket_none_came(int errnum, inf_socket_result_t *result);
 static uint32_t socket_sender(struct msghdr *msg);
 static bool socket_is_closed(int fd);
 
@@ -146,17 +147,7 @@ inf_socket_recv_from(int fd, void *data, size_t cap, size_t *len, int *fds,
     } while (n < 0 && errno == EINTR);
 
     if (n < 0) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            *result = INF_SOCKET_AGAIN;
-            return NULL;
-        }
-
-        if (errno == ECONNRESET) {
-            *result = INF_SOCKET_CLOSED;
-            return NULL;
-        }
-
-        return inf_err_os(errno, "cannot receive a message");
+        return socket_none_came(errno, result);
     }
 
     if (n == 0 && msg.msg_controllen == 0 && socket_is_closed(fd)) {
@@ -181,6 +172,21 @@ inf_socket_recv_from(int fd, void *data, size_t cap, size_t *len, int *fds,
 
     *len = (size_t) n;
     return NULL;
+}
+
+static inf_err_t *
+socket_none_came(int errnum, inf_socket_result_t *result)
+{
+    switch (errnum) {
+    case EAGAIN:
+        *result = INF_SOCKET_AGAIN;
+        return NULL;
+    case ECONNRESET:
+        *result = INF_SOCKET_CLOSED;
+        return NULL;
+    default:
+        return inf_err_os(errnum, "cannot receive a message");
+    }
 }
 
 inf_err_t *

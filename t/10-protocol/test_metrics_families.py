@@ -162,6 +162,7 @@ def test_every_family_is_there_and_nothing_else(world):
                "nginx_inference_longest_turn_us": "gauge",
                "nginx_inference_request_arena_used_bytes": "gauge",
                "nginx_inference_request_arena_reserved_bytes": "gauge",
+               "nginx_inference_slots_taken": "gauge",
                "nginx_inference_response_arena_used_bytes": "gauge",
                "nginx_inference_response_arena_bound_bytes": "gauge"}
     wanted |= {f"nginx_inference_{x}_duration_seconds": "histogram"

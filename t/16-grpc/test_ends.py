@@ -476,8 +476,8 @@ def test_a_stop_is_not_held_up_by_its_streams(start):
 
 
 def test_a_stop_after_a_reload(start):
-    """Workers of the configuration before go on with their streams, those of
-    the last one reject."""
+    """Workers of the configuration before go on with their streams until
+    nginx stops; then all reject."""
     server = start()
     with Client(server.port2) as old, old.stream() as dialogue:
         dialogue.send(numbers("id_int32", [1]))
@@ -495,8 +495,32 @@ def test_a_stop_after_a_reload(start):
             left(server)
             stream.send(numbers("id_int32", [4]))
             assert stream.read().error_message == STOPPING
+        dialogue.send(numbers("id_int32", [5]))
+        assert dialogue.read().error_message == STOPPING
         dialogue.end()
         assert dialogue.rest() == []
+        server.stop()
+
+
+def test_a_stop_after_a_reload_is_not_held_up(start):
+    """A stream of the worker that has left for the reload sends on."""
+    server = start()
+    with Client(server.port2) as old, old.stream() as dialogue:
+        dialogue.send(numbers("id_int32", [1]))
+        assert number(dialogue.read()) == 1
+        server.signal("HUP")
+        assert process.wait_until(
+            lambda: server.titled("is shutting down"), 20 * SLOW)
+        dialogue.send(numbers("id_int32", [2]))
+        assert number(dialogue.read()) == 2
+        server.signal("QUIT")
+        left(server)
+        with pytest.raises(Failure) as e:
+            while True:
+                dialogue.send(numbers("id_int32", [3]))
+                dialogue.read()
+                nap(0.2)
+        assert (e.value.code, e.value.text) == (Code.UNAVAILABLE, STOPPING)
         server.stop()
 
 

@@ -21,8 +21,9 @@ import pytest
 from lib import (backends, decoupled, exposition, models, process, sequences,
                  upgrade)
 from lib.batches import Gate
-from lib.chaos import (BATCHED, CHAIN, DEATHS, ENDED, ENDS, FAST, KILLS,
-                       RELOADS, SLOWER, SUM, Clients)
+from lib.chaos import Clients
+from lib.chaos.ledger import DEATHS, ENDED, ENDS, KILLS, RELOADS
+from lib.chaos.requests import BATCHED, CHAIN, FAST, SLOWER, SUM
 from lib.server import ALARM, SLOW
 from lib.wire import infer_path, request_bytes, tensor
 

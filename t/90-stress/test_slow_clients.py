@@ -401,9 +401,9 @@ def gauge(server, name):
     return int(figure(server, f"request_arena_{name}_bytes", "/scrape"))
 
 
-# Bytes that worker and core hold of a decoupled request whose small responses
-# are not read: 8192 of them wait.
-UNREAD = 16 << 20
+# Bytes that worker and core hold of a decoupled request whose responses are not
+# read.
+UNREAD = 8 << 20
 
 # connections of each kind
 COUNT = {SilentSenders: CLIENTS // STREAMS, SilentReaders: 3, DeafReaders: 3,

@@ -162,11 +162,12 @@ def scrape(server, path="/metrics"):
 
 
 def requests_held(text):
-    """{gauge: bytes or requests that workers and core hold of requests}; fails
+    """{gauge: bytes, slots or requests that workers and core hold}; fails
     where one of them is missing."""
     held = {name: text.value(name) for name in (
         "nginx_inference_request_arena_used_bytes",
-        "nginx_inference_request_arena_reserved_bytes")}
+        "nginx_inference_request_arena_reserved_bytes",
+        "nginx_inference_slots_taken")}
     for name in ("nginx_inference_executing_requests",
                  "nv_inference_pending_request_count"):
         assert text.families[name].samples

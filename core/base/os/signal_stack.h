@@ -2,13 +2,13 @@
  * signal_stack.h - a stack for the handlers of signals, for a thread whose own
  *                  stack a backend may overflow.
  *
- * Owner    The thread: in the frame of its main function, so that it lies above
+ * Owner    The thread: in the frame of its first function, so that it lies above
  *          all that the thread calls, where no overflow reaches it.
  * Thread   the one that it is for.
  * Units    bytes.
  * Errors   none.  Where the kernel rejects it, handlers run on the thread's own
  *          stack.
- * Route    threads that run backends -> [signal stack] -> handlers of crashes
+ * Route    thread (thread.h) -> [signal stack] -> handlers of crashes
  */
 
 #ifndef INF_BASE_OS_SIGNAL_STACK_H

@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "core/base/heap.h"
+#include "core/base/os/thread.h"
 #include "core/cache/response_cache.h"
 #include "core/sched/rate_limiter.h"
 #include "core/sched/rejection.h"
@@ -121,10 +122,9 @@ static runs_t *idle_places[INSTANCES];
 
 int __real_clock_gettime(clockid_t id, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
-int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a,
-    void *(*main)(void *), void *arg);
+inf_err_t *__wrap_inf_thread_start(pthread_t *t, const char *name,
+    inf_thread_main_t thread_main, void *arg);
 int __wrap_pthread_join(pthread_t t, void **result);
-int __wrap_pthread_setname_np(pthread_t t, const char *name);
 inf_err_t *__wrap_inf_runner_submit(inf_runner_t *runner, inf_request_t *req,
     uint64_t now_ns);
 bool __wrap_inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
@@ -142,15 +142,15 @@ __wrap_clock_gettime(clockid_t id, struct timespec *ts)
     return 0;
 }
 
-int
-__wrap_pthread_create(pthread_t *t, const pthread_attr_t *a,
-    void *(*main)(void *), void *arg)
+inf_err_t *
+__wrap_inf_thread_start(pthread_t *t, const char *name,
+    inf_thread_main_t thread_main, void *arg)
 {
-    (void) a;
-    (void) main;
+    (void) name;
+    (void) thread_main;
     (void) arg;
     *t = pthread_self();
-    return 0;
+    return NULL;
 }
 
 int
@@ -158,14 +158,6 @@ __wrap_pthread_join(pthread_t t, void **result)
 {
     (void) t;
     (void) result;
-    return 0;
-}
-
-int
-__wrap_pthread_setname_np(pthread_t t, const char *name)
-{
-    (void) t;
-    (void) name;
     return 0;
 }
 

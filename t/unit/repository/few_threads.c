@@ -135,7 +135,7 @@ a_repository_that_no_thread_lists_has_failed(void **state)
     assert_false(inf_lifecycle_all_ready(w.lc));
 
     assert_error(inf_lifecycle_repository_index(w.lc, false, index_rows_add,
-        &w.index), INF_ERR_INTERNAL, "remote1' can't be listed: cannot start a"
+        &w.index), INF_ERR_INTERNAL, "remote1' can't be listed: cannot start"
         " thread");
     wait_until_done();
     assert_string_equal(index_rows(&w.index, w.lc), "away/1 READY \n"

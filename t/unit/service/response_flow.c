@@ -63,34 +63,12 @@ a_worker_that_releases_nothing_stalls_the_request(void **state)
     inf_response_flow_unref(flow);
 }
 
-static void
-small_responses_count_for_what_they_cost(void **state)
-{
-    (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
-    uint64_t most = INF_RESPONSE_FLOW_MAX / INF_RESPONSE_FLOW_LEAST;
-
-    for (uint64_t i = 0; i < most; i++) {
-        assert_int_equal(inf_response_flow_admit(flow, 0, false),
-            INF_RESPONSE_ADMITTED);
-        inf_response_flow_take(flow, 1);
-    }
-    assert_int_equal(inf_response_flow_admit(flow, 1000, false),
-        INF_RESPONSE_STALLED);
-
-    for (uint64_t i = 0; i < most; i++) {
-        inf_response_flow_give(flow, 1);
-    }
-    inf_response_flow_unref(flow);
-}
-
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_backend_waits_until_its_worker_has_released),
-        cmocka_unit_test(a_worker_that_releases_nothing_stalls_the_request),
-        cmocka_unit_test(small_responses_count_for_what_they_cost)
+        cmocka_unit_test(a_worker_that_releases_nothing_stalls_the_request)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
