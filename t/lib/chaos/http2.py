@@ -3,8 +3,9 @@ connection in a thread of its own."""
 
 import json
 import random
+import time
 
-from lib.chaos.requests import PATIENCE, SIZES, Numbers, Protocol
+from lib.chaos.requests import PATIENCE, SMALL, Numbers, Protocol
 from lib.h2 import H2
 from lib.wire import infer_path
 
@@ -19,6 +20,7 @@ class Http2(Protocol):
                         patient=True) as c:
                     while self.going() and c.last is None:
                         self._round(c, rng)
+                        time.sleep(rng.uniform(0, 0.1))     # others' turn
             except TimeoutError:
                 self.ledger.bad("h2", "no answer")
             except OSError as e:
@@ -29,7 +31,7 @@ class Http2(Protocol):
         before = self.ledger.ask()
         sent = {}
         for _ in range(rng.randint(1, 8)):
-            what = Numbers(rng, sizes=SIZES[:3])    # within all windows
+            what = Numbers(rng, sizes=SMALL)        # within all windows
             binary = rng.random() < 0.5
             headers, body = what.rest(binary)
             sent[c.post(infer_path(what.model), {
