@@ -124,7 +124,7 @@ count_copies(inf_request_t *req, bool to_host)
     return NULL;
 }
 
-/* What is wanted; the bytes are there when copies are finished. */
+/* Those that are wanted; the bytes are there when copies are finished. */
 static inf_err_t *
 copy_inputs(inf_request_t *req, bool to_host, inf_copies_t *copies)
 {

@@ -1,5 +1,5 @@
-"""What the steps of an ensemble give each other stays where the next one
-reads it."""
+"""Tensors between the steps of an ensemble stay where the next one reads
+them."""
 
 import random
 

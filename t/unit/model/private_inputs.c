@@ -161,7 +161,7 @@ what_can_never_be_copied_is_the_clients_error(void **state)
     assert_int_equal(inf_budget_used(&budget), 0);
 }
 
-/* What lies on a GPU alone; the bytes are there after one wait. */
+/* Those on a GPU alone; the bytes are there after one wait. */
 static void
 an_instance_on_no_gpu_gets_inputs_on_the_host(void **state)
 {
