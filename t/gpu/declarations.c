@@ -76,6 +76,7 @@ main(void)
         NAME_OF(cuMemcpyDtoDAsync), NAME_OF(cuMemcpyPeerAsync),
         NAME_OF(cuMemsetD8Async), NAME_OF(cuIpcGetMemHandle),
         NAME_OF(cuIpcOpenMemHandle), NAME_OF(cuIpcCloseMemHandle),
+        NAME_OF(cuMemGetAddressRange),
         NAME_OF(cuMemGetAllocationGranularity), NAME_OF(cuMemAddressReserve),
         NAME_OF(cuMemAddressFree), NAME_OF(cuMemCreate),
         NAME_OF(cuMemRelease), NAME_OF(cuMemMap), NAME_OF(cuMemUnmap),
