@@ -1,97 +1,9 @@
-/* cuda_copies.c - streams, and copies that are done when one is waited for. */
-
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
+/* cuda_copies.c - copies and fills, done when their stream is waited for. */
 
 #include "inside.h"
 
-result_t
-cuStreamCreate(inf_cu_stream_t *stream, unsigned flags)
-{
-    BEGIN();
-    if (rc == INF_CU_SUCCESS && (current() == NULL
-        || flags != INF_CU_STREAM_NON_BLOCK))
-    {
-        rc = wrong_locked(__func__, "no context, or flags",
-            INF_CU_INVALID_CONTEXT);
-    }
-    if (rc == INF_CU_SUCCESS) {
-        stream_t *s = calloc(1, sizeof(*s));
-        assert(s != NULL);
-        s->device = number_of(current());
-        fake.streams++;
-        *stream = s;
-    }
-    return end(rc);
-}
-
-static void
-drop_locked(stream_t *s, bool perform)
-{
-    copy_t *c = s->first;
-
-    while (c != NULL) {
-        copy_t *next = c->next;
-        if (perform && c->src != NULL) {
-            memmove(c->dst, c->src, c->size);
-        } else if (perform) {
-            memset(c->dst, c->value, c->size);
-        }
-        free(c);
-        fake.queued--;
-        c = next;
-    }
-    s->first = NULL;
-    s->last = NULL;
-}
-
-result_t
-cuStreamDestroy_v2(inf_cu_stream_t stream)
-{
-    BEGIN();
-    stream_t *s = stream;
-
-    if (s->first != NULL) {
-        wrong_locked(__func__, "copies were never waited for", 0);
-    }
-    drop_locked(s, false);
-    free(s);
-    fake.streams--;
-    return end(rc);
-}
-
-/* As the real one: what failed is gone, the stream goes on. */
-result_t
-cuStreamSynchronize(inf_cu_stream_t stream)
-{
-    BEGIN();
-    fake.waits++;
-    drop_locked(stream, rc == INF_CU_SUCCESS);
-    return end(rc);
-}
-
-static result_t
-queue_locked(const char *function, stream_t *s, char *dst, const char *src,
-    unsigned char value, size_t size)
-{
-    if (current() == NULL || s->device != number_of(current())) {
-        return wrong_locked(function, "the stream is another device's",
-            INF_CU_INVALID_CONTEXT);
-    }
-
-    copy_t *c = calloc(1, sizeof(*c));
-    assert(c != NULL);
-    *c = (copy_t) { NULL, dst, src, value, size };
-    if (s->last == NULL) {
-        s->first = c;
-    } else {
-        s->last->next = c;
-    }
-    s->last = c;
-    fake.queued++;
-    return INF_CU_SUCCESS;
-}
+#include <stdlib.h>
+#include <string.h>
 
 /* Whether all of them are mapped, piece by piece, where a device may look. */
 static bool
@@ -129,9 +41,11 @@ device_bytes_locked(const char *function, inf_cu_ptr_t at, size_t size,
     return b->bytes + ((uintptr_t) at - b->base);
 }
 
-/* false, and wrong: an address of a device is given as one of the host. */
+/* false, and wrong: an address of a device is given as one of the host, or
+   the device may only read there. */
 static bool
-host_bytes_locked(const char *function, const void *at)
+host_bytes_locked(const char *function, const void *at, size_t size,
+    bool written, bool *pageable)
 {
     for (int i = 0; i < DEVICES; i++) {
         const char *window = fake.devices[i].window;
@@ -142,7 +56,34 @@ host_bytes_locked(const char *function, const void *at)
             return false;
         }
     }
+
+    *pageable = false;
+    for (uintptr_t p = (uintptr_t) at, until = p + size; p < until; ) {
+        const block_t *b = find_locked(p, 1);
+        if (b == NULL || b->device >= 0) {
+            *pageable = true;
+            return true;
+        }
+        if (written && b->read_only) {
+            wrong_locked(function, "memory that a device only reads", 0);
+            return false;
+        }
+        p = b->base + b->size;
+    }
     return true;
+}
+
+/* Where a stream of the current device is meant. */
+static stream_t *
+own_stream_locked(const char *function, inf_cu_stream_t stream)
+{
+    stream_t *s = stream_locked(stream);
+
+    if (s == NULL || current() == NULL || s->device != number_of(current())) {
+        wrong_locked(function, "the stream is another device's", 0);
+        return NULL;
+    }
+    return s;
 }
 
 result_t
@@ -150,13 +91,17 @@ cuMemcpyHtoDAsync_v2(inf_cu_ptr_t dst, const void *src, size_t size,
     inf_cu_stream_t stream)
 {
     BEGIN();
-    stream_t *s = stream;
-
     if (rc == INF_CU_SUCCESS) {
-        char *to = device_bytes_locked(__func__, dst, size, s->device);
-        rc = to == NULL || !host_bytes_locked(__func__, src)
-            ? INF_CU_INVALID_VALUE
-            : queue_locked(__func__, s, to, src, 0, size);
+        stream_t *s = own_stream_locked(__func__, stream);
+        if (s == NULL) {
+            return end(INF_CU_INVALID_CONTEXT);
+        }
+
+        work_t w = { .moved = FAKE_CUDA_TO_DEVICE, .src = src, .size = size };
+        w.dst = device_bytes_locked(__func__, dst, size, s->device);
+        rc = w.dst == NULL
+            || !host_bytes_locked(__func__, src, size, false, &w.pageable)
+            ? INF_CU_INVALID_VALUE : queue_locked(__func__, s, w);
     }
     return end(rc);
 }
@@ -166,14 +111,17 @@ cuMemcpyDtoHAsync_v2(void *dst, inf_cu_ptr_t src, size_t size,
     inf_cu_stream_t stream)
 {
     BEGIN();
-    stream_t *s = stream;
-
     if (rc == INF_CU_SUCCESS) {
-        const char *from = device_bytes_locked(__func__, src, size,
-            s->device);
-        rc = from == NULL || !host_bytes_locked(__func__, dst)
-            ? INF_CU_INVALID_VALUE
-            : queue_locked(__func__, s, dst, from, 0, size);
+        stream_t *s = own_stream_locked(__func__, stream);
+        if (s == NULL) {
+            return end(INF_CU_INVALID_CONTEXT);
+        }
+
+        work_t w = { .moved = FAKE_CUDA_TO_HOST, .dst = dst, .size = size };
+        w.src = device_bytes_locked(__func__, src, size, s->device);
+        rc = w.src == NULL
+            || !host_bytes_locked(__func__, dst, size, true, &w.pageable)
+            ? INF_CU_INVALID_VALUE : queue_locked(__func__, s, w);
     }
     return end(rc);
 }
@@ -183,14 +131,17 @@ cuMemcpyDtoDAsync_v2(inf_cu_ptr_t dst, inf_cu_ptr_t src, size_t size,
     inf_cu_stream_t stream)
 {
     BEGIN();
-    stream_t *s = stream;
-
     if (rc == INF_CU_SUCCESS) {
-        char *to = device_bytes_locked(__func__, dst, size, s->device);
-        const char *from = device_bytes_locked(__func__, src, size,
-            s->device);
-        rc = to == NULL || from == NULL ? INF_CU_INVALID_VALUE
-            : queue_locked(__func__, s, to, from, 0, size);
+        stream_t *s = own_stream_locked(__func__, stream);
+        if (s == NULL) {
+            return end(INF_CU_INVALID_CONTEXT);
+        }
+
+        work_t w = { .moved = FAKE_CUDA_ON_DEVICE, .size = size };
+        w.dst = device_bytes_locked(__func__, dst, size, s->device);
+        w.src = device_bytes_locked(__func__, src, size, s->device);
+        rc = w.dst == NULL || w.src == NULL ? INF_CU_INVALID_VALUE
+            : queue_locked(__func__, s, w);
     }
     return end(rc);
 }
@@ -202,12 +153,18 @@ cuMemcpyPeerAsync(inf_cu_ptr_t dst, inf_cu_context_t to_context,
 {
     BEGIN();
     if (rc == INF_CU_SUCCESS) {
-        char *to = device_bytes_locked(__func__, dst, size,
+        stream_t *s = own_stream_locked(__func__, stream);
+        if (s == NULL) {
+            return end(INF_CU_INVALID_CONTEXT);
+        }
+
+        work_t w = { .moved = FAKE_CUDA_TO_PEER, .size = size };
+        w.dst = device_bytes_locked(__func__, dst, size,
             number_of(to_context));
-        const char *from = device_bytes_locked(__func__, src, size,
+        w.src = device_bytes_locked(__func__, src, size,
             number_of(from_context));
-        rc = to == NULL || from == NULL ? INF_CU_INVALID_VALUE
-            : queue_locked(__func__, stream, to, from, 0, size);
+        rc = w.dst == NULL || w.src == NULL ? INF_CU_INVALID_VALUE
+            : queue_locked(__func__, s, w);
     }
     return end(rc);
 }
@@ -217,12 +174,16 @@ cuMemsetD8Async(inf_cu_ptr_t dst, unsigned char value, size_t size,
     inf_cu_stream_t stream)
 {
     BEGIN();
-    stream_t *s = stream;
-
     if (rc == INF_CU_SUCCESS) {
-        char *to = device_bytes_locked(__func__, dst, size, s->device);
-        rc = to == NULL ? INF_CU_INVALID_VALUE
-            : queue_locked(__func__, s, to, NULL, value, size);
+        stream_t *s = own_stream_locked(__func__, stream);
+        if (s == NULL) {
+            return end(INF_CU_INVALID_CONTEXT);
+        }
+
+        work_t w = { .kind = WORK_FILL, .value = value, .size = size };
+        w.dst = device_bytes_locked(__func__, dst, size, s->device);
+        rc = w.dst == NULL ? INF_CU_INVALID_VALUE
+            : queue_locked(__func__, s, w);
     }
     return end(rc);
 }

@@ -87,7 +87,7 @@ cuMemAddressFree(inf_cu_ptr_t base, size_t size)
         return end(wrong_locked(__func__, "no such range",
             INF_CU_INVALID_VALUE));
     }
-    for (size_t i = 0; i < BLOCKS; i++) {
+    for (size_t i = 0; i < fake.block_top; i++) {
         if (fake.blocks[i].live && fake.blocks[i].base >= base
             && fake.blocks[i].base < base + size)
         {

@@ -10,7 +10,8 @@
  *
  * Device memory is address space that nobody may touch (PROT_NONE); its bytes
  * lie elsewhere.  Copies on a stream are done when the stream is waited for,
- * not before.  Two GPUs: 0 has compute capability 8.0, 1 has 5.2.
+ * not before, and so are kernels (fake_kernels.h).  Two GPUs: 0 has compute
+ * capability 8.0, 1 has 5.2, further ones 9.0.
  */
 
 #ifndef INF_T_FAKE_CUDA_H
@@ -22,6 +23,15 @@
 
 #define FAKE_CUDA_MEMORY  (UINT64_C(1) << 30)   /* of each GPU               */
 #define FAKE_CUDA_GRANULE 65536u                /* of memory that is mapped  */
+#define FAKE_CUDA_DEVICES_MAX 8
+
+typedef enum {
+    FAKE_CUDA_TO_DEVICE,
+    FAKE_CUDA_TO_HOST,
+    FAKE_CUDA_ON_DEVICE,
+    FAKE_CUDA_TO_PEER,
+    FAKE_CUDA_MOVED_KINDS
+} fake_cuda_moved_e;
 
 /* Back to the beginning: devices, counters, orders to fail.  Allocations
    stay. */
@@ -37,17 +47,37 @@ void fake_cuda_fail_nth(uint64_t n, int rc);
 /* Every call of that function fails with rc; NULL: none does. */
 void fake_cuda_fail(const char *function, int rc);
 
+/* As FAKE_CUDA_FAIL in the environment: "FUNCTION:CODE:N[:DEVICE],...", each
+   once, when its n-th call comes.  A code that poisons a context does. */
+void fake_cuda_fail_rules(const char *rules);
+
+/* Every call of the device's context answers rc from now on; 0: mended. */
+void fake_cuda_break(int device, int rc);
+
+/* Kernels of that name never end, or touch an address that is not there when
+   they run; NULL: none does, and those that hang go on. */
+void fake_cuda_hang(const char *kernel);
+void fake_cuda_fault_in(const char *kernel);
+
+/* Calls of one function, runs of one kernel, bytes that copies of one kind
+   have moved, copies of pageable memory, since the reset. */
+uint64_t fake_cuda_count(const char *function);
+uint64_t fake_cuda_ran(const char *kernel);
+uint64_t fake_cuda_moved(fake_cuda_moved_e kind);
+uint64_t fake_cuda_pageable(void);
+
 /* Calls since the reset; errors made to happen among them. */
 uint64_t fake_cuda_calls(void);
 uint64_t fake_cuda_failures(void);
 
-/* Everything not yet given back: memory, streams, contexts, mappings. */
+/* Everything not yet given back: memory, streams, events, modules, graphs,
+   contexts, mappings. */
 size_t fake_cuda_live(void);
 
 /* Uses that the driver would forbid; *what names the last one. */
 size_t fake_cuda_wrong(const char **what);
 
-/* Copies that wait in streams, and waits for streams since the reset. */
+/* Copies, kernels and events that wait in streams, and waits for streams since the reset. */
 size_t fake_cuda_queued(void);
 size_t fake_cuda_waits(void);
 

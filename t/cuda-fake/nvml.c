@@ -15,7 +15,7 @@ static const char *_Atomic failing;
 static _Atomic size_t calls;
 static _Atomic int opened;
 static _Atomic unsigned long long energy;
-static char devices[4];
+static char devices[8];
 
 EXPORTED void
 fake_nvml_fail(const char *function)
@@ -71,7 +71,7 @@ nvmlDeviceGetHandleByUUID(const char *uuid, inf_nvml_device_t *device)
     result_t rc = call(__func__);
 
     if (strlen(uuid) != 40 || strncmp(uuid, "GPU-a", 5) != 0
-        || uuid[5] < '0' || uuid[5] > '3')
+        || uuid[5] < '0' || uuid[5] > '7')
     {
         return INF_NVML_NOT_FOUND;
     }
