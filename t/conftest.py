@@ -12,6 +12,7 @@ from lib.server import BUILD, SANITIZER, Server, has_http3
 from lib.upstream import Upstream
 
 HERE = pathlib.Path(__file__).resolve().parent
+ORT_GPU = BUILD / "t-ort/onnxruntime/libonnxruntime.so.1"
 
 
 def pytest_configure(config):
@@ -87,6 +88,7 @@ def _expected_skips():
             if build in ("any", SANITIZER or "plain") \
                     or build == "no-prebuilt" and prebuilt.missing() \
                     or build == "no-http3" and not has_http3() \
+                    or build == "no-ort-gpu" and not ORT_GPU.exists() \
                     or build == "no-documents" and not seeds.snippets():
                 expected[test] = reason
     return expected
