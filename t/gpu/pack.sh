@@ -62,7 +62,7 @@ lay_sources()
     fi > "$work/files"
     tar -cf "$work/sources.tar" -T "$work/files"
     repository=$(stat -c %s "$work/sources.tar")
-    xz -T0 -c "$work/sources.tar" > "$pack/sources.tar.xz"
+    xz -T0 -2 -c "$work/sources.tar" > "$pack/sources.tar.xz"
 }
 
 # ---- what is built, without symbols for debuggers
@@ -83,7 +83,7 @@ lay_build()
         done
     )
     find "$work/build" -type f ! -path '*/gen/*' -exec strip --strip-debug {} +
-    tar -C "$work" -cf - build | xz -T0 > "$pack/build.tar.xz"
+    tar -C "$work" -cf - build | xz -T0 -2 > "$pack/build.tar.xz"
 }
 
 # ---- programs, and the libraries that the machine may lack
@@ -111,7 +111,7 @@ lay_libraries()
     done < "$work/needed"
     strip --strip-debug "$work"/lib/* "$work"/bin/* 2>/dev/null || true
     lay_headers
-    tar -C "$work" -cf - bin lib include | xz -T0 > "$pack/root.tar.xz"
+    tar -C "$work" -cf - bin lib include | xz -T0 -2 > "$pack/root.tar.xz"
 }
 
 # of the libraries that core, backends and t/gpu include

@@ -12,6 +12,7 @@
 # INF_BUILD        in a checkout: build (default), build-asan or build-tsan
 # INF_GPU_DRIVER   fake or real; unset: real
 # INF_GPU_STEPS    which of the steps below (all)
+# INF_GPU_TESTS    which tests, as pytest names them (all that are for GPUs)
 # PYTHON           the interpreter (build/venv's, python3)
 # CUDA_HOME        the toolkit, for its header alone (/usr/local/cuda)
 #
@@ -276,15 +277,13 @@ run_server()
     "$PYTHON" t/gpu/serve.py
 }
 
-# Every black-box test that takes its driver from t/lib/gpu.py.
+# The directories about GPUs, and every file that takes its driver from
+# t/lib/gpu.py.
 run_tests()
 {
-    tests=$(grep -rlE 'gpu\.env|import gpu|gpu\b.*import|gpu_server' \
-        --include='*.py' t/[0-9]* | sort)
-    if [ -z "$tests" ]; then
-        skip "no test uses t/lib/gpu.py"
-        return 77
-    fi
+    tests=${INF_GPU_TESTS:-$({ ls -d t/[0-9]*-cuda t/[0-9]*-gpu-*
+        grep -rl 'gpu\.env(' --include='test_*.py' t/[0-9]*; } 2> /dev/null \
+        | sort)}
     "$PYTHON" -m pytest -v --tb=short -o console_output_style=classic \
         $tests > "$build/gpu-tests.log" 2>&1
     status=$?
