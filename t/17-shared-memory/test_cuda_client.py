@@ -160,21 +160,25 @@ sys.stdin.read()
 """
 
 
-def test_a_process_that_ends(api, one, cuda):
-    """Its handle opens no more; a region that is open keeps its memory."""
+def test_a_process_that_ends(gpus, api, one):
+    """Its handle opens no more, and the core goes on; nobody reads memory of
+    a process that is gone, which CUDA leaves undefined."""
     child = subprocess.Popen([sys.executable, "-c", CHILD], text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     raw = child.stdout.readline().strip().encode()
     one.register_cuda_shared_memory("g", raw, 0, 65536)
     one.infer("plus_one", **tensors(api, out=(BYTES, 0)))
-    child.communicate("")
-    assert child.returncode == 0
     answer = one.infer("plus_one", **tensors(api, given=(BYTES, 0)))
     assert (answer.as_numpy("OUT") == VALUES + 2).all()
     one.unregister_cuda_shared_memory("g")
+    child.communicate("")
+    assert child.returncode == 0
     assert "invalid args" in text_of(
         api, one.register_cuda_shared_memory, "g", raw, 0, 65536)
     assert names(api, one) == []
+    answer = one.infer("plus_one", **tensors(api))
+    assert (answer.as_numpy("OUT") == VALUES + 1).all()
+    assert len(gpus.cores()) == 1
 
 
 def test_strings_lie_on_the_gpu(api, one, cuda, region):
