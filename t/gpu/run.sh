@@ -14,7 +14,7 @@
 # INF_GPU_STEPS    which of the steps below (all)
 # INF_GPU_TESTS    which tests, as pytest names them (all that are for GPUs)
 # PYTHON           the interpreter (build/venv's, python3)
-# CUDA_HOME        the toolkit, for its header alone (/usr/local/cuda)
+# CUDA_HOME        the toolkit: header, NVRTC, cuBLAS (/usr/local/cuda)
 #
 # Without a GPU it says what it skips, and succeeds.
 
@@ -54,6 +54,7 @@ main()
         lay_wheels
         lay_onnxruntime
     fi
+    find_toolkit
     [ -z "$rebuild" ] || step rebuild build_again
     find_gpus
 
@@ -221,9 +222,30 @@ find_python()
 {
     if [ -z "${PYTHON:-}" ]; then
         PYTHON=python3
-        [ ! -x build/venv/bin/python ] || PYTHON=build/venv/bin/python
+        [ ! -x build/venv/bin/python ] || PYTHON=$root/build/venv/bin/python
     fi
     echo "python: $("$PYTHON" -V) $(command -v "$PYTHON")"
+}
+
+# Directories of NVRTC and cuBLAS: the toolkit's, or of Python packages.
+find_toolkit()
+{
+    for library in libnvrtc.so libcublas.so; do
+        found=$(ls -d "${CUDA_HOME:-/usr/local/cuda}"/lib64/$library.1* \
+            2> /dev/null | head -1)
+        [ -n "$found" ] || found=$("$PYTHON" -c 'import glob, sys
+for path in sys.path:
+    for found in glob.glob(f"{path}/nvidia/*/lib/{sys.argv[1]}.1*"):
+        print(found)
+        sys.exit()' $library)
+        if [ -n "$found" ]; then
+            echo "toolkit: $found"
+            LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${found%/*}"
+            export LD_LIBRARY_PATH
+        else
+            echo "not here: $library; what needs it is not tested"
+        fi
+    done
 }
 
 find_gpus()
