@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN_PARTS 5             /* of a key, before the headers              */
+#define OWN_PARTS 4             /* of a key, before the headers              */
 
 static TRITONSERVER_Error *compile(gpu_runtime_t *rt,
     const gpu_source_t *source, const char *options,
@@ -92,8 +92,8 @@ make_key(gpu_key_t *key, const gpu_source_t *source, const char *options,
         return false;
     }
 
-    /* the path is in line numbers of code made with -lineinfo */
-    const char *const own[] = { source->text, source->path, options, arch };
+    /* not the path: a copy of the model has the same code */
+    const char *const own[] = { source->text, options, arch };
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         parts[n++] = (gpu_key_part_t) { own[i], strlen(own[i]) };
     }

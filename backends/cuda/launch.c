@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TEXT_MAX 512
+#define BLOCK_Z_MOST 64         /* of every GPU                              */
 
 static TRITONSERVER_Error *launch_make(gpu_launch_t *launch,
     const gpu_kernel_t *kernel, const gpu_loaded_t *loaded,
@@ -105,8 +106,9 @@ make_geometry(gpu_launch_t *launch, const gpu_kernel_t *kernel,
     for (int i = 0; err == NULL && i < 3; i++) {
         snprintf(what, sizeof(what), "kernel \"%s\", block.%c", kernel->name,
             'x' + i);
-        err = extent(&kernel->block[i], shapes, what, 1, k->threads_most,
-            &launch->block[i]);
+        err = extent(&kernel->block[i], shapes, what, 1,
+            i == 2 && k->threads_most > BLOCK_Z_MOST ? BLOCK_Z_MOST
+            : k->threads_most, &launch->block[i]);
         threads *= launch->block[i];
     }
     if (err == NULL && threads > (uint64_t) k->threads_most) {

@@ -92,8 +92,16 @@ def options(tmp_path, *, devices=1, http="", env=(), cache=None,
                           f"FAKE_CUDA_COUNTS={tmp_path / 'counts'}", *env]}
 
 
-def counts(tmp_path):
-    """The driver's counters, which it writes now and then."""
+def counts(tmp_path, ran=0):
+    """The driver's counters, which it writes now and then: once that many
+    kernels have run."""
     path = tmp_path / "counts"
-    process.wait_until(path.exists, 10 * SLOW)
-    return json.loads(path.read_text())
+
+    def read():
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def has_run():
+        got = read()
+        return got is not None and sum(got["kernels"].values()) >= ran
+    assert process.wait_until(has_run, 10 * SLOW)
+    return read()

@@ -258,6 +258,8 @@ bad_lines_and_launches_are_errors(void **state)
     expect_error("run<<<-1,1>>>(x)", "kernel \"run\", grid.x: -1 is not");
     expect_error("run<<<1001,1>>>(x)", "from 0 to 1000");
     expect_error("run<<<1,0>>>(x)", "block.x: 0 is not from 1 to 512");
+    expect_error("run<<<1,dim3(1,1,65)>>>(x)", "block.z: 65 is not from 1 to"
+        " 64");
     expect_error("run<<<1,dim3(512,2)>>>(x)", "a block of 1024 threads");
     expect_error("run<<<1,1,2049>>>(x)", "shared memory on GPU 0: 2049 is not"
         " from 0 to 2048");
