@@ -186,6 +186,7 @@ def test_configurations(failing, change, words):
 
 # ---- driver and compiler
 
+@pytest.mark.fake_gpu
 def test_no_driver(failing):
     """An instance group without a kind is the CPU's there."""
     text = failing(lambda r: cuda.add_model(r, kind=""),
@@ -193,6 +194,7 @@ def test_no_driver(failing):
     assert "add/1/model.cu" in text and "no CUDA driver" in text
 
 
+@pytest.mark.fake_gpu
 def test_no_gpu(failing):
     text = failing(lambda r: cuda.add_model(r, kind=""), devices=0)
     assert "add/1/model.cu" in text and "CUDA_ERROR_NO_DEVICE" in text
@@ -204,11 +206,13 @@ def test_no_compiler(failing):
         and "/nowhere/libnvrtc.so.13" in text
 
 
+@pytest.mark.fake_gpu
 def test_a_driver_older_than_the_compiler(failing):
     text = failing(env=["FAKE_CUDA_DRIVER_VERSION=12020"])
     assert "is of CUDA 13." in text and "the driver is older, of 12.2" in text
 
 
+@pytest.mark.fake_gpu
 def test_a_driver_older_than_the_code(failing):
     text = failing(
         lambda r: cuda.add_model(r, file="model.ptx", source=PTX.format(
@@ -218,6 +222,7 @@ def test_a_driver_older_than_the_code(failing):
         in text
 
 
+@pytest.mark.fake_gpu
 def test_code_for_another_gpu(failing, make_server, tmp_path):
     first = make_server(cuda.add_model, **cuda.options(
         tmp_path, env=["FAKE_CUDA_CAPABILITY=9.0"]))
@@ -232,6 +237,7 @@ CALLS = ["cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute",
          "cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2"]
 
 
+@pytest.mark.fake_gpu
 @pytest.mark.parametrize("call", CALLS)
 def test_calls_of_a_load_that_fail(failing, call):
     """The core itself makes some of them: up to the tenth."""
@@ -275,6 +281,7 @@ def test_shapes_that_do_not_fit(serving, parameters, words):
         assert server.infer("add", request(1, 1)).status == 200
 
 
+@pytest.mark.fake_gpu
 def test_a_fault_of_a_kernel(serving):
     server = serving({"kernel_1": "faulty<<<1, 1>>>(a, b, sum, int(1))"},
                      source=cuda.ADD_SOURCE.replace("vector_add", "faulty"),
@@ -287,6 +294,7 @@ def test_a_fault_of_a_kernel(serving):
     other_models_serve(server)
 
 
+@pytest.mark.fake_gpu
 def test_a_kernel_that_does_not_end(serving):
     server = serving({"kernel_1": "endless<<<1, 1>>>(a, b, sum, int(1))",
                       "timeout": 300},

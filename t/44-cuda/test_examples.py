@@ -73,6 +73,7 @@ def test_digits_are_those_of_the_onnx_model(served):
         assert (ours.argmax(axis=1) == theirs.argmax(axis=1)).all()
 
 
+@pytest.mark.fake_gpu
 def test_every_kernel_compiles_for_every_architecture(make_server, tmp_path):
     """7.0 is before, and 20.0 after all that the compiler knows."""
     known = ["7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]
@@ -87,6 +88,7 @@ def test_every_kernel_compiles_for_every_architecture(make_server, tmp_path):
         assert f"{model.name}/1/model.cu: compiled for compute_1" in text
 
 
+@pytest.mark.fake_gpu
 def test_a_device_before_the_compiler_s_first(make_server, tmp_path):
     server = make_server(copy_examples, wait="live", **cuda.options(
         tmp_path, env=["FAKE_CUDA_CAPABILITY=7.0"], http="""

@@ -38,6 +38,7 @@ def ended(server, tmp_path):
     return counts
 
 
+@pytest.mark.fake_gpu
 def test_requests_run_together(make_server, tmp_path):
     delay = "dynamic_batching { max_queue_delay_microseconds: 300000 }\n"
     server = make_server(
@@ -54,6 +55,7 @@ def test_requests_run_together(make_server, tmp_path):
     assert counts["calls"]["cuMemcpyDtoHAsync_v2"] == 8
 
 
+@pytest.mark.fake_gpu
 def test_requests_of_other_shapes_run_apart(make_server, tmp_path):
     delay = "dynamic_batching { max_queue_delay_microseconds: 100000 }\n"
     server = make_server(lambda r: cuda.add_model(r, extra=delay),
@@ -65,6 +67,7 @@ def test_requests_of_other_shapes_run_apart(make_server, tmp_path):
     ended(server, tmp_path)
 
 
+@pytest.mark.fake_gpu
 def test_memory_is_taken_once(make_server, tmp_path):
     server = make_server(lambda r: cuda.add_model(r, dims=5),
                          **cuda.options(tmp_path))
@@ -78,6 +81,7 @@ def test_memory_is_taken_once(make_server, tmp_path):
     ended(server, tmp_path)
 
 
+@pytest.mark.fake_gpu
 @pytest.mark.parametrize("graphs", [16, 2, 0])
 def test_graphs(make_server, tmp_path, graphs):
     server = make_server(lambda r: cuda.add_model(
@@ -94,6 +98,7 @@ def test_graphs(make_server, tmp_path, graphs):
         == {16: 3, 2: 0, 0: 0}[graphs]
 
 
+@pytest.mark.fake_gpu
 def test_graphs_that_cannot_be_made(make_server, tmp_path):
     server = make_server(
         lambda r: cuda.add_model(r, parameters=TWICE), **cuda.options(
@@ -104,6 +109,7 @@ def test_graphs_that_cannot_be_made(make_server, tmp_path):
     assert "cuGraphLaunch" not in ended(server, tmp_path)["calls"]
 
 
+@pytest.mark.fake_gpu
 def test_tensors_stay_on_the_device_between_two_models(make_server, tmp_path):
     def fill(repository):
         for name in ("one", "two"):
@@ -124,6 +130,7 @@ def test_tensors_stay_on_the_device_between_two_models(make_server, tmp_path):
     assert moved["to_host"] == 4000
 
 
+@pytest.mark.fake_gpu
 def test_several_devices(make_server, tmp_path):
     server = make_server(
         lambda r: cuda.add_model(r, extra=""), **cuda.options(
@@ -138,6 +145,7 @@ def test_several_devices(make_server, tmp_path):
     ended(server, tmp_path)
 
 
+@pytest.mark.fake_gpu
 def test_instances_that_share_a_thread(make_server, tmp_path):
     server = make_server(
         lambda r: cuda.add_model(
@@ -219,6 +227,7 @@ def compiled(tmp_path, *arguments):
     return code.read_bytes()[80:]
 
 
+@pytest.mark.fake_gpu
 def test_code_that_is_compiled_already(make_server, tmp_path):
     first = make_server(cuda.add_model, **cuda.options(tmp_path))
     add(first, [1], [2])
@@ -264,6 +273,7 @@ def library_model(repository, name, content, more="", **kw):
         if "kernel_1" not in line) + more)
 
 
+@pytest.mark.fake_gpu
 def test_a_library_in_place_of_kernels(make_server, tmp_path):
     refuses = models.parameter_block({"refuse": "yes"})
 

@@ -1,14 +1,16 @@
-"""The backend cuda without a GPU: our own driver, the real compiler, and the
-kernels of the examples compiled for the host in the place of a device."""
+"""The backend cuda on the driver of lib/gpu.py.  Without a GPU: our own driver,
+the real compiler, and the kernels of the examples compiled for the host in the
+place of a device."""
 
 import json
+import os
+import pathlib
 import re
 import subprocess
 
-from lib import models, process
+from lib import gpu, models, process
 from lib.server import BACKENDS, BUILD, ROOT, SLOW
 
-DRIVER = BUILD / "t-cuda/libfake-cuda.so"
 EXAMPLES = ROOT / "examples/cuda/models"
 HOST = ROOT / "t/44-cuda/kernels"
 HOST_SHARED = 12288             # floats: what 48 KiB hold
@@ -21,12 +23,16 @@ ADD_SOURCE = (EXAMPLES / "vector_add/1/model.cu").read_text()
 
 
 def nvrtc():
-    """The compiler's library that t/setup.sh has installed."""
+    """The compiler's library that t/setup.sh has installed, or t/gpu/run.sh
+    has found."""
     packages = ROOT / "build/venv/lib"
     found = sorted(packages.glob(
         "python3*/site-packages/nvidia/*/lib/libnvrtc.so.1?"))
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        found += sorted(pathlib.Path(folder or "/nowhere").glob(
+            "libnvrtc.so.1?"))
     assert found, "t/setup.sh installs nvidia-cuda-nvrtc"
-    return found[-1]
+    return found[0]
 
 
 def host_kernels():
@@ -77,7 +83,20 @@ def add_model(repository, name="add", parameters=None, *, source=ADD_SOURCE,
         files={1: {file: content, **(files or {})}})
 
 
-def options(tmp_path, *, devices=1, http="", env=(), cache=None,
+def driver(tmp_path, devices, env):
+    """inference_env; with the real driver without counters and failures, so
+    that tests of these are marked fake_gpu."""
+    if gpu.REAL:
+        assert devices is None and not any("CUDA_" in e for e in env), env
+        return [*gpu.env(), *env]
+    own = {e.split("=")[0].removeprefix("FAKE_CUDA_").lower(): e.split("=")[1]
+           for e in env if e.startswith("FAKE_CUDA_CAPABILITY=")}
+    return [*gpu.env(1 if devices is None else devices, **own,
+                     kernels=host_kernels(), counts=tmp_path / "counts"),
+            *(e for e in env if not e.startswith("FAKE_CUDA_CAPABILITY="))]
+
+
+def options(tmp_path, *, devices=None, http="", env=(), cache=None,
             compiler=None, parts="all repository", **kw):
     """What a server needs for the backend, as arguments of make_server."""
     cache = cache or tmp_path / "cache"
@@ -86,10 +105,7 @@ def options(tmp_path, *, devices=1, http="", env=(), cache=None,
         "http": f"    inference_backend_config cuda cache-directory={cache};\n"
                 "    inference_backend_config cuda"
                 f" nvrtc-library={compiler or nvrtc()};\n{http}",
-        "inference_env": [f"INFERENCE_CUDA_DRIVER={DRIVER}",
-                          f"FAKE_CUDA_DEVICES={devices}",
-                          f"FAKE_CUDA_KERNELS={host_kernels()}",
-                          f"FAKE_CUDA_COUNTS={tmp_path / 'counts'}", *env]}
+        "inference_env": driver(tmp_path, devices, env)}
 
 
 def counts(tmp_path, ran=0):
