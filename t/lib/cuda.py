@@ -78,7 +78,7 @@ def add_model(repository, name="add", parameters=None, *, source=ADD_SOURCE,
 
 
 def options(tmp_path, *, devices=1, http="", env=(), cache=None,
-            compiler=None, parts="all repository", **kw):
+            compiler=None, driver=DRIVER, parts="all repository", **kw):
     """What a server needs for the backend, as arguments of make_server."""
     cache = cache or tmp_path / "cache"
     return {
@@ -86,7 +86,7 @@ def options(tmp_path, *, devices=1, http="", env=(), cache=None,
         "http": f"    inference_backend_config cuda cache-directory={cache};\n"
                 "    inference_backend_config cuda"
                 f" nvrtc-library={compiler or nvrtc()};\n{http}",
-        "inference_env": [f"INFERENCE_CUDA_DRIVER={DRIVER}",
+        "inference_env": [f"INFERENCE_CUDA_DRIVER={driver}",
                           f"FAKE_CUDA_DEVICES={devices}",
                           f"FAKE_CUDA_KERNELS={host_kernels()}",
                           f"FAKE_CUDA_COUNTS={tmp_path / 'counts'}", *env]}
