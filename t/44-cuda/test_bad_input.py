@@ -1,4 +1,4 @@
-"""What is wrong has a clear reason, and costs nobody else anything."""
+"""Mistakes of all kinds: each has a clear reason, and other models serve."""
 
 import shutil
 

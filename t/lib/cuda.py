@@ -79,7 +79,7 @@ def add_model(repository, name="add", parameters=None, *, source=ADD_SOURCE,
 
 def options(tmp_path, *, devices=1, http="", env=(), cache=None,
             compiler=None, driver=DRIVER, parts="all repository", **kw):
-    """What a server needs for the backend, as arguments of make_server."""
+    """All that a server needs for the backend, as arguments of make_server."""
     cache = cache or tmp_path / "cache"
     return {
         "backends": BACKENDS, "parts": parts, **kw,
