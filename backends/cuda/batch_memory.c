@@ -65,9 +65,9 @@ gpu_batch_memory_rest(gpu_batch_t *b)
     return err;
 }
 
-/* A half more than asked for, so that sizes that grow little by little take
-   new memory now and then, not each time.  A room of 0 bytes has an address,
-   too. */
+/* A half more than asked for where it grows, so that sizes that rise little by
+   little take new memory now and then, not each time.  A room of 0 bytes has
+   an address, too. */
 TRITONSERVER_Error *
 gpu_batch_memory_reserve(gpu_batch_t *b, uint32_t i, int64_t bytes)
 {
@@ -84,19 +84,22 @@ gpu_batch_memory_reserve(gpu_batch_t *b, uint32_t i, int64_t bytes)
         return NULL;
     }
 
-    uint64_t size = (uint64_t) bytes;
+    uint64_t least = bytes > 0 ? (uint64_t) bytes : 1;
+    uint64_t size = room->base != 0 ? least + least / 2 : least;
     if (room->base != 0) {
-        size += size / 2;
         (void) b->device->f->free(room->base);
         *room = (gpu_room_t) { 0 };
     }
 
-    size = size > 0 ? size : 1;
     gpu_result_t rc = b->device->f->alloc(&room->base, size);
+    if (rc == GPU_OUT_OF_MEMORY && size > least) {
+        size = least;
+        rc = b->device->f->alloc(&room->base, size);
+    }
     if (rc != GPU_SUCCESS) {
         room->base = 0;
         return gpu_check(b->device, rc, "GPU %d has no %" PRIu64 " bytes for"
-            " \"%s\"", b->device->ordinal, size, name);
+            " \"%s\"", b->device->ordinal, least, name);
     }
     room->size = size;
     return NULL;

@@ -20,7 +20,7 @@ typedef struct {
     gpu_expression_t bytes;         /* of scratch memory                     */
 } gpu_buffer_t;
 
-/* What has a name already. */
+/* The names that are taken. */
 typedef struct {
     const gpu_tensor_t *tensors;
     uint32_t            tensor_count;

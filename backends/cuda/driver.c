@@ -12,13 +12,14 @@
 #define TEXT_MAX 512
 
 struct gpu_driver_s {
+    /* set while the driver is opened, then read by anyone */
     gpu_functions_t f;
     void           *library;
     int             version;
     int             count;
-    pthread_mutex_t lock;               /* guards opening a device: the
-                                         * context until it is set           */
-    gpu_device_t    devices[GPU_DEVICES_MAX];
+
+    pthread_mutex_t lock;               /* guards opening a device           */
+    gpu_device_t    devices[GPU_DEVICES_MAX];   /* with atomics of their own */
 };
 
 static TRITONSERVER_Error *load(gpu_driver_t *d, const char *name);
@@ -70,7 +71,7 @@ gpu_driver_close(gpu_driver_t *d)
     }
 
     for (int i = 0; i < d->count; i++) {
-        if (d->devices[i].context != NULL) {
+        if (d->devices[i].opened) {
             (void) d->f.context_release(d->devices[i].handle);
         }
     }
@@ -96,13 +97,16 @@ gpu_device_get(gpu_driver_t *d, int64_t ordinal, gpu_device_t **out)
     gpu_device_t *device = &d->devices[ordinal];
     TRITONSERVER_Error *err = NULL;
 
+    *out = device;
+    if (atomic_load_explicit(&device->opened, memory_order_acquire)) {
+        return NULL;
+    }
+
     pthread_mutex_lock(&d->lock);
-    if (device->context == NULL) {
+    if (!device->opened) {
         err = device_open_locked(d, device);
     }
     pthread_mutex_unlock(&d->lock);
-
-    *out = device;
     return err;
 }
 
@@ -209,8 +213,6 @@ start(gpu_driver_t *d)
 static TRITONSERVER_Error *
 device_open_locked(gpu_driver_t *d, gpu_device_t *device)
 {
-    gpu_context_t context;
-
     TRITONSERVER_Error *err = gpu_check(device,
         d->f.device_get(&device->handle, device->ordinal), "GPU %d",
         device->ordinal);
@@ -218,11 +220,11 @@ device_open_locked(gpu_driver_t *d, gpu_device_t *device)
         err = device_read(device);
     }
     if (err == NULL) {
-        err = gpu_check(device, d->f.context_retain(&context, device->handle),
-            "cannot use GPU %d", device->ordinal);
+        err = gpu_check(device, d->f.context_retain(&device->context,
+            device->handle), "cannot use GPU %d", device->ordinal);
     }
     if (err == NULL) {
-        device->context = context;
+        atomic_store_explicit(&device->opened, true, memory_order_release);
     }
     return err;
 }

@@ -29,11 +29,13 @@ typedef struct {
     const gpu_functions_t *f;
     int                    ordinal;
     int                    handle;
-    gpu_context_t          context;     /* primary; NULL: not opened yet     */
+    gpu_context_t          context;     /* primary                           */
     int                    capability;
     int                    threads_most;        /* in a block                */
     int                    grid_most[3];
     int                    shared_most;         /* in a block, by opting in  */
+
+    _Atomic bool           opened;      /* acquire: the fields above are set */
 
     /* relaxed: the first error after which the driver does nothing more on
        the device, 0: none; nothing else is told by it */

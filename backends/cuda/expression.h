@@ -85,7 +85,7 @@ BK_CHECK TRITONSERVER_Error *gpu_expression_value(const gpu_expression_t *e,
 uint32_t gpu_tensor_find(const gpu_tensor_t *tensors, uint32_t count,
     gpu_word_t name);
 
-/* What elements and bytes follow from dims; false: more than int64_t. */
+/* Fills in elements and bytes by dims; false: more than int64_t. */
 bool gpu_shape_count(gpu_shape_t *shape, const gpu_tensor_t *tensor,
     int64_t batch);
 

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* What gpu_model_version answers; another number is not loaded. */
+/* The answer of gpu_model_version; another number is not loaded. */
 #define GPU_MODEL_VERSION 1
 
 typedef struct {

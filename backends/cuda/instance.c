@@ -157,7 +157,7 @@ find_place(gpu_instance_t *inst, int32_t *device)
     }
     if (err == NULL && kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
         err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "backend cuda has"
-            " instances of KIND_GPU only, this one is %s",
+            " instances of KIND_GPU only, this one is KIND_%s",
             TRITONSERVER_InstanceGroupKindString(kind));
     }
     return err;

@@ -6,15 +6,16 @@
 #include <stdlib.h>
 
 struct gpu_model_s {
+    /* set in new, then read by anyone */
     gpu_runtime_t    *rt;
     bk_model_config_t config;
     char             *config_text;
     gpu_program_t     program;
     gpu_model_file_t  file;
     gpu_library_t     library;          /* of a model.so                     */
-    pthread_mutex_t   lock;             /* guards loading: each of loaded
-                                         * until it is set                   */
-    gpu_loaded_t     *loaded[GPU_DEVICES_MAX];
+
+    pthread_mutex_t   lock;             /* guards loaded                     */
+    gpu_loaded_t     *loaded[GPU_DEVICES_MAX];  /* by device                 */
 };
 
 static TRITONSERVER_Error *model_setup(gpu_model_t *m,

@@ -28,7 +28,8 @@ const gpu_program_t *gpu_model_program(const gpu_model_t *m);
 /* NULL: the model has kernels. */
 const gpu_library_t *gpu_model_library(const gpu_model_t *m);
 
-/* What a library is told of the model; all pointers are the model's. */
+/* Fills in all that a library is told of the model; pointers are the
+ * model's. */
 void gpu_model_describe(const gpu_model_t *m, gpu_model_options_t *options);
 
 /* The code on that device, loaded at the first call for it. */

@@ -11,11 +11,10 @@
 struct gpu_runtime_s {
     gpu_driver_t   *driver;             /* NULL: none                        */
     char           *driver_error;       /* why                               */
-    bk_json_t      *settings;
-    pthread_mutex_t lock;               /* guards opening the compiler:
-                                         * compiler and cache until set      */
-    gpu_compiler_t *compiler;
-    gpu_cache_t     cache;
+    bk_json_t      *settings;           /* set in open                       */
+    pthread_mutex_t lock;               /* guards compiler and cache         */
+    gpu_compiler_t *compiler;           /* NULL: not opened yet              */
+    gpu_cache_t     cache;              /* opened with it                    */
 };
 
 static TRITONSERVER_Error *read_settings(gpu_runtime_t *rt,

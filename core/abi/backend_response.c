@@ -246,6 +246,9 @@ TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
         note_first(r);
     }
 
+    if (error != NULL) {
+        inf_execution_judge(r->factory);
+    }
     inf_response_send(r, send_flags, error);
     inf_pause_wait();           /* where an ensemble has had enough          */
     return NULL;

@@ -8,7 +8,9 @@
 #include "core/base/log.h"
 #include "core/base/points.h"
 #include "core/sched/runtime.h"
+#include "core/server/server.h"
 #include "core/tensor/ledger.h"
+#include "core/tensor/memory.h"
 #include "core/tensor/response.h"
 
 /* The payload that an instance executes: the backend may write into the array
@@ -26,6 +28,7 @@ struct inf_execution_s {
     uint32_t        released;
     bool            suspect;        /* of a request that was executing when
                                        a core died                           */
+    bool            guilty;         /* its request alone has broken its GPU  */
     inf_request_t  *requests[];     /* NULL: released                        */
 };
 
@@ -37,6 +40,9 @@ static execution_t *execution_start(inf_instance_t *instance,
     inf_request_t **requests, uint32_t count);
 static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
+static inf_err_t *gpu_failure(const inf_instance_t *instance);
+static void judge(const inf_instance_t *instance);
+static bool is_guilty(const execution_t *e);
 static void place_take(execution_t *e);
 static void place_give(execution_t *e);
 static bool is_busy(const execution_t *e);
@@ -66,6 +72,12 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         requests[i]->abi.runs_on = instance;
     }
 
+    inf_err_t *gone = gpu_failure(instance);
+    if (gone != NULL) {
+        fail_all(instance, requests, count, gone);
+        return;
+    }
+
     execution_t *e = execution_start(instance, requests, count);
     if (e == NULL) {
         fail_all(instance, requests, count, inf_err_nomem());
@@ -83,6 +95,9 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     INF_POINT(BACKEND_CALLED);
     inf_err_t *err = inf_plugin_execute(instance, requests, count);
     INF_POINT(BACKEND_RETURNED);
+    if (err != NULL) {
+        judge(instance);
+    }
     atomic_store_explicit(&e->executing, false, memory_order_relaxed);
     running = NULL;
 
@@ -94,6 +109,77 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     } else if (e->released < count) {
         atomic_fetch_add(&instance->kept, count - e->released);
     }
+    inf_err_free(gpu_failure(instance));
+}
+
+/* Why nothing may be executed there; the host has been told of it. */
+static inf_err_t *
+gpu_failure(const inf_instance_t *instance)
+{
+    const char *why = instance->spec->kind != INF_INSTANCE_GPU ? NULL
+        : inf_memory_gpu_failure(inf_memory_shared(),
+            instance->spec->device_id);
+    if (why == NULL) {
+        return NULL;
+    }
+
+    const execution_t *e = instance->abi.execution;
+    inf_server_gpu_failed(instance->model->server, e != NULL && e->guilty
+        ? instance->model : NULL, false, why);
+    return inf_err_new(INF_ERR_UNAVAILABLE, "%s", why);
+}
+
+void
+inf_execution_judge(const inf_factory_t *factory)
+{
+    const inf_request_t *request = atomic_load_explicit(&factory->request,
+        memory_order_relaxed);
+
+    const inf_instance_t *instance = running != NULL ? running->instance
+        : request != NULL ? request->abi.runs_on : NULL;
+
+    if (instance != NULL) {
+        judge(instance);
+    }
+}
+
+/* The guilty is answered before the process ends, so that no core executes it
+   again. */
+static void
+judge(const inf_instance_t *instance)
+{
+    inf_err_t *gone = instance->spec->kind != INF_INSTANCE_GPU ? NULL
+        : inf_memory_check_gpu(inf_memory_shared(), instance->spec->device_id);
+
+    if (gone != NULL && running != NULL && is_guilty(running)) {
+        running->guilty = true;
+    } else if (gone != NULL) {
+        inf_server_gpu_failed(instance->model->server, NULL, false,
+            inf_err_msg(gone));
+    }
+    inf_err_free(gone);
+}
+
+/* A single request, and nothing else executes on its GPU, or it is a suspect:
+   then others were not under way before it. */
+static bool
+is_guilty(const execution_t *e)
+{
+    if (e->count != 1 || e->suspect) {
+        return e->count == 1;
+    }
+
+    for (uint32_t i = 0; i < PLACES; i++) {
+        const execution_t *o = atomic_load_explicit(&places[i],
+            memory_order_acquire);
+        if (o != NULL && o != e && is_busy(o)
+            && o->instance->spec->kind == INF_INSTANCE_GPU
+            && o->instance->spec->device_id == e->instance->spec->device_id)
+        {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Without a free one other threads' crashes don't count against e. */
@@ -132,14 +218,17 @@ is_busy(const execution_t *e)
 const inf_model_t *
 inf_execution_culprit(bool *certain)
 {
+    *certain = running != NULL;
+    return running != NULL ? running->instance->model
+        : inf_execution_likely_culprit();
+}
+
+const inf_model_t *
+inf_execution_likely_culprit(void)
+{
     const inf_model_t *one = NULL;
     bool several = false;
     bool suspect = false;
-
-    *certain = running != NULL;
-    if (running != NULL) {
-        return running->instance->model;
-    }
 
     for (uint32_t i = 0; i < PLACES; i++) {
         const execution_t *e = atomic_load_explicit(&places[i],
@@ -267,6 +356,7 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
     e->count = count;
     e->next = 0;
     e->released = 0;
+    e->guilty = false;
     e->suspect = requests[0]->suspect == INF_SUSPICION_EXECUTING;
     memcpy(e->requests, requests, count * sizeof(e->requests[0]));
     return e;

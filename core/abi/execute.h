@@ -18,9 +18,18 @@ extern const inf_executor_t inf_backend_executor;
 /*
  * For the handler of a crash, on the thread that crashes: the model to blame.
  * certain: this thread executes it; else a suspect executes, or nothing of
- * another model does.  NULL: it can't be told.
+ * another model does.  NULL: it can't be told.  likely: the latter, wherever it
+ * is called.
  */
 const inf_model_t *inf_execution_culprit(bool *certain);
+const inf_model_t *inf_execution_likely_culprit(void);
+
+/*
+ * A backend has failed to execute a request, and nobody has been told yet.  If
+ * its GPU has failed and the host ends the process for that, it is not
+ * answered, unless it is clear that it alone is why: the next core has it.
+ */
+void inf_execution_judge(const inf_factory_t *factory);
 
 /* The memory of an instance for what Execute is given; free(NULL) is fine. */
 void inf_execution_free(struct inf_execution_s *execution);

@@ -10,6 +10,8 @@
 
 typedef Inference__ModelInstanceGroup group_t;
 
+#define GPUS_TOLD 8             /* of those left out, in one text            */
+
 #define KIND_AUTO  INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_AUTO
 #define KIND_GPU   INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_GPU
 #define KIND_CPU   INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_CPU
@@ -46,6 +48,7 @@ static inf_instance_kind_t kind_of(const group_t *group);
 static void check_group(const check_t *c);
 static void check_anywhere(const check_t *c);
 static void check_gpus(const check_t *c);
+static void check_any_gpu(const check_t *c);
 static void check_gpu_ids(const check_t *c);
 static void check_profiles(const check_t *c);
 static void check_total(const Inference__ModelConfig *msg,
@@ -490,13 +493,32 @@ check_gpus(const check_t *c)
     }
 
     if (c->gpus->count == 0) {
-        check_add(c, INF_ERR_INVALID_ARG, "kind",
-            "has kind KIND_GPU but no GPUs are available");
+        check_any_gpu(c);
         return;
     }
 
     check_add(c, INF_ERR_INVALID_ARG, "gpus",
         "has kind KIND_GPU but specifies no GPUs");
+}
+
+/* The reason follows where it is not just that the machine has none. */
+static void
+check_any_gpu(const check_t *c)
+{
+    inf_buf_t text;
+
+    inf_buf_init(&text);
+    inf_buf_printf(&text, "has kind KIND_GPU but no GPUs are available");
+    if (c->gpus->why_none != NULL) {
+        inf_buf_printf(&text, ": %s", c->gpus->why_none);
+    }
+    for (int64_t id = 0; c->gpus->left_out != NULL && id < GPUS_TOLD; id++) {
+        const char *why = c->gpus->left_out(id);
+        if (why != NULL) {
+            inf_buf_printf(&text, "; GPU %d is left out: %s", (int) id, why);
+        }
+    }
+    check_add_buf(c, "kind", &text);
 }
 
 static void
@@ -517,6 +539,14 @@ check_gpu_ids(const check_t *c)
 
         for (size_t k = 0; k < c->gpus->count; k++) {
             inf_buf_printf(&text, " %d", c->gpus->ids[k]);
+        }
+
+        const char *why = c->gpus->left_out != NULL ? c->gpus->left_out(id)
+            : NULL;
+        if (why != NULL) {
+            inf_buf_printf(&text, "; GPU %d is left out: %s", id, why);
+        } else if (c->gpus->why_none != NULL) {
+            inf_buf_printf(&text, "; there are none: %s", c->gpus->why_none);
         }
 
         check_add_buf(c, "gpus", &text);

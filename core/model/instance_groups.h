@@ -41,6 +41,10 @@ typedef struct {
     const int32_t *ids;
     size_t         count;
     double         min_capability;
+    const char    *why_none;        /* NULL: there are some, or no driver    */
+
+    /* Why a GPU that is there is not among them; NULL: nothing is known. */
+    const char  *(*left_out)(int64_t id);
 } inf_gpus_t;
 
 /* A group as a backend prefers it (TRITONBACKEND_BackendAttribute...). */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/tensor/memory.h"
 
 /* Ours: made by inf_instance_new. */
 typedef struct {
@@ -186,6 +187,29 @@ inf_instance_visited(inf_instance_t *instance)
     inf_lock(&model->usage_lock);
     end_visit_locked(instance);
     inf_unlock(&model->usage_lock);
+}
+
+int64_t
+inf_instances_failed_gpu(inf_model_t *model)
+{
+    const inf_memory_t *memory = inf_memory_shared();
+    int64_t found = -1;
+
+    if (inf_memory_failed_gpu(memory) < 0) {
+        return -1;
+    }
+
+    inf_lock(&model->usage_lock);
+    for (uint32_t i = 0; found < 0 && i < model->instance_count; i++) {
+        const inf_instance_spec_t *spec = model->instances[i]->spec;
+        if (spec->kind == INF_INSTANCE_GPU
+            && inf_memory_gpu_failure(memory, spec->device_id) != NULL)
+        {
+            found = spec->device_id;
+        }
+    }
+    inf_unlock(&model->usage_lock);
+    return found;
 }
 
 /* It is rare that two meet: looking again is enough. */

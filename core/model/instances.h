@@ -45,6 +45,9 @@ inf_instance_t *inf_instance_visit_next(inf_model_t *model,
     inf_instance_t *after);
 void inf_instance_visited(inf_instance_t *instance);
 
+/* A GPU that has failed and that an instance is on; -1: there is none. */
+int64_t inf_instances_failed_gpu(inf_model_t *model);
+
 /* Around calls that initialise or finalise instances of a model that serves:
    no two at a time. */
 void inf_instances_begin(inf_model_t *model);

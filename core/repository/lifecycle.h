@@ -108,6 +108,9 @@ typedef struct {
                                                        it too                 */
     const inf_load_watch_ops_t  *watch;             /* NULL: nobody          */
     void                        *watch_userp;
+    void                       (*gpu_failed)(inf_model_t *model,
+                                     const char *why);  /* its load did that;
+                                                           NULL: nobody      */
     const inf_load_note_ops_t   *notes;             /* NULL: nobody          */
     void                        *notes_userp;
     struct inf_children_s       *children;          /* the lifecycle's own,  */

@@ -12,6 +12,7 @@
 #include "core/repository/children.h"
 #include "core/repository/device_limit.h"
 #include "core/tensor/ledger.h"
+#include "core/tensor/memory.h"
 
 typedef struct {
     const inf_lifecycle_options_t *options;
@@ -43,6 +44,7 @@ static inf_err_t *open_ledger(const inf_model_load_t *what,
 static bool in_parallel(const inf_model_t *model);
 static void init_all(instance_init_t *jobs, uint32_t count, bool parallel);
 static void *init_main(void *arg);
+static inf_err_t *init_on_device(const instance_init_t *job);
 static inf_err_t *make_options(const inf_model_load_t *what,
     const inf_model_t *model, instance_prepare_t *prepare,
     inf_runner_options_t *out);
@@ -357,7 +359,7 @@ init_main(void *arg)
     inf_load_threads_enter(job->options->threads, &me, job->load);
     job->err = inf_host_policy_apply(policies, policy);
     if (job->err == NULL) {
-        job->err = job->options->plugins->instance_init(job->instance);
+        job->err = init_on_device(job);
     }
     if (job->err == NULL) {
         inf_children_watch(job->options->children, job->instance,
@@ -371,6 +373,34 @@ init_main(void *arg)
     }
     inf_signal_stack_end(&signals);
     return NULL;
+}
+
+/* A GPU that has failed takes no instance; one that fails meanwhile is told
+   of. */
+static inf_err_t *
+init_on_device(const instance_init_t *job)
+{
+    const inf_instance_spec_t *spec = job->instance->spec;
+    const inf_plugin_ops_t *plugins = job->options->plugins;
+    inf_memory_t *memory = inf_memory_shared();
+
+    if (spec->kind != INF_INSTANCE_GPU) {
+        return plugins->instance_init(job->instance);
+    }
+
+    const char *why = inf_memory_gpu_failure(memory, spec->device_id);
+    if (why != NULL) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "%s", why);
+    }
+
+    inf_err_t *err = plugins->instance_init(job->instance);
+    inf_err_t *gone = err == NULL ? NULL
+        : inf_memory_check_gpu(memory, spec->device_id);
+    if (gone != NULL && job->options->gpu_failed != NULL) {
+        job->options->gpu_failed(job->instance->model, inf_err_msg(gone));
+    }
+    inf_err_free(gone);
+    return err;
 }
 
 /* prepare->warmup is the caller's. */

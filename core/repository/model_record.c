@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/model/instances.h"
 #include "core/sched/entrance.h"
+#include "core/tensor/memory.h"
 
 inf_err_t *
 inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
@@ -188,6 +190,11 @@ inf_model_record_content(const inf_model_record_t *r)
         {
             continue;               /* what is missing says so itself        */
         }
+        if (v->state == INF_VERSION_READY && v->model != NULL
+            && inf_instances_failed_gpu(v->model) >= 0)
+        {
+            return false;
+        }
         if (serves && v->lost == NULL) {
             continue;               /* it comes, has failed or goes beside
                                        what serves                           */
@@ -207,18 +214,31 @@ inf_model_record_never_made(const inf_model_record_t *r)
     return r->retry && (r->who & INF_WANTED_AT_START) == 0;
 }
 
+/* Why a version that is READY can't serve at present; NULL: it can. */
+static const char *
+out_of_service(const inf_record_version_t *v)
+{
+    if (v->state != INF_VERSION_READY || v->model == NULL) {
+        return NULL;
+    }
+
+    int64_t gpu = inf_instances_failed_gpu(v->model);
+    return gpu >= 0 ? inf_memory_gpu_failure(inf_memory_shared(), gpu)
+        : inf_entrance_is_stuck(v->model) ? inf_reason_stuck.text : NULL;
+}
+
 void
 inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp)
 {
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
-        bool stuck = v->state == INF_VERSION_READY && v->model != NULL
-            && inf_entrance_is_stuck(v->model);
-        const inf_reason_t *reason = stuck ? &inf_reason_stuck : v->reason;
-        if (!ready_only || (v->state == INF_VERSION_READY && !stuck)) {
-            fn(userp, r->name, v->version, stuck ? INF_VERSION_UNAVAILABLE
-                : v->state, reason != NULL ? reason->text : "");
+        const char *out = out_of_service(v);
+        const char *reason = out != NULL ? out
+            : v->reason != NULL ? v->reason->text : "";
+        if (!ready_only || (v->state == INF_VERSION_READY && out == NULL)) {
+            fn(userp, r->name, v->version, out != NULL
+                ? INF_VERSION_UNAVAILABLE : v->state, reason);
         }
     }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,10 @@
 #define PAGE_LOADS      2u
 #define PAGE_EXECUTIONS 5u
 #define PAGE_WITHIN_NS  UINT64_C(600000000000)
+
+/* In the place of a signal. */
+#define PAGE_GPU         1000
+#define PAGE_GPU_LOADING 1001
 
 typedef enum {
     PAGE_FREE = 0,
@@ -80,6 +85,7 @@ struct inf_crash_page_s {
 
 static void judge(inf_crash_page_t *page);
 static bool clean(page_record_t *r, uint64_t now_ns);
+static void put_death(const inf_crash_page_t *page, char *text, size_t cap);
 static void judge_load(inf_crash_page_t *page, page_record_t *r,
     uint64_t now_ns);
 static void judge_execution(inf_crash_page_t *page, uint64_t now_ns);
@@ -167,6 +173,12 @@ inf_crash_page_note_signal(inf_crash_page_t *page, int signo)
 }
 
 void
+inf_crash_page_note_gpu(inf_crash_page_t *page, bool loading)
+{
+    inf_crash_page_note_signal(page, loading ? PAGE_GPU_LOADING : PAGE_GPU);
+}
+
+void
 inf_crash_page_note_execution(inf_crash_page_t *page, const char *name,
     int64_t version, bool certain)
 {
@@ -215,7 +227,9 @@ judge(inf_crash_page_t *page)
         if (atomic_load(&r->state) != PAGE_LOADING) {
             continue;
         }
-        if (page->last_signal == 0 || executing) {
+        if (page->last_signal == 0 || page->last_signal == PAGE_GPU
+            || executing)
+        {
             atomic_store(&r->state, PAGE_FREE);
         } else {
             judge_load(page, r, now);
@@ -246,23 +260,38 @@ clean(page_record_t *r, uint64_t now_ns)
     return state == PAGE_LOADING;
 }
 
+/* "died of signal 11 (Segmentation fault)" */
+static void
+put_death(const inf_crash_page_t *page, char *text, size_t cap)
+{
+    if (page->last_signal == PAGE_GPU || page->last_signal == PAGE_GPU_LOADING)
+    {
+        snprintf(text, cap, "ended because a GPU had failed");
+    } else {
+        snprintf(text, cap, "died of signal %d (%s)", page->last_signal,
+            strsignal(page->last_signal));
+    }
+}
+
 static void
 judge_load(inf_crash_page_t *page, page_record_t *r, uint64_t now_ns)
 {
+    char death[96];
+
     r->crashes++;
     r->crash_ns = now_ns;
     atomic_store(&r->state, r->crashes >= PAGE_LOADS
         ? PAGE_QUARANTINED : PAGE_CRASHED);
-    inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
-        " model=%s version=%lld was loading; %s", page->last_signal,
-        strsignal(page->last_signal), r->name, (long long) r->version,
-        r->crashes >= PAGE_LOADS ? "it is quarantined now"
+    put_death(page, death, sizeof(death));
+    inf_log(INF_LOG_WARN, "the last core %s while model=%s version=%lld was"
+        " loading; %s", death, r->name, (long long) r->version, r->crashes >= PAGE_LOADS ? "it is quarantined now"
         : "it is loaded alone now");
 }
 
 static void
 judge_execution(inf_crash_page_t *page, uint64_t now_ns)
 {
+    char death[96];
     page_memory_t *m = page->memory;
     page_record_t *r = find_record(m, m->name, m->version, PAGE_EXECUTES_IT);
     if (r == NULL) {
@@ -276,10 +305,10 @@ judge_execution(inf_crash_page_t *page, uint64_t now_ns)
     r->crash_ns = now_ns;
     atomic_store(&r->state, r->crashes >= PAGE_EXECUTIONS
         ? PAGE_QUARANTINED : PAGE_CRASHED);
-    inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
-        " model=%s version=%lld was executing, %u in a row%s",
-        page->last_signal, strsignal(page->last_signal), r->name,
-        (long long) r->version, r->crashes, r->crashes >= PAGE_EXECUTIONS
+    put_death(page, death, sizeof(death));
+    inf_log(INF_LOG_WARN, "the last core %s while model=%s version=%lld was"
+        " executing, %u in a row%s", death, r->name, (long long) r->version,
+        r->crashes, r->crashes >= PAGE_EXECUTIONS
         ? "; it is quarantined now" : "");
 }
 

@@ -11,7 +11,8 @@
  * Route    lifecycle -> [crash page] -> next core's lifecycle
  *
  * A crash is a death of a signal of the core's own doing (SEGV, ABRT, BUS, FPE,
- * ILL); a kill from outside counts against nobody.  A version that was loading
+ * ILL), or the end of a core because a GPU has failed; a kill from outside
+ * counts against nobody.  A version that was loading
  * in one crash is loaded by the next core while nothing else loads; two such
  * crashes quarantine the version.  So do five in a row that executed it, ten
  * minutes apart at most, where it is clear which version it was.  A version in
@@ -43,6 +44,10 @@ extern const inf_load_watch_ops_t inf_crash_page_watch;
 
 /* Async-signal-safe; page may be NULL. */
 void inf_crash_page_note_signal(inf_crash_page_t *page, int signo);
+
+/* Likewise: this core ends because a GPU has failed, which counts as a crash;
+   loading: of a version that is being loaded. */
+void inf_crash_page_note_gpu(inf_crash_page_t *page, bool loading);
 
 /* Likewise: that version is executing.  certain: in the thread that crashes;
    else it counts only if nothing is loading. */

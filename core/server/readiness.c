@@ -130,7 +130,9 @@ void
 inf_readiness_ask(inf_readiness_t *r, inf_model_t *model, inf_readiness_fn fn,
     void *userp)
 {
-    if (inf_entrance_is_stuck(model)) {
+    if (inf_entrance_is_stuck(model)
+        || inf_instances_failed_gpu(model) >= 0)
+    {
         fn(userp, false);
         return;
     }

@@ -11,7 +11,8 @@
  *          not ready.
  * Route    control, api_server -> [readiness] -> plug-in operations
  *
- * A model whose instances are all stuck is not ready, and is not asked.
+ * A model whose instances are all stuck, or with one on a GPU that has failed,
+ * is not ready, and is not asked.
  *
  * A model is asked by one thread at a time; requests that come meanwhile get
  * the same answer.  While a backend is beyond the limit its model is not

@@ -48,6 +48,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->stuck_limit.ns, config->stuck_ms * 1000000);
     atomic_init(&server->control, (uint32_t) config->model_control);
     server->follows = host->follows;
+    server->gpu_failed = host->gpu_failed;
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
@@ -252,6 +253,8 @@ inf_server_free(inf_server_t *server)
 bool
 inf_server_ready(inf_server_t *server)
 {
+    inf_server_check_gpus(server);
+
     bool strict = atomic_load(&server->strict_readiness);
     bool before = atomic_load_explicit(&server->ready, memory_order_relaxed);
     bool ready = atomic_load(&server->start) != INF_SERVER_SCANS
@@ -263,6 +266,27 @@ inf_server_ready(inf_server_t *server)
 
     atomic_store_explicit(&server->ready, ready, memory_order_relaxed);
     return ready;
+}
+
+void
+inf_server_gpu_failed(inf_server_t *server, const inf_model_t *guilty,
+    bool loading, const char *why)
+{
+    if (server != NULL && server->gpu_failed != NULL) {
+        server->gpu_failed(guilty, loading, why);
+    }
+}
+
+void
+inf_server_check_gpus(inf_server_t *server)
+{
+    const inf_memory_t *memory = inf_memory_shared();
+    int64_t gpu = inf_memory_failed_gpu(memory);
+
+    if (gpu >= 0) {
+        inf_server_gpu_failed(server, NULL, false,
+            inf_memory_gpu_failure(memory, gpu));
+    }
 }
 
 bool
@@ -352,6 +376,18 @@ open_poll(inf_server_t *server, const inf_server_host_t *host)
         INF_POLL_SETTLE_NS, &server->poll);
 }
 
+static const char *
+why_left_out(int64_t device)
+{
+    return inf_memory_left_out(inf_memory_shared(), device);
+}
+
+static void
+load_broke_gpu(inf_model_t *model, const char *why)
+{
+    inf_server_gpu_failed(model->server, NULL, true, why);
+}
+
 static inf_err_t *
 open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     void *userp, inf_crash_page_t *page)
@@ -372,7 +408,9 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         return err;
     }
     inf_gpus_t gpus = {
-        .min_capability = inf_memory_min_capability(memory)
+        .min_capability = inf_memory_min_capability(memory),
+        .why_none = inf_memory_no_gpus(memory),
+        .left_out = why_left_out
     };
     gpus.ids = inf_memory_gpus(memory, &gpus.count);
 
@@ -394,6 +432,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .rate_gate = server->rate_gate,
         .watch = page != NULL ? &inf_crash_page_watch : NULL,
         .watch_userp = page,
+        .gpu_failed = load_broke_gpu,
         .stuck_limit = &server->stuck_limit,
         .notes = server->journal != NULL ? &inf_journal_notes : NULL,
         .notes_userp = server->journal

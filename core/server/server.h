@@ -41,6 +41,15 @@ typedef enum {
     INF_SERVER_STARTED      /* all of them had ended when somebody asked     */
 } inf_server_start_t;
 
+/*
+ * The process can't use a GPU any more.  guilty: the model whose single
+ * request, the only one under way there, has done that; NULL: it is not known.
+ * loading: the model was being loaded.  Any thread, no lock held; may end the
+ * process.
+ */
+typedef void (*inf_gpu_failed_fn)(const struct inf_model_s *guilty,
+    bool loading, const char *why);
+
 struct inf_server_s {
     inf_core_config_t                *config;   /* these are set in new(),
                                                    or have locks of their
@@ -85,6 +94,7 @@ struct inf_server_s {
     inf_server_cache_t                cache;
     inf_tracer_t                     *tracer;
     inf_shm_regions_t                *regions;      /* of clients            */
+    inf_gpu_failed_fn                 gpu_failed;   /* the host's, or NULL   */
 };
 
 /* How plug-ins are opened and called; abi fills it in (core/abi/plugins.h). */
@@ -105,6 +115,7 @@ typedef struct {
     int              journal_fd;    /* 0: none                               */
     bool             follows;       /* another core may have been there: what
                                        it has not answered comes here        */
+    inf_gpu_failed_fn gpu_failed;   /* NULL: its models stay, not ready      */
 } inf_server_host_t;
 
 struct inf_crash_page_s;
@@ -144,6 +155,13 @@ void inf_server_free(inf_server_t *server);
    server that is ready stays so while a change of the configuration has still
    to be reconciled with its models. */
 bool inf_server_ready(inf_server_t *server);
+
+/* Tells the host of a GPU that has failed; server may be NULL. */
+void inf_server_gpu_failed(inf_server_t *server, const inf_model_t *guilty,
+    bool loading, const char *why);
+
+/* Tells it of one that calls of the core itself have found. */
+void inf_server_check_gpus(inf_server_t *server);
 
 /*
  * Another core may have been there before, and the models that it may have had are not

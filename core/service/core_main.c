@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,8 @@ static void log_to_socket(void *userp, inf_log_level_t level,
 static inf_err_t *run(core_t *core);
 static void configure(void *userp, int fd, uint64_t generation);
 static void beat(void *userp);
+static void end_for_gpu(const inf_model_t *guilty, bool loading,
+    const char *why);
 static uint64_t leaves(void *userp);
 static uint64_t drain_left_ns(const core_t *core);
 static inf_err_t *take_over(core_t *core, const inf_core_config_t *wanted);
@@ -478,6 +481,7 @@ run(core_t *core)
 
     inf_server_host_t host = inf_intake_host;
     host.journal_fd = core_journal_fd;
+    host.gpu_failed = end_for_gpu;
     host.follows = !core_supervised || inf_crash_page_restarted(core_page);
     err = inf_server_start(core->start, &host, intake, core_page, &server);
     if (err == NULL) {
@@ -530,6 +534,9 @@ static void
 beat(void *userp)
 {
     core_t *core = userp;
+
+    inf_server_check_gpus(core->server);
+
     const inf_beat_t now = {
         .pid = (uint64_t) getpid(),
         .count = ++core->beats
@@ -540,6 +547,30 @@ beat(void *userp)
     {
         inf_err_log(inf_err_os(errno, "heartbeat"));
     }
+}
+
+/* A context that a kernel has poisoned serves nobody in this process, which can
+   make no other: the next core can.  Requests that execute are suspects there,
+   as after a crash, and no finalizer waits for the GPU. */
+static void
+end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
+{
+    static atomic_flag ends = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&ends)) {
+        pause();                        /* another thread ends the process   */
+    }
+
+    const inf_model_t *model = guilty != NULL ? guilty
+        : inf_execution_likely_culprit();
+    inf_crash_page_note_gpu(core_page, loading);
+    if (model != NULL && !loading) {
+        inf_crash_page_note_execution(core_page, inf_lifecycle_title(model),
+            model->version, true);
+    }
+    inf_log(INF_LOG_ERROR, "model=%s: %s; this core ends, and the next one"
+        " begins with it anew", model != NULL ? inf_lifecycle_title(model)
+        : "?", why);
+    _exit(EXIT_FAILURE);
 }
 
 static uint64_t

@@ -1,6 +1,7 @@
 #include "core/tensor/cuda_driver.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@ typedef struct {
     int               handle;       /* the driver's, for the ordinal         */
     inf_cu_context_t  context;      /* primary; NULL: not in use             */
     inf_cuda_device_t about;
+    char             *fault;        /* not even that is known: why           */
+    _Atomic bool      fails;        /* relaxed: somebody writes why          */
+    _Atomic bool      failed;       /* release, acquire: it is written       */
+    char              why[256];
 } device_t;
 
 struct inf_cuda_s {
@@ -21,6 +26,7 @@ struct inf_cuda_s {
 };
 
 static inf_err_t *load(inf_cuda_t *cuda, const char *library);
+static inf_err_t *add_device(inf_cuda_t *cuda, int ordinal);
 static inf_err_t *read_device(inf_cuda_t *cuda, int ordinal);
 static void write_uuid(char *out, size_t cap, const inf_cu_uuid_t *uuid);
 static device_t *device_in_use(inf_cuda_t *cuda, int64_t device);
@@ -30,6 +36,10 @@ static inf_err_t *not_in_use(const inf_cuda_t *cuda, int64_t device);
 static inf_err_t *enter(inf_cuda_t *cuda, int64_t device);
 static inf_err_t *leave(inf_cuda_t *cuda, inf_cu_result_t rc, int64_t device,
     const char *what);
+static void ask_whether_it_lives(inf_cuda_t *cuda, int64_t device,
+    inf_cu_result_t rc);
+static void put_error(const inf_cuda_t *cuda, inf_cu_result_t rc, char *text,
+    size_t cap);
 static inf_err_t *failed(const inf_cuda_t *cuda, inf_cu_result_t rc,
     const char *what);
 
@@ -72,10 +82,10 @@ inf_cuda_open(const char *library, inf_cuda_t **out)
     for (int i = 0; err == NULL && i < count
         && i < (int) INF_CUDA_DEVICES_MAX; i++)
     {
-        err = read_device(cuda, i);
+        err = add_device(cuda, i);
     }
     if (err != NULL) {
-        free(cuda);
+        inf_cuda_close(cuda);
         return err;
     }
 
@@ -92,6 +102,7 @@ inf_cuda_close(inf_cuda_t *cuda)
 
     for (int i = 0; i < cuda->count; i++) {
         device_t *d = &cuda->devices[i];
+        free(d->fault);
         if (d->context == NULL) {
             continue;
         }
@@ -117,6 +128,13 @@ inf_cuda_device(const inf_cuda_t *cuda, int64_t device)
         : NULL;
 }
 
+const char *
+inf_cuda_device_fault(const inf_cuda_t *cuda, int64_t device)
+{
+    return device >= 0 && device < cuda->count ? cuda->devices[device].fault
+        : NULL;
+}
+
 inf_err_t *
 inf_cuda_use(inf_cuda_t *cuda, int64_t device)
 {
@@ -125,6 +143,9 @@ inf_cuda_use(inf_cuda_t *cuda, int64_t device)
     }
 
     device_t *d = &cuda->devices[device];
+    if (d->fault != NULL) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "%s", d->fault);
+    }
     if (d->context != NULL) {
         return NULL;
     }
@@ -138,6 +159,31 @@ inf_cuda_use(inf_cuda_t *cuda, int64_t device)
 
     d->context = context;
     return NULL;
+}
+
+inf_err_t *
+inf_cuda_check(inf_cuda_t *cuda, int64_t device)
+{
+    uint64_t left, all;
+    if (device_in_use(cuda, device) == NULL) {
+        return not_in_use(cuda, device);
+    }
+
+    inf_err_t *err = inf_cuda_memory_info(cuda, device, &left, &all);
+    const char *why = inf_cuda_failure(cuda, device);
+    if (why == NULL) {                  /* unless it is written just now     */
+        return err;
+    }
+    inf_err_free(err);
+    return inf_err_new(INF_ERR_UNAVAILABLE, "%s", why);
+}
+
+const char *
+inf_cuda_failure(const inf_cuda_t *cuda, int64_t device)
+{
+    return device >= 0 && device < cuda->count
+        && atomic_load_explicit(&cuda->devices[device].failed,
+            memory_order_acquire) ? cuda->devices[device].why : NULL;
 }
 
 inf_err_t *
@@ -517,6 +563,22 @@ load(inf_cuda_t *cuda, const char *library)
     return NULL;
 }
 
+/* One that says nothing about itself takes no other with it. */
+static inf_err_t *
+add_device(inf_cuda_t *cuda, int ordinal)
+{
+    device_t *d = &cuda->devices[ordinal];
+
+    cuda->count++;
+    inf_err_t *err = read_device(cuda, ordinal);
+    if (err != NULL) {
+        d->fault = strdup(inf_err_msg(err));
+        inf_err_free(err);
+        return d->fault != NULL ? NULL : inf_err_nomem();
+    }
+    return NULL;
+}
+
 static inf_err_t *
 read_device(inf_cuda_t *cuda, int ordinal)
 {
@@ -546,7 +608,6 @@ read_device(inf_cuda_t *cuda, int ordinal)
 
     d->about.capability = 10 * major + minor;
     write_uuid(d->about.uuid, sizeof(d->about.uuid), &uuid);
-    cuda->count++;
     return NULL;
 }
 
@@ -607,27 +668,65 @@ static inf_err_t *
 leave(inf_cuda_t *cuda, inf_cu_result_t rc, int64_t device, const char *what)
 {
     inf_cu_context_t popped;
-    cuda->f.context_pop(&popped);
 
+    ask_whether_it_lives(cuda, device, rc);
+    cuda->f.context_pop(&popped);
     return rc == INF_CU_SUCCESS ? NULL
         : inf_err_add(failed(cuda, rc, what), "GPU %lld", (long long) device);
+}
+
+/* In its context, after a call that said rc.  How much memory is free may be
+   asked at any time, also while a stream captures. */
+static void
+ask_whether_it_lives(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
+{
+    size_t left, all;
+
+    switch (rc) {
+    case INF_CU_SUCCESS:
+    case INF_CU_INVALID_VALUE:
+    case INF_CU_OUT_OF_MEMORY:
+    case INF_CU_PEER_UNSUPPORTED:
+        return;
+    }
+
+    device_t *d = &cuda->devices[device];
+    rc = cuda->f.memory_info(&left, &all);
+    if (rc != INF_CU_SUCCESS && !atomic_exchange_explicit(&d->fails, true,
+            memory_order_relaxed))
+    {
+        char text[160];
+        put_error(cuda, rc, text, sizeof(text));
+        snprintf(d->why, sizeof(d->why), "GPU %lld has failed, and answers"
+            " every call by %s", (long long) device, text);
+        atomic_store_explicit(&d->failed, true, memory_order_release);
+    }
+}
+
+/* "CUDA_ERROR_UNKNOWN (999): unknown error" */
+static void
+put_error(const inf_cuda_t *cuda, inf_cu_result_t rc, char *text, size_t cap)
+{
+    const char *name = NULL;
+    const char *words = NULL;
+
+    if (cuda->f.error_name(rc, &name) != INF_CU_SUCCESS || name == NULL) {
+        name = "an error unknown to the driver";
+    }
+    if (cuda->f.error_string(rc, &words) != INF_CU_SUCCESS || words == NULL) {
+        words = "no text";
+    }
+    snprintf(text, cap, "%s (%d): %s", name, rc, words);
 }
 
 static inf_err_t *
 failed(const inf_cuda_t *cuda, inf_cu_result_t rc, const char *what)
 {
-    const char *name = NULL;
-    const char *text = NULL;
+    char text[160];
 
-    if (cuda->f.error_name(rc, &name) != INF_CU_SUCCESS || name == NULL) {
-        name = "an error unknown to the driver";
-    }
-    if (cuda->f.error_string(rc, &text) != INF_CU_SUCCESS || text == NULL) {
-        text = "no text";
-    }
-
+    put_error(cuda, rc, text, sizeof(text));
     inf_err_code_t code = rc == INF_CU_OUT_OF_MEMORY ? INF_ERR_UNAVAILABLE
         : rc == INF_CU_PEER_UNSUPPORTED ? INF_ERR_UNSUPPORTED
         : INF_ERR_INTERNAL;
-    return inf_err_new(code, "%s: %s (%d): %s", what, name, rc, text);
+    return inf_err_new(code, "%s: %s", what, text);
 }

@@ -50,8 +50,21 @@ int inf_cuda_device_count(const inf_cuda_t *cuda);
 const inf_cuda_device_t *inf_cuda_device(const inf_cuda_t *cuda,
     int64_t device);
 
+/* NULL: it may be used.  Else why not: it did not even say what it is. */
+const char *inf_cuda_device_fault(const inf_cuda_t *cuda, int64_t device);
+
 /* Retains the device's primary context; nothing below works before. */
 INF_CHECK inf_err_t *inf_cuda_use(inf_cuda_t *cuda, int64_t device);
+
+/*
+ * A device fails when a call fails and the driver then answers a question that
+ * has nothing to do with it by an error, too: a kernel has poisoned the
+ * context, or the device is lost.  No call succeeds any more in this process.
+ * check asks, for failures that a backend has met: UNAVAILABLE with the reason.
+ * failure is the reason as far as is known, from any call; NULL: none.
+ */
+INF_CHECK inf_err_t *inf_cuda_check(inf_cuda_t *cuda, int64_t device);
+const char *inf_cuda_failure(const inf_cuda_t *cuda, int64_t device);
 
 /* Lets kernels and copies on device reach peer's memory directly; success if
    they can already.  UNSUPPORTED: the hardware can't. */

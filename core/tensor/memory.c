@@ -32,6 +32,9 @@ typedef struct {
 struct inf_memory_s {
     inf_cuda_t *cuda;           /* all of it is set in new(), then constant  */
     char       *why_none;       /* no driver: the reason; NULL: unknown      */
+    bool        broken;         /* why_none is about a driver that is there  */
+    char       *left_out[INF_CUDA_DEVICES_MAX]; /* why; NULL: it is not, or
+                                                   its capability is why     */
     double      min_capability;
     range_t     pinned;
     gpu_t       gpus[INF_CUDA_DEVICES_MAX];     /* by the driver's number    */
@@ -43,6 +46,7 @@ static inf_err_t *open_driver(inf_memory_t *m, const char *driver);
 static void open_gpus(inf_memory_t *m, const inf_memory_options_t *o);
 static void open_gpu(inf_memory_t *m, int device,
     const inf_memory_options_t *o);
+static inf_err_t *open_context(inf_memory_t *m, int device, uint64_t bytes);
 static void open_peers(inf_memory_t *m);
 static inf_err_t *open_pinned(inf_memory_t *m, uint64_t bytes);
 static inf_err_t *open_pool(inf_memory_t *m, int device, uint64_t bytes);
@@ -120,6 +124,9 @@ inf_memory_free(inf_memory_t *m)
         inf_lock_fini(&m->gpus[i].lock);
     }
     inf_lock_fini(&m->pinned.lock);
+    for (size_t i = 0; i < INF_CUDA_DEVICES_MAX; i++) {
+        free(m->left_out[i]);
+    }
     free(m->why_none);
     free(m);
 }
@@ -297,6 +304,43 @@ inf_memory_gpus(const inf_memory_t *m, size_t *count)
     return m->usable;
 }
 
+const char *
+inf_memory_no_gpus(const inf_memory_t *m)
+{
+    return m->broken ? m->why_none : NULL;
+}
+
+const char *
+inf_memory_left_out(const inf_memory_t *m, int64_t device)
+{
+    return device >= 0 && device < (int64_t) INF_CUDA_DEVICES_MAX
+        ? m->left_out[device] : NULL;
+}
+
+inf_err_t *
+inf_memory_check_gpu(inf_memory_t *m, int64_t device)
+{
+    return m->cuda == NULL || gpu_of(m, device) == NULL ? NULL
+        : inf_cuda_check(m->cuda, device);
+}
+
+const char *
+inf_memory_gpu_failure(const inf_memory_t *m, int64_t device)
+{
+    return m->cuda != NULL ? inf_cuda_failure(m->cuda, device) : NULL;
+}
+
+int64_t
+inf_memory_failed_gpu(const inf_memory_t *m)
+{
+    for (size_t i = 0; i < m->usable_count; i++) {
+        if (inf_memory_gpu_failure(m, m->usable[i]) != NULL) {
+            return m->usable[i];
+        }
+    }
+    return -1;
+}
+
 double
 inf_memory_min_capability(const inf_memory_t *m)
 {
@@ -417,8 +461,9 @@ open_driver(inf_memory_t *m, const char *driver)
         return NULL;
     }
 
-    inf_log(inf_err_code(err) == INF_ERR_NOT_FOUND ? INF_LOG_INFO
-        : INF_LOG_WARN, "no GPUs: %s", inf_err_msg(err));
+    m->broken = inf_err_code(err) != INF_ERR_NOT_FOUND;
+    inf_log(m->broken ? INF_LOG_WARN : INF_LOG_INFO, "no GPUs: %s",
+        inf_err_msg(err));
     m->why_none = strdup(inf_err_msg(err));
     inf_err_free(err);
     return m->why_none != NULL ? NULL : inf_err_nomem();
@@ -446,7 +491,7 @@ open_gpus(inf_memory_t *m, const inf_memory_options_t *o)
     }
 }
 
-/* A GPU that can't be used is as if it were not there. */
+/* A GPU that can't be used is as if it were not there, but for the reason. */
 static void
 open_gpu(inf_memory_t *m, int device, const inf_memory_options_t *o)
 {
@@ -454,7 +499,9 @@ open_gpu(inf_memory_t *m, int device, const inf_memory_options_t *o)
     uint64_t bytes = bytes_for(o->cuda, o->cuda_count, device,
         INF_MEMORY_CUDA_DEFAULT);
 
-    if (about->capability < (int) lround(o->min_capability * 10)) {
+    if (inf_cuda_device_fault(m->cuda, device) == NULL
+        && about->capability < (int) lround(o->min_capability * 10))
+    {
         inf_log(INF_LOG_INFO, "GPU %d (%s) is left out: its compute capability"
             " is %d.%d, the least is %g", device, about->name,
             about->capability / 10, about->capability % 10,
@@ -462,8 +509,9 @@ open_gpu(inf_memory_t *m, int device, const inf_memory_options_t *o)
         return;
     }
 
-    inf_err_t *err = inf_cuda_use(m->cuda, device);
+    inf_err_t *err = open_context(m, device, bytes);
     if (err != NULL) {
+        m->left_out[device] = strdup(inf_err_msg(err));
         inf_err_log(inf_err_add(err, "GPU %d (%s) is left out", device,
             about->name));
         return;
@@ -472,18 +520,31 @@ open_gpu(inf_memory_t *m, int device, const inf_memory_options_t *o)
     m->usable[m->usable_count++] = device;
     m->gpus[device].virtual = bytes_for(o->virtual, o->virtual_count, device,
         INF_MEMORY_VIRTUAL_DEFAULT);
-    if (bytes > 0) {
-        err = open_pool(m, device, bytes);
-        if (err != NULL) {
-            inf_err_log(inf_err_add(err, "GPU %d (%s) has no memory pool of"
-                " %llu bytes", device, about->name,
-                (unsigned long long) bytes));
-        }
-    }
     inf_log(INF_LOG_INFO, "GPU %d: %s, compute capability %d.%d, memory pool"
         " of %llu bytes", device, about->name, about->capability / 10,
         about->capability % 10,
         (unsigned long long) m->gpus[device].range.size);
+}
+
+/* Without its pool a GPU may be used, unless it has failed. */
+static inf_err_t *
+open_context(inf_memory_t *m, int device, uint64_t bytes)
+{
+    inf_err_t *err = inf_cuda_use(m->cuda, device);
+    if (err != NULL || bytes == 0) {
+        return err;
+    }
+
+    err = open_pool(m, device, bytes);
+    if (err != NULL && inf_cuda_failure(m->cuda, device) != NULL) {
+        return err;
+    }
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "GPU %d (%s) has no memory pool of %llu"
+            " bytes", device, inf_cuda_device(m->cuda, device)->name,
+            (unsigned long long) bytes));
+    }
+    return NULL;
 }
 
 /* Without it copies between GPUs go through the host, no more. */

@@ -96,11 +96,26 @@ INF_CHECK inf_err_t *inf_memory_release(inf_memory_t *m, void *base,
 /* The GPUs that may be used, ascending; the array lives as long as m. */
 const int32_t *inf_memory_gpus(const inf_memory_t *m, size_t *count);
 
+/* Why none is (NULL: there is no driver, or nothing for it to drive), and why
+   that one is not; NULL: no reason but its capability, or that there is none.
+   Both live as long as m. */
+const char *inf_memory_no_gpus(const inf_memory_t *m);
+const char *inf_memory_left_out(const inf_memory_t *m, int64_t device);
+
 /* The compute capability that they have at least. */
 double inf_memory_min_capability(const inf_memory_t *m);
 
 /* NULL: there is none. */
 inf_cuda_t *inf_memory_driver(const inf_memory_t *m);
+
+/*
+ * Whether a GPU has failed for this process: asked of the driver (UNAVAILABLE:
+ * the reason; NULL for a GPU that is not used), or as far as is known (NULL: it
+ * has not).  failed_gpu: the first that has, -1: none.
+ */
+INF_CHECK inf_err_t *inf_memory_check_gpu(inf_memory_t *m, int64_t device);
+const char *inf_memory_gpu_failure(const inf_memory_t *m, int64_t device);
+int64_t inf_memory_failed_gpu(const inf_memory_t *m);
 
 /* How long a range of addresses is that memory on that GPU grows in. */
 uint64_t inf_memory_virtual_bytes(inf_memory_t *m, int64_t device);

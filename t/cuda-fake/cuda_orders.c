@@ -104,7 +104,8 @@ fake_cuda_fail_rules(const char *rules)
     pthread_mutex_unlock(&fake_lock);
 }
 
-/* A file of rules holds from the moment it is there, and is gone then. */
+/* A file of rules is in the place of those before from the moment it is there,
+   and is gone then; an empty line: there are none. */
 static void
 take_rules_locked(void)
 {
@@ -118,6 +119,7 @@ take_rules_locked(void)
     fclose(f);
     if (len > 0 && unlink(fake.rules_path) == 0) {
         text[len] = '\0';
+        fake.rule_count = 0;
         add_rules_locked(text);
     }
 }

@@ -1,6 +1,6 @@
-/* Any text as a line of backend cuda: a kernel, an expression or a rule.  What
-   is read gives a value or an error for any shapes, and the same when it is
-   read again. */
+/* Any text as a line of backend cuda: a kernel, an expression or a rule.  Each
+   that is read gives a value or an error for any shapes, and the same when it
+   is asked again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -83,29 +83,32 @@ def add_model(repository, name="add", parameters=None, *, source=ADD_SOURCE,
         files={1: {file: content, **(files or {})}})
 
 
-def driver(tmp_path, devices, env):
+def environment(tmp_path, devices, env, driver):
     """inference_env; with the real driver without counters and failures, so
     that tests of these are marked fake_gpu."""
     if gpu.REAL:
-        assert devices is None and not any("CUDA_" in e for e in env), env
+        assert devices is None and driver is None \
+            and not any("CUDA_" in e for e in env), env
         return [*gpu.env(), *env]
     own = {e.split("=")[0].removeprefix("FAKE_CUDA_").lower(): e.split("=")[1]
            for e in env if e.startswith("FAKE_CUDA_CAPABILITY=")}
-    return [*gpu.env(1 if devices is None else devices, **own,
+    made = [*gpu.env(1 if devices is None else devices, **own,
                      kernels=host_kernels(), counts=tmp_path / "counts"),
             *(e for e in env if not e.startswith("FAKE_CUDA_CAPABILITY="))]
+    return made if driver is None \
+        else [f"INFERENCE_CUDA_DRIVER={driver}", *made[1:]]
 
 
 def options(tmp_path, *, devices=None, http="", env=(), cache=None,
-            compiler=None, parts="all repository", **kw):
-    """What a server needs for the backend, as arguments of make_server."""
+            compiler=None, driver=None, parts="all repository", **kw):
+    """All that a server needs for the backend, as arguments of make_server."""
     cache = cache or tmp_path / "cache"
     return {
         "backends": BACKENDS, "parts": parts, **kw,
         "http": f"    inference_backend_config cuda cache-directory={cache};\n"
                 "    inference_backend_config cuda"
                 f" nvrtc-library={compiler or nvrtc()};\n{http}",
-        "inference_env": driver(tmp_path, devices, env)}
+        "inference_env": environment(tmp_path, devices, env, driver)}
 
 
 def counts(tmp_path, ran=0):

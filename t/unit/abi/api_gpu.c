@@ -707,6 +707,92 @@ without_gpu_metrics_there_is_one_row(void **state)
 }
 
 /* The same server where there is no driver at all. */
+/* Whether the index has name in that state, for that reason. */
+static bool
+is_listed(const char *name, const char *state, const char *reason)
+{
+    TRITONSERVER_Message *m;
+    const char *base;
+    size_t size;
+    char row[64];
+
+    succeeds(TRITONSERVER_ServerModelIndex(world.server, 0, &m));
+    succeeds(TRITONSERVER_MessageSerializeToJson(m, &base, &size));
+    char *text = strndup(base, size);
+    succeeds(TRITONSERVER_MessageDelete(m));
+    snprintf(row, sizeof(row), "\"name\":\"%s\"", name);
+    char *at = strstr(text, row);
+    assert_non_null(at);
+    *strchr(at, '}') = '\0';
+    bool found = strstr(at, state) != NULL && strstr(at, reason) != NULL;
+    free(text);
+    return found;
+}
+
+/* NULL: the server. */
+static bool
+is_ready(const char *name)
+{
+    bool ready;
+
+    succeeds(name != NULL
+        ? TRITONSERVER_ServerModelIsReady(world.server, name, -1, &ready)
+        : TRITONSERVER_ServerIsReady(world.server, &ready));
+    return ready;
+}
+
+/* NULL, or the error of the request's response. */
+static TRITONSERVER_Error *
+ask(shot_t *shot, const char *model, TRITONSERVER_InferenceRequest **r)
+{
+    static const char data[SIZE];
+
+    *r = new_request(shot, model, 0, 0);
+    succeeds(TRITONSERVER_InferenceRequestAppendInputData(*r, "IN", data, SIZE,
+        TRITONSERVER_MEMORY_CPU, 0));
+    run(shot, *r);
+    return TRITONSERVER_InferenceResponseError(shot->response);
+}
+
+/* An embedding program has nobody to start it anew: models on that GPU are not
+   ready, and everything else serves. */
+static void
+models_on_a_gpu_that_has_failed_are_not_ready(void **state)
+{
+    (void) state;
+    TRITONSERVER_InferenceRequest *r;
+    shot_t shot = { .place = TRITONSERVER_MEMORY_CPU };
+
+    make_model("broken", "kind: KIND_GPU gpus: [1]");
+    make_model("good", "kind: KIND_GPU gpus: [0]");
+    make_model("host", "kind: KIND_CPU");
+    TRITONSERVER_ServerOptions *o = new_options();
+    succeeds(TRITONSERVER_ServerOptionsSetStrictReadiness(o, true));
+    start(o);
+    assert_true(is_ready(NULL));
+    assert_true(is_ready("broken"));
+
+    fake_cuda_break(1, 719);
+    inf_err_free(inf_memory_check_gpu(inf_memory_shared(), 1));
+    assert_false(is_ready(NULL));
+    assert_false(is_ready("broken"));
+    assert_true(is_ready("good"));
+    assert_true(is_ready("host"));
+    assert_true(is_listed("broken", "UNAVAILABLE", "GPU 1 has failed"));
+    assert_true(is_listed("good", "READY", ""));
+
+    TRITONSERVER_Error *err = ask(&shot, "broken", &r);
+    assert_int_equal(TRITONSERVER_ErrorCode(err),
+        TRITONSERVER_ERROR_UNAVAILABLE);
+    assert_non_null(strstr(TRITONSERVER_ErrorMessage(err), "GPU 1 has failed,"
+        " and answers every call by CUDA_ERROR_LAUNCH_FAILED (719)"));
+    TRITONSERVER_ErrorDelete(err);
+    finish(&shot, r);
+    succeeds(ask(&shot, "good", &r));
+    finish(&shot, r);
+    fake_cuda_break(1, 0);
+}
+
 static void
 without_a_driver_everything_is_on_the_cpu(void **state)
 {
@@ -823,6 +909,7 @@ main(void)
         T(gpu_metrics_can_be_switched_off),
         T(instances_on_gpus_have_rows_of_their_own),
         T(without_gpu_metrics_there_is_one_row),
+        T(models_on_a_gpu_that_has_failed_are_not_ready),
         T(without_a_driver_everything_is_on_the_cpu)
     };
 

@@ -30,7 +30,7 @@ static gpu_shape_t shapes[] = {
 
 static const gpu_shapes_t batch = { .batch = 3, .tensors = shapes };
 
-/* What is wrong with it, for TRITONSERVER_ErrorDelete; NULL: nothing. */
+/* An error is for TRITONSERVER_ErrorDelete. */
 static TRITONSERVER_Error *
 value_of(const char *text, int64_t *value)
 {

@@ -5,8 +5,22 @@
 #include "core/model/instance_groups.h"
 
 static const int32_t two_ids[] = { 0, 1 };
-static const inf_gpus_t no_gpus = { NULL, 0, 0.0 };
-static const inf_gpus_t two_gpus = { two_ids, 2, 7.5 };
+static const inf_gpus_t no_gpus = { .count = 0 };
+static const inf_gpus_t two_gpus = {
+    .ids = two_ids, .count = 2, .min_capability = 7.5
+};
+
+static const char *
+is_lost(int64_t id)
+{
+    return id == 3 ? "it is lost" : NULL;
+}
+
+static const inf_gpus_t broken_gpus = { .why_none = "the driver is broken" };
+static const inf_gpus_t lost_gpus = {
+    .ids = two_ids, .count = 2, .min_capability = 7.5, .left_out = is_lost
+};
+static const inf_gpus_t all_lost = { .left_out = is_lost };
 
 /* groups become one text: "name:KIND:count[gpus]" joined by blanks. */
 static const char *
@@ -157,6 +171,16 @@ broken_groups_are_named(void **state)
         { M "instance_group { name: \"g\" kind: KIND_GPU gpus: -1 }",
           &two_gpus, "instance group g of model m specifies invalid or "
           "unsupported gpu id -1" },
+        { M "instance_group { kind: KIND_GPU }", &broken_gpus,
+          "no GPUs are available: the driver is broken" },
+        { M "instance_group { kind: KIND_GPU gpus: 1 }", &broken_gpus,
+          "unsupported gpu id 1. GPUs with at least the minimum required CUDA "
+          "compute compatibility of 0.000000 are:; there are none: the driver "
+          "is broken" },
+        { M "instance_group { kind: KIND_GPU gpus: 3 }", &lost_gpus,
+          "are: 0 1; GPU 3 is left out: it is lost" },
+        { M "instance_group { kind: KIND_GPU }", &all_lost,
+          "no GPUs are available; GPU 3 is left out: it is lost" },
         { M "instance_group { kind: 9 }", &no_gpus, "instance_group[0].kind: "
           "instance group m_0 of model m has an unknown kind" },
         { M "instance_group { kind: KIND_CPU profile: \"0\" }", &no_gpus,

@@ -145,6 +145,13 @@ instances_go_where_the_gpus_are(void **state)
           "m_0_0 GPU 1 gpu_1;" },
         { 2, 5.0, "instance_group { kind: KIND_AUTO gpus: [1] }",
           "m_0_0 GPU 1 gpu_1;" },
+        { 8, 5.0, "instance_group { kind: KIND_GPU }",
+          "m_0_0 GPU 0 gpu_0;m_0_0 GPU 1 gpu_1;m_0_0 GPU 2 gpu_2;"
+          "m_0_0 GPU 3 gpu_3;m_0_0 GPU 4 gpu_4;m_0_0 GPU 5 gpu_5;"
+          "m_0_0 GPU 6 gpu_6;m_0_0 GPU 7 gpu_7;" },
+        { 8, 5.0, "instance_group { kind: KIND_GPU gpus: [7, 0] count: 2 }",
+          "m_0_0 GPU 7 gpu_7;m_0_0 GPU 0 gpu_0;"
+          "m_0_1 GPU 7 gpu_7;m_0_1 GPU 0 gpu_0;" },
         { 2, 5.0, "instance_group { kind: KIND_CPU }", "m_0_0 CPU 0 cpu;" }
     };
     char text[512];
@@ -155,6 +162,27 @@ instances_go_where_the_gpus_are(void **state)
         assert_string_equal(text, rows[i].want);
         close_gpus();
     }
+}
+
+static void
+a_gpu_that_has_failed_takes_no_instance(void **state)
+{
+    (void) state;
+    char text[512];
+
+    open_gpus(8, 5.0);
+    fake_cuda_break(5, 719);
+    assert_ok(load("instance_group { kind: KIND_GPU gpus: [5] }", text,
+        sizeof(text)));                 /* nobody knows yet                  */
+    assert_error(inf_memory_check_gpu(inf_memory_shared(), 5),
+        INF_ERR_UNAVAILABLE, "GPU 5 has failed");
+    assert_error(load("instance_group { kind: KIND_GPU gpus: [5] }", text,
+        sizeof(text)), INF_ERR_UNAVAILABLE, "GPU 5 has failed, and answers"
+        " every call by CUDA_ERROR_LAUNCH_FAILED (719)");
+    assert_ok(load("instance_group { kind: KIND_GPU gpus: [4] }", text,
+        sizeof(text)));
+    fake_cuda_break(5, 0);
+    close_gpus();
 }
 
 static void
@@ -244,6 +272,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(instances_go_where_the_gpus_are),
+        T(a_gpu_that_has_failed_takes_no_instance),
         T(gpus_that_are_not_there_are_rejected),
         T(a_gpu_that_is_too_full_gets_no_more),
         T(a_limit_is_a_fraction)

@@ -371,6 +371,47 @@ leaves_with(uint64_t stamp, bool requested)
 }
 
 static void
+break_gpu_while_loading(void)
+{
+    load_begins("bad", 1);
+    inf_crash_page_note_gpu(w.page, true);
+}
+
+static void
+break_gpu_beside_a_load(void)
+{
+    load_begins("innocent", 1);
+    inf_crash_page_note_gpu(w.page, false);
+}
+
+static void
+break_gpu_by_executing(void)
+{
+    load_begins("innocent", 1);
+    inf_crash_page_note_gpu(w.page, false);
+    inf_crash_page_note_execution(w.page, "bad", 2, true);
+}
+
+static void
+a_core_that_ends_for_a_gpu_counts_as_a_crash(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        core_dies(break_gpu_while_loading, 0);
+        core_dies(break_gpu_beside_a_load, 0);
+    }
+    for (int i = 0; i < 5; i++) {
+        core_dies(break_gpu_by_executing, 0);
+    }
+    core_starts();
+    is_quarantined("bad", 1);
+    is_rejected("bad", 2, "the core died 5 times while this model was"
+        " executing");
+    load_ends(load_begins("innocent", 1));
+    core_ends();
+}
+
+static void
 a_request_or_other_files_end_a_quarantine(void **state)
 {
     (void) state;
@@ -509,6 +550,7 @@ main(void)
         T(the_innocent_of_two_is_cleared),
         T(a_version_that_ends_five_cores_is_quarantined),
         T(loads_and_executions_share_no_blame),
+        T(a_core_that_ends_for_a_gpu_counts_as_a_crash),
         T(a_request_or_other_files_end_a_quarantine),
         T(a_request_that_ends_two_cores_ends_no_quarantine),
         T(a_full_page_and_a_long_name_hold_up_nobody),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -116,6 +117,32 @@ every_family_has_its_row(void **state)
     has_line(text, "} 250\n");
     has_line(text, "# TYPE nv_energy_consumption counter\n" ENERGY);
     assert_null(strstr(text, "GPU-a1"));
+    inf_gpu_metrics_free(g);
+}
+
+static void
+each_of_eight_gpus_has_its_row(void **state)
+{
+    (void) state;
+    static const char *const families[] = { "nv_gpu_utilization",
+        "nv_gpu_memory_total_bytes", "nv_gpu_memory_used_bytes",
+        "nv_gpu_power_usage", "nv_gpu_power_limit", "nv_energy_consumption" };
+
+    inf_memory_free(memory);
+    fake_cuda_set_devices(8);
+    succeeds(inf_memory_new(&(inf_memory_options_t) {
+        .driver = FAKE_CUDA_LIBRARY, .min_capability = 5.0 }, &memory));
+    inf_gpu_metrics_t *g = open_metrics();
+    const char *text = text_at(g, 5000);
+
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        for (int gpu = 0; gpu < 8; gpu++) {
+            char row[128];
+            snprintf(row, sizeof(row), "\n%s{gpu_uuid=\"GPU-a%da%da%da%d-",
+                families[i], gpu, gpu, gpu, gpu);
+            has_line(text, row);
+        }
+    }
     inf_gpu_metrics_free(g);
 }
 
@@ -253,6 +280,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(every_family_has_its_row),
+        T(each_of_eight_gpus_has_its_row),
         T(a_reading_is_used_for_half_an_interval),
         T(energy_counts_from_the_start),
         T(a_field_that_fails_three_times_is_left_alone),

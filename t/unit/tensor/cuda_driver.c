@@ -311,10 +311,60 @@ a_gpu_that_says_nothing_about_itself_is_named(void **state)
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         inf_cuda_t *cuda;
         fake_cuda_fail(calls[i], RC_UNKNOWN);
-        fails(inf_cuda_open(FAKE_CUDA_LIBRARY, &cuda), INF_ERR_INTERNAL,
-            "GPU 0: cannot ask what it is: CUDA_ERROR_UNKNOWN");
-        assert_null(cuda);
+        succeeds(inf_cuda_open(FAKE_CUDA_LIBRARY, &cuda));
+        assert_int_equal(inf_cuda_device_count(cuda), 2);
+        assert_non_null(strstr(inf_cuda_device_fault(cuda, 0),
+            "GPU 0: cannot ask what it is: CUDA_ERROR_UNKNOWN"));
+        fails(inf_cuda_use(cuda, 0), INF_ERR_UNAVAILABLE, "cannot ask");
+        inf_cuda_close(cuda);
     }
+}
+
+/* The other one goes on. */
+static void
+one_gpu_that_says_nothing_is_alone_with_that(void **state)
+{
+    (void) state;
+    inf_cuda_t *cuda;
+
+    fake_cuda_fail_rules("cuDeviceGetUuid:999:1:0");
+    succeeds(inf_cuda_open(FAKE_CUDA_LIBRARY, &cuda));
+    assert_non_null(inf_cuda_device_fault(cuda, 0));
+    assert_null(inf_cuda_device_fault(cuda, 1));
+    succeeds(inf_cuda_use(cuda, 1));
+    assert_int_equal(inf_cuda_device(cuda, 1)->capability, 52);
+    inf_cuda_close(cuda);
+}
+
+static void
+a_gpu_that_answers_nothing_any_more_has_failed(void **state)
+{
+    (void) state;
+    inf_cuda_t *cuda = open_two();
+    void *p;
+
+    /* one call that fails is no failure of the GPU */
+    fake_cuda_fail_rules("cuMemAlloc_v2:801:1:0");
+    fails(inf_cuda_alloc(cuda, 0, 64, &p), INF_ERR_INTERNAL, "(801)");
+    assert_null(inf_cuda_failure(cuda, 0));
+    succeeds(inf_cuda_check(cuda, 0));
+
+    /* not known until somebody asks */
+    fake_cuda_break(0, 700);
+    assert_null(inf_cuda_failure(cuda, 0));
+    fails(inf_cuda_check(cuda, 0), INF_ERR_UNAVAILABLE, "GPU 0 has failed, and"
+        " answers every call by CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+    assert_non_null(inf_cuda_failure(cuda, 0));
+
+    /* or a call of ours finds it */
+    assert_null(inf_cuda_failure(cuda, 1));
+    fake_cuda_break(1, 999);
+    fails(inf_cuda_alloc(cuda, 1, 64, &p), INF_ERR_INTERNAL, "(999)");
+    assert_non_null(strstr(inf_cuda_failure(cuda, 1), "(999)"));
+    assert_null(inf_cuda_failure(cuda, 2));
+    assert_null(inf_cuda_failure(cuda, -1));
+
+    inf_cuda_close(cuda);
 }
 
 /* Each call fails once, in turn: an error, and nothing is left behind. */
@@ -387,6 +437,8 @@ main(void)
         T(another_process_s_memory_is_opened_and_closed),
         T(a_gpu_whose_context_can_t_be_entered_does_nothing),
         T(a_gpu_that_says_nothing_about_itself_is_named),
+        T(a_gpu_that_answers_nothing_any_more_has_failed),
+        T(one_gpu_that_says_nothing_is_alone_with_that),
         T(every_call_may_fail)
     };
 

@@ -1,0 +1,139 @@
+"""A kernel that faults, or a GPU that is lost, while the core serves."""
+
+import concurrent.futures
+import os
+import signal
+
+import pytest
+
+from lib import process, repository
+from lib.load import Load
+from lib.server import SLOW
+
+BY_RESPONSE, BY_EXECUTE, WAITS = -1, -2, -3
+FAULT = "CUDA_ERROR_ILLEGAL_ADDRESS"
+LOST = "CUDA_ERROR_UNKNOWN"
+
+
+@pytest.mark.parametrize("how", [BY_RESPONSE, BY_EXECUTE])
+def test_a_faulting_kernel_costs_its_request_and_one_restart(gpus, how):
+    server = gpus.start()
+    core = server.core()
+    assert gpus.serves("zero", "one", "host")
+
+    def once(connection):
+        answer = connection.infer(
+            "host", {"inputs": [{"name": "IN", "datatype": "INT32",
+                                 "shape": [1], "data": [1]}]})
+        return answer.status == 200
+
+    with Load(server.port, once, count=2) as load:
+        load.wait_for_more(10)
+        answer = gpus.ask("zero", how)
+        assert answer.status == 500 and FAULT in answer.error, answer
+        core = gpus.settles(core, "zero", "one", "host")
+        load.wait_for_more(10)
+    server.wait_log("model=zero version=1 was executing, 1 in a row")
+    assert gpus.ends() == 1
+    assert gpus.serves("zero", "one", "host")
+    assert server.core() == core
+    assert server.get("/v2/health/ready").status == 200
+
+
+def test_who_executes_beside_it_is_answered_by_the_next_core(gpus):
+    server = gpus.start()
+    core = server.core()
+    gpus.gate.touch()
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        innocent = pool.submit(gpus.ask, "zero", WAITS)
+        assert process.wait_until(gpus.waiting, 10 * SLOW)
+        guilty = pool.submit(gpus.ask, "zero", BY_RESPONSE)
+        server.next_core(core)
+        gpus.gate.unlink()
+        answer = innocent.result(60 * SLOW)
+        assert answer.status == 200, answer
+        assert answer.json()["outputs"][0]["data"] == [WAITS]
+        answer = guilty.result(60 * SLOW)
+        assert answer.status == 500 and FAULT in answer.error, answer
+    assert process.wait_until(lambda: gpus.ends() == 2, 30 * SLOW)
+    assert process.wait_until(
+        lambda: gpus.ask("zero", 5).status == 200, 60 * SLOW)
+
+
+def test_a_model_that_breaks_its_gpu_again_and_again_is_quarantined(gpus):
+    server = gpus.start()
+    for _ in range(5):
+        core = server.core()
+        answer = gpus.ask("zero", BY_RESPONSE)
+        assert answer.status == 500, answer
+        gpus.settles(core, "one", "host")
+    gpus.is_out("zero", "the core died 5 times while this model was executing")
+    assert gpus.serves("one", "host")
+    assert gpus.ends() == 5
+
+
+def test_a_load_that_breaks_its_gpu_is_quarantined(gpus):
+    def fill(folder):
+        gpus.fill(folder)
+        gpus.model(folder, "late", "kind: KIND_GPU gpus: [0]", load="fault")
+
+    server = gpus.start(fill, wait="")
+    assert process.wait_until(
+        lambda: any(r["name"] == "late" and "died 2 times while this model"
+                    " was loading" in r.get("reason", "")
+                    for r in rows_of(server)), 60 * SLOW), server.log_text()
+    assert process.wait_until(
+        lambda: all(gpus.ask(n, 5).status == 200
+                    for n in ("zero", "one", "host")), 60 * SLOW)
+    assert gpus.ends() == 2
+
+
+def rows_of(server):
+    answer = repository.ask(server, "index")
+    return answer.json() if answer.status == 200 else []
+
+
+def test_a_lost_gpu_is_left_out_by_the_next_core(gpus):
+    server = gpus.start()
+    core = server.core()
+    gpus.lost.write_text("1")
+    answer = gpus.ask("one", 5)
+    assert answer.status in (500, 503), answer
+    core = gpus.settles(core, "zero", "host")
+    gpus.is_out("one", "GPU 1 is left out", LOST)
+    assert gpus.serves("zero", "host")
+    assert server.core() == core
+    assert gpus.ends() == 1
+
+    # it is back, and the next core finds it
+    gpus.lost.unlink()
+    os.kill(core, signal.SIGQUIT)
+    gpus.settles(core, "zero", "one", "host")
+
+
+def test_all_gpus_are_lost(gpus):
+    server = gpus.start()
+    core = server.core()
+    gpus.lost.write_text("0 1")
+    assert gpus.ask("zero", 5).status in (500, 503)
+    core = gpus.settles(core, "host")
+    gpus.is_out("zero", "GPU 0 is left out", LOST)
+    gpus.is_out("one", "GPU 1 is left out", LOST)
+    assert server.core() == core
+
+
+def test_eight_gpus_of_which_one_is_lost(gpus):
+    def fill(folder):
+        for i in range(8):
+            gpus.model(folder, f"g{i}", f"kind: KIND_GPU gpus: [{i}]")
+
+    names = [f"g{i}" for i in range(8)]
+    server = gpus.start(fill, devices=8)
+    core = server.core()
+    assert gpus.serves(*names)
+    gpus.lost.write_text("6")
+    assert gpus.ask("g6", 5).status in (500, 503)
+    names.remove("g6")
+    gpus.settles(core, *names)
+    gpus.is_out("g6", "GPU 6 is left out", LOST)
