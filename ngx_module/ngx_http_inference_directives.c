@@ -331,8 +331,8 @@ ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid or duplicate parameter \"%V\" of "
                            "\"inference_memory\": it takes responses=SIZE, "
-                           "pinned=SIZE, cuda=DEVICE:SIZE and "
-                           "cuda_virtual=DEVICE:SIZE",
+                           "pinned=SIZE, pinned_arenas=SIZE, "
+                           "cuda=DEVICE:SIZE and cuda_virtual=DEVICE:SIZE",
                            &value[i]);
         return NGX_CONF_ERROR;
     }

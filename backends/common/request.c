@@ -40,6 +40,19 @@ bk_input_open_at(bk_input_t *in, TRITONBACKEND_Request *request,
 }
 
 TRITONSERVER_Error *
+bk_input_place(const bk_input_t *in, uint32_t index, bk_place_t *place)
+{
+    const void *base;
+
+    place->type = TRITONSERVER_MEMORY_CPU;
+    place->id = 0;
+    TRITONSERVER_Error *err = TRITONBACKEND_InputBuffer(in->handle, index,
+        &base, &place->len_bytes, &place->type, &place->id);
+    place->base = err == NULL ? (void *) (uintptr_t) base : NULL;
+    return err;
+}
+
+TRITONSERVER_Error *
 bk_input_view(const bk_input_t *in, const void **data)
 {
     uint64_t len_bytes;
@@ -100,35 +113,48 @@ bk_output_new(TRITONBACKEND_Response *response, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,
     uint64_t len_bytes, void **data)
 {
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    TRITONBACKEND_Output *output;
-    int64_t id = 0;
+    bk_place_t place = {
+        .len_bytes = len_bytes, .type = TRITONSERVER_MEMORY_CPU
+    };
 
-    TRITONSERVER_Error *err = TRITONBACKEND_ResponseOutput(response, &output,
-        name, datatype, shape, dims_count);
+    TRITONSERVER_Error *err = bk_output_place(response, name, datatype, shape,
+        dims_count, &place);
     if (err != NULL) {
         return err;
     }
 
-    err = TRITONBACKEND_OutputBuffer(output, data, len_bytes, &type, &id);
-    if (err != NULL) {
-        return err;
-    }
-
-    if (len_bytes != 0 && type == TRITONSERVER_MEMORY_GPU) {
+    if (len_bytes != 0 && place.type == TRITONSERVER_MEMORY_GPU) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "output \"%s\" was given %s memory of device %" PRId64
             "; this backend writes CPU memory", name,
-            TRITONSERVER_MemoryTypeString(type), id);
+            TRITONSERVER_MemoryTypeString(place.type), place.id);
     }
 
-    if (len_bytes != 0 && *data == NULL) {
-        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
-            "output \"%s\" was given no memory for its %" PRIu64 " bytes",
-            name, len_bytes);
-    }
-
+    *data = place.base;
     return NULL;
+}
+
+TRITONSERVER_Error *
+bk_output_place(TRITONBACKEND_Response *response, const char *name,
+    TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,
+    bk_place_t *place)
+{
+    TRITONBACKEND_Output *output;
+
+    place->base = NULL;
+    TRITONSERVER_Error *err = TRITONBACKEND_ResponseOutput(response, &output,
+        name, datatype, shape, dims_count);
+    if (err == NULL) {
+        err = TRITONBACKEND_OutputBuffer(output, &place->base,
+            place->len_bytes, &place->type, &place->id);
+    }
+    if (err == NULL && place->len_bytes != 0 && place->base == NULL) {
+        err = bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
+            "output \"%s\" was given no memory for its %" PRIu64 " bytes",
+            name, place->len_bytes);
+    }
+
+    return err;
 }
 
 void
@@ -190,21 +216,21 @@ static TRITONSERVER_Error *
 input_buffer(const bk_input_t *in, uint32_t index, const void **data,
     uint64_t *len_bytes)
 {
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    int64_t id = 0;
+    bk_place_t place;
 
-    TRITONSERVER_Error *err = TRITONBACKEND_InputBuffer(in->handle, index,
-        data, len_bytes, &type, &id);
+    TRITONSERVER_Error *err = bk_input_place(in, index, &place);
     if (err != NULL) {
         return err;
     }
 
-    if (*len_bytes != 0 && type == TRITONSERVER_MEMORY_GPU) {
+    if (place.len_bytes != 0 && place.type == TRITONSERVER_MEMORY_GPU) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "input \"%s\" lies in %s memory of device %" PRId64
             "; this backend reads CPU memory", in->name,
-            TRITONSERVER_MemoryTypeString(type), id);
+            TRITONSERVER_MemoryTypeString(place.type), place.id);
     }
 
+    *data = place.base;
+    *len_bytes = place.len_bytes;
     return NULL;
 }

@@ -8,6 +8,11 @@
  * Errors   INVALID_ARG: a tensor is missing or does not fit.  UNSUPPORTED:
  *          memory that the CPU cannot reach, named in the text.
  * Route    Execute -> [request] -> response -> release
+ *
+ * An instance of KIND_CPU or KIND_MODEL has all tensors in memory of the CPU:
+ * the core copies those that lie on a GPU.  One of KIND_GPU gets them where
+ * they are: bk_input_place and bk_output_place say where that is; the other
+ * functions are for the CPU alone and reject memory of a GPU.
  */
 
 #ifndef BK_REQUEST_H
@@ -25,6 +30,14 @@ typedef struct {
     uint32_t               buffer_count;
 } bk_input_t;
 
+/* A buffer and the memory it is in; id: the GPU's number, of GPU memory. */
+typedef struct {
+    void                    *base;
+    uint64_t                 len_bytes;
+    TRITONSERVER_MemoryType  type;
+    int64_t                  id;
+} bk_place_t;
+
 /* The monotonic clock. */
 uint64_t bk_now_ns(void);
 
@@ -35,6 +48,10 @@ BK_CHECK TRITONSERVER_Error *bk_input_open(bk_input_t *in,
 /* Looks up the request's input at index, in the core's order. */
 BK_CHECK TRITONSERVER_Error *bk_input_open_at(bk_input_t *in,
     TRITONBACKEND_Request *request, uint32_t index);
+
+/* Where the buffer at index lies; base may be NULL when it is empty. */
+BK_CHECK TRITONSERVER_Error *bk_input_place(const bk_input_t *in,
+    uint32_t index, bk_place_t *place);
 
 /* The data in place when it lies in one piece, else *data is NULL; an empty
  * input gives NULL too. */
@@ -49,6 +66,12 @@ BK_CHECK TRITONSERVER_Error *bk_input_copy(const bk_input_t *in, void *dst);
 BK_CHECK TRITONSERVER_Error *bk_output_new(TRITONBACKEND_Response *response,
     const char *name, TRITONSERVER_DataType datatype, const int64_t *shape,
     uint32_t dims_count, uint64_t len_bytes, void **data);
+
+/* The same in memory of any kind: place has len_bytes and the preferred type
+ * and id, and gets base and the actual ones. */
+BK_CHECK TRITONSERVER_Error *bk_output_place(TRITONBACKEND_Response *response,
+    const char *name, TRITONSERVER_DataType datatype, const int64_t *shape,
+    uint32_t dims_count, bk_place_t *place);
 
 /* Sends the final response, or err in place of its outputs.  Takes both. */
 void bk_response_send(TRITONBACKEND_Response *response,

@@ -75,8 +75,13 @@ TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend,
 {
     (void) backend;
 
-    return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
-        attributes, true);
+    /* without an instance group a model is not on a GPU, where there is one */
+    TRITONSERVER_Error *err =
+        TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes,
+            TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, NULL, 0);
+    return err != NULL ? err
+        : TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
+            attributes, true);
 }
 
 TRITONSERVER_Error *

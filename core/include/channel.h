@@ -29,13 +29,15 @@
  * A module and a core of different builds compare these when they meet: after
  * a binary upgrade, or when the program has changed under a running nginx.
  * Version N speaks N and N-1; 1, without a completion eventfd of the core's,
- * and 2, with one response a RELEASE, were never released.  Tests build other
- * numbers.
+ * and 2, with one response a RELEASE, were never released.  A worker of 3 may
+ * trim any page of its request arena, so none of them is pinned.  Tests build
+ * other numbers.
  */
 #ifndef INF_CHANNEL_VERSION
-#define INF_CHANNEL_VERSION     3u
+#define INF_CHANNEL_VERSION     4u
 #define INF_CHANNEL_MIN_VERSION 3u
 #endif
+#define INF_CHANNEL_PINS        4u      /* from this version on              */
 
 #define INF_RING_ENTRIES        4096u   /* power of two                      */
 #define INF_RING_ENTRY_SIZE     64u
@@ -43,6 +45,10 @@
 #define INF_ARENA_ALIGN         64u     /* of every region and tensor        */
 #define INF_ARENA_MAX           (UINT64_C(1) << 42)   /* address space       */
 #define INF_RECORD_MAX          (16u << 20)   /* a flat record, tables+names */
+
+/* Where the second half of a request arena begins.  Bytes that have arrived
+   fill the first half from its begin on, announced ones the second. */
+#define INF_ARENA_HALF(size)    (((size) / 2 + 4095) & ~UINT64_C(4095))
 
 
 /* ---- registration: one SEQPACKET message with descriptors ---------------- */
@@ -123,7 +129,10 @@ typedef struct {
     uint64_t response_arena_size;
     uint64_t generation;        /* of the configuration in force             */
     char     build[40];
-    char     text[160];         /* why not, NUL-terminated                   */
+    char     text[152];         /* why not, NUL-terminated                   */
+    uint64_t request_pinned;    /* the first bytes of each half of the request
+                                   arena: a driver holds their pages, they are
+                                   not to be trimmed.  0 in version 3        */
 } inf_welcome_t;
 
 

@@ -8,9 +8,12 @@
 #include "core/tensor/copy.h"
 
 static bool is_wanted(const inf_request_t *req, const inf_input_t *in,
-    const inf_buffer_t *b);
-static inf_err_t *count_copies(inf_request_t *req);
-static inf_err_t *copy_buffer(inf_arena_t *arena, inf_buffer_t *b);
+    const inf_buffer_t *b, bool to_host);
+static inf_err_t *count_copies(inf_request_t *req, bool to_host);
+static inf_err_t *copy_inputs(inf_request_t *req, bool to_host,
+    inf_copies_t *copies);
+static inf_err_t *copy_buffer(inf_arena_t *arena, inf_buffer_t *b,
+    inf_copies_t *copies);
 
 /* These run operators in place on the memory that they are given. */
 static const char *const writing_backends[] = { "pytorch" };
@@ -41,57 +44,61 @@ inf_private_inputs_wanted(const Inference__ModelConfig *msg, bool *wanted)
 }
 
 inf_err_t *
-inf_private_inputs_make(inf_request_t *req)
+inf_private_inputs_make(inf_request_t *req, bool to_host)
 {
-    if (!req->inputs_uncopied) {
+    inf_copies_t copies;
+
+    if (!req->inputs_uncopied && !to_host) {
         return NULL;
     }
 
-    inf_err_t *none = count_copies(req);
+    inf_err_t *none = count_copies(req, to_host);
     if (none != NULL) {
         return none;
     }
 
-    for (uint32_t i = 0; i < req->input_count; i++) {
-        inf_input_t *in = &req->inputs[i];
-
-        for (uint32_t b = 0; b < in->buffer_count; b++) {
-            inf_err_t *err = is_wanted(req, in, &in->buffers[b])
-                ? copy_buffer(&req->arena, &in->buffers[b]) : NULL;
-            if (err != NULL) {
-                return err;
-            }
-        }
+    inf_copies_init(&copies, inf_memory_shared());
+    inf_err_t *err = copy_inputs(req, to_host, &copies);
+    inf_err_t *late = inf_copies_finish(&copies);
+    if (err != NULL) {
+        inf_err_log(late);
+        return err;
     }
 
-    req->inputs_uncopied = false;
-    return NULL;
+    req->inputs_uncopied &= late != NULL;
+    return late;
 }
 
 /* Strings of a client's memory always are, from wherever: their lengths are
-   checked, and then a backend goes by them. */
+   checked, and then a backend goes by them.  After the first time only what
+   lies on a GPU is left. */
 static bool
 is_wanted(const inf_request_t *req, const inf_input_t *in,
-    const inf_buffer_t *b)
+    const inf_buffer_t *b, bool to_host)
 {
-    return (in->in_region && in->datatype == INF_TYPE_BYTES)
-        || (req->model->private_inputs && b->memory_type != INF_MEMORY_GPU);
+    bool on_gpu = b->memory_type == INF_MEMORY_GPU;
+
+    return (on_gpu && to_host) || (req->inputs_uncopied
+        && ((in->in_region && in->datatype == INF_TYPE_BYTES)
+            || (req->model->private_inputs && !on_gpu)));
 }
 
-/* Of inputs in regions, before anything is copied, and once. */
+/* Of inputs in regions, before anything is copied. */
 static inf_err_t *
-count_copies(inf_request_t *req)
+count_copies(inf_request_t *req, bool to_host)
 {
     unsigned long long bytes = 0;
 
-    if (req->copies == NULL || req->copied_bytes != 0) {
+    if (req->copies == NULL) {
         return NULL;
     }
 
     for (uint32_t i = 0; i < req->input_count; i++) {
         const inf_input_t *in = &req->inputs[i];
         for (uint32_t b = 0; b < in->buffer_count; b++) {
-            if (in->in_region && is_wanted(req, in, &in->buffers[b])) {
+            if (in->in_region
+                && is_wanted(req, in, &in->buffers[b], to_host))
+            {
                 bytes += in->buffers[b].size;
             }
         }
@@ -100,7 +107,7 @@ count_copies(inf_request_t *req)
     unsigned long long bound = inf_budget_bound(req->copies);
     switch (inf_budget_take(req->copies, bytes)) {
     case INF_BUDGET_TAKEN:
-        req->copied_bytes = bytes;
+        req->copied_bytes += bytes;
         break;
     case INF_BUDGET_IN_USE:
         return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "no room to"
@@ -117,9 +124,28 @@ count_copies(inf_request_t *req)
     return NULL;
 }
 
+/* Those that are wanted; the bytes are there when copies are finished. */
+static inf_err_t *
+copy_inputs(inf_request_t *req, bool to_host, inf_copies_t *copies)
+{
+    for (uint32_t i = 0; i < req->input_count; i++) {
+        inf_input_t *in = &req->inputs[i];
+
+        for (uint32_t b = 0; b < in->buffer_count; b++) {
+            inf_err_t *err = is_wanted(req, in, &in->buffers[b], to_host)
+                ? copy_buffer(&req->arena, &in->buffers[b], copies) : NULL;
+            if (err != NULL) {
+                return err;
+            }
+        }
+    }
+
+    return NULL;
+}
+
 /* Aligned as in the worker's arena. */
 static inf_err_t *
-copy_buffer(inf_arena_t *arena, inf_buffer_t *b)
+copy_buffer(inf_arena_t *arena, inf_buffer_t *b, inf_copies_t *copies)
 {
     if (b->size == 0) {
         return NULL;
@@ -136,7 +162,7 @@ copy_buffer(inf_arena_t *arena, inf_buffer_t *b)
     const inf_place_t from = {
         (void *) (uintptr_t) b->base, b->memory_type, b->memory_id
     };
-    inf_err_t *err = inf_memory_copy(inf_memory_shared(), &to, &from, b->size);
+    inf_err_t *err = inf_copies_add(copies, &to, &from, b->size);
     if (err != NULL) {
         return err;
     }

@@ -1,6 +1,7 @@
 /*
  * private_inputs.h - copies of a request's inputs, for a backend that writes
- *                    into them or trusts them to stay as they were checked.
+ *                    into them, trusts them to stay as they were checked, or
+ *                    can't read them where they are.
  *
  * Owner    The copies live in the request's arena.
  * Thread   the thread that takes the payload, or asks a strategy
@@ -15,6 +16,10 @@
  * memory read-only, but the worker, whose memory it is, may still write to it;
  * and an ensemble's steps may share an output.  A model whose parameter
  * INFERENCE_WRITABLE_INPUTS is "true" gets copies that are nobody else's.
+ *
+ * Inputs of a client's CUDA region, and outputs of a step on a GPU, lie on that
+ * GPU.  An instance of another kind than KIND_GPU gets them on the host:
+ * backends built for CPUs cannot read a GPU's memory.
  */
 
 #ifndef INF_MODEL_PRIVATE_INPUTS_H
@@ -32,10 +37,11 @@
 INF_CHECK inf_err_t *inf_private_inputs_wanted(
     const Inference__ModelConfig *msg, bool *wanted);
 
-/* Nothing to do unless req->inputs_uncopied, which is off afterwards.
-   Bytes on a GPU stay there, unless they are strings.  req->copies bounds
-   them: any number of requests may name one region, while other inputs are no
-   larger than what their requests hold anyway. */
-INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req);
+/* Nothing to do unless req->inputs_uncopied, which is off afterwards, or
+   to_host: bytes on a GPU are copied to the host; else they stay there, unless
+   they are strings.  req->copies bounds copies of regions: any number of
+   requests may name one region, while other inputs are no larger than what
+   their requests hold anyway. */
+INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req, bool to_host);
 
 #endif /* INF_MODEL_PRIVATE_INPUTS_H */

@@ -95,6 +95,9 @@ typedef struct {
         .field = "pinned_pool_bytes", .kind = INF_OPTION_SIZE,                \
         .reload = INF_RELOAD_CORE, .option = "pinned-memory-pool-byte-size",  \
         .help = "pinned memory of the core (268435456)")                      \
+    OPTION("inference_memory", .parameter = "pinned_arenas",                  \
+        .field = "pinned_arena_bytes", .kind = INF_OPTION_SIZE,               \
+        .reload = INF_RELOAD_CORE)                                            \
     OPTION("inference_memory", .parameter = "cuda", .field = "cuda_pools",    \
         .reload = INF_RELOAD_CORE)                                            \
     OPTION("inference_memory", .field = "cuda_virtual_sizes",                 \

@@ -48,6 +48,7 @@ static const char *config_type(uint32_t datatype);
 static const char *put_shape(inf_buf_t *b, const signature_t *signature);
 static inf_err_t *place_all(making_t *m);
 static inf_err_t *link_consumers(making_t *m);
+static bool is_on_gpu(const inf_model_t *model);
 static inf_err_t *place_step(making_t *m, inf_plan_step_t *step);
 static inf_err_t *list_domains(making_t *m);
 static inf_err_t *find_needs(making_t *m);
@@ -534,10 +535,27 @@ link_consumers(making_t *m)
             if (t->consumer_count == 0 || list[t->consumer_count - 1] != s) {
                 list[t->consumer_count++] = s;
             }
+            t->to_gpu |= is_on_gpu(step->model);
         }
     }
 
     return NULL;
+}
+
+static bool
+is_on_gpu(const inf_model_t *model)
+{
+    const Inference__ModelConfig *msg = model->built;
+
+    for (size_t i = 0; i < msg->n_instance_group; i++) {
+        if (msg->instance_group[i]->kind
+            == INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_GPU)
+        {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 /* Domains, from the inputs on: a step's when all that it reads has one. */

@@ -50,6 +50,8 @@ typedef struct {
     uint32_t                   consumer_count;
     const uint32_t            *consumers;   /* steps, each once              */
     bool                       batched;     /* as the producer makes it      */
+    bool                       to_gpu;      /* a consumer has an instance on a
+                                               GPU                           */
 } inf_plan_tensor_t;
 
 typedef struct {

@@ -33,7 +33,9 @@ static inf_err_t *step_alloc(void *userp, inf_output_t *out, size_t size);
 static inf_err_t *alloc_granted(inf_step_request_t *s, inf_output_t *out,
     size_t size, uint32_t tensor);
 static inf_err_t *alloc_own(inf_step_request_t *s, inf_output_t *out,
-    size_t size);
+    size_t size, uint32_t tensor);
+static bool stays_on_gpu(const inf_step_request_t *s,
+    const inf_output_t *out, uint32_t tensor);
 static void step_release(void *userp, inf_output_t *out);
 static inf_err_t *step_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id);
@@ -414,7 +416,19 @@ step_alloc(void *userp, inf_output_t *out, size_t size)
     uint32_t tensor = tensor_of(s, out->name);
 
     return tensor != INF_PLAN_NONE && inf_run_may_grant(s->run, tensor)
-        ? alloc_granted(s, out, size, tensor) : alloc_own(s, out, size);
+        && !stays_on_gpu(s, out, tensor)
+        ? alloc_granted(s, out, size, tensor)
+        : alloc_own(s, out, size, tensor);
+}
+
+/* A GPU's output that a step on a GPU reads, besides the client: one copy to
+   the client is better than one to the host and one back. */
+static bool
+stays_on_gpu(const inf_step_request_t *s, const inf_output_t *out,
+    uint32_t tensor)
+{
+    return out->memory_type == INF_MEMORY_GPU
+        && s->run->plan->tensors[tensor].to_gpu;
 }
 
 /* As an output of the ensemble, in the client's memory. */
@@ -442,10 +456,14 @@ alloc_granted(inf_step_request_t *s, inf_output_t *out, size_t size,
     return NULL;
 }
 
-/* Between steps: what the backend prefers, or what comes next to it. */
+/* Between steps: what the backend prefers, or what comes next to it; bytes that
+   go from the host to a GPU are pinned. */
 static inf_err_t *
-alloc_own(inf_step_request_t *s, inf_output_t *out, size_t size)
+alloc_own(inf_step_request_t *s, inf_output_t *out, size_t size,
+    uint32_t tensor)
 {
+    bool to_gpu = tensor != INF_PLAN_NONE
+        && s->run->plan->tensors[tensor].to_gpu;
     inf_memory_t *memory = inf_memory_shared();
     inf_err_t *err = NULL;
 
@@ -465,7 +483,7 @@ alloc_own(inf_step_request_t *s, inf_output_t *out, size_t size)
         }
         inf_err_free(err);
     }
-    if (out->memory_type != INF_MEMORY_CPU) {
+    if (out->memory_type != INF_MEMORY_CPU || to_gpu) {
         out->memory_type = INF_MEMORY_CPU_PINNED;
         out->memory_id = 0;
         err = inf_memory_alloc(memory, INF_MEMORY_CPU_PINNED, 0, size,

@@ -16,6 +16,7 @@
 #include "core/model/private_inputs.h"
 #include "core/model/string_check.h"
 #include "core/sched/rejection.h"
+#include "core/tensor/memory.h"
 
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
 #define NOTICE_MAX       512u       /* bytes; longer ones are cut            */
@@ -35,7 +36,9 @@ static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     INF_NEEDS(runner->lock);
 static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t start_ns);
-static void take_inputs(inf_payload_t *payload);
+static void take_inputs(const inf_instance_thread_t *t,
+    inf_payload_t *payload);
+static bool reads_host_only(const inf_instance_t *instance);
 static void add_controls(inf_instance_thread_t *t, inf_payload_t *payload);
 static uint32_t requests_take(inf_instance_thread_t *t,
     inf_payload_t *payload, uint64_t start_ns);
@@ -466,7 +469,7 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     const inf_executor_t *executor = t->runner->executor;
 
     INF_POINT(PAYLOAD_TAKEN);
-    take_inputs(payload);
+    take_inputs(t, payload);
     if (payload->count > 0 && t->runner->policy->ops->add_controls != NULL) {
         add_controls(t, payload);
     }
@@ -488,19 +491,22 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     t->instance = t->instance->sched.peer;
 }
 
-/* The bytes of its requests are copied where the model wants that, and strings
-   are read, here, where time is the model's own. */
+/* The bytes of its requests are copied where the model wants that or the
+   instance can't read them, and strings are read, here, where time is the
+   model's own. */
 static void
-take_inputs(inf_payload_t *payload)
+take_inputs(const inf_instance_thread_t *t, inf_payload_t *payload)
 {
+    bool to_host = reads_host_only(t->instance);
+
     for (inf_link_t *l = payload->requests.next; l != &payload->requests; ) {
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         l = l->next;
 
-        inf_err_t *out_of_memory = inf_private_inputs_make(req);
-        inf_err_t *malformed = out_of_memory != NULL ? NULL
+        inf_err_t *failed = inf_private_inputs_make(req, to_host);
+        inf_err_t *malformed = failed != NULL ? NULL
             : inf_request_check_strings(req);
-        if (out_of_memory == NULL && malformed == NULL) {
+        if (failed == NULL && malformed == NULL) {
             continue;
         }
 
@@ -509,9 +515,17 @@ take_inputs(inf_payload_t *payload)
         if (malformed != NULL) {
             inf_reject_malformed(req, malformed);
         } else {
-            inf_reject_failed(req, out_of_memory);
+            inf_reject_failed(req, failed);
         }
     }
+}
+
+/* Where there is no GPU nothing lies on one. */
+static bool
+reads_host_only(const inf_instance_t *instance)
+{
+    return inf_memory_driver(inf_memory_shared()) != NULL
+        && instance->spec->kind != INF_INSTANCE_GPU;
 }
 
 static void

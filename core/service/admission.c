@@ -21,10 +21,6 @@
 #define ADMISSION_SILENCE_NS UINT64_C(10000000000) /* of a new connection    */
 #define ADMISSION_LINES   64        /* about workers, in a second's log      */
 
-/* Of each response arena: what was freed last is used first, so most outputs
-   lie in its begin.  Only where there is a GPU. */
-#define RESPONSE_PINNED   (UINT64_C(16) << 20)
-
 /* Where registrations come from: the pair that all workers of nginx share, or
    an external connection, which is one process's own. */
 typedef struct {
@@ -44,8 +40,9 @@ struct inf_admission_s {
     uint32_t                 lines;         /* in it, with those left out    */
 };
 
-static const inf_channel_pin_ops_t response_pin = {
+static const inf_channel_pin_ops_t arena_pin = {
     .pin = inf_memory_pin,
+    .pin_read_only = inf_memory_pin_read_only,
     .unpin = inf_memory_unpin
 };
 
@@ -305,8 +302,8 @@ add_worker(inf_admission_t *a, const inf_hello_t *hello, size_t len, int *fds,
 {
     const inf_channel_conf_t conf = {
         .response_bound = a->options.response_bound,
-        .response_pinned = RESPONSE_PINNED,
-        .pin = &response_pin,
+        .pinned = a->options.pinned_bytes,
+        .pin = &arena_pin,
         .generation = a->options.generation
     };
     inf_channel_t *channel;

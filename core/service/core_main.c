@@ -458,6 +458,7 @@ run(core_t *core)
         .users = users,
         .user_count = config->n_external_users,
         .response_bound = bound != 0 ? bound : RESPONSE_BOUND_DEFAULT,
+        .pinned_bytes = config->pinned_arena_bytes,
         .spin_ns = config->spin_us * 1000,
         .response_wait_ns = config->response_wait_ms * 1000000,
         .generation = core->generation,

@@ -23,6 +23,8 @@ static inf_err_t *find_model(const inf_in_flight_t *in_flight,
 static inf_err_t *fill_request(inf_in_flight_t *in_flight);
 static inf_err_t *fill_inputs(inf_in_flight_t *in_flight,
     const inf_model_t *model);
+static inf_buffer_t received(const inf_channel_t *channel,
+    const inf_record_input_t *in);
 static inf_err_t *fill_parameters(inf_request_t *req,
     const inf_infer_record_t *rec);
 static inf_err_t *fill_outputs(inf_request_t *req,
@@ -259,11 +261,7 @@ fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
         bool in_region = in->data_kind == INF_DATA_SHM_REGION;
         inf_buffer_t data = in_region
             ? inf_request_regions_input(in_flight, regions++, in)
-            : (inf_buffer_t) {
-                .base = inf_channel_request(in_flight->session->channel,
-                    in->data_offset, in->data_length),
-                .size = in->data_length
-            };
+            : received(in_flight->session->channel, in);
 
         if (rec->flags & INF_REQUEST_RAW_INPUT) {
             return inf_request_add_raw(model, req, &data);
@@ -289,6 +287,19 @@ fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
     }
 
     return NULL;
+}
+
+/* Where the worker has received the bytes. */
+static inf_buffer_t
+received(const inf_channel_t *channel, const inf_record_input_t *in)
+{
+    return (inf_buffer_t) {
+        .base = inf_channel_request(channel, in->data_offset,
+            in->data_length),
+        .size = in->data_length,
+        .memory_type = inf_channel_request_pinned(channel, in->data_offset,
+            in->data_length) ? INF_MEMORY_CPU_PINNED : INF_MEMORY_CPU
+    };
 }
 
 /* The limit is that of fill_inputs. */

@@ -33,6 +33,7 @@ typedef struct {
     const uid_t *users;         /* may connect there beside ours and root    */
     size_t   user_count;
     uint64_t response_bound;    /* bytes per worker                          */
+    uint64_t pinned_bytes;      /* the begin of each arena of a worker       */
     uint64_t spin_ns;
     uint64_t response_wait_ns;  /* for a client that takes no responses      */
     uint64_t generation;        /* of the configuration in force             */

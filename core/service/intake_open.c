@@ -70,6 +70,7 @@ admission_open(inf_intake_t *in)
         .users = in->options.users,
         .user_count = in->options.user_count,
         .response_bound = in->options.response_bound,
+        .pinned_bytes = in->options.pinned_bytes,
         .generation = in->options.generation,
         .channels = &in->sessions,
         .admitted = inf_intake_add_session,

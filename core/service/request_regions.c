@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/model/model.h"
+#include "core/tensor/copy.h"
 
 static inf_err_t *find_places(inf_in_flight_t *in_flight);
 static inf_err_t *add_region(inf_in_flight_t *in_flight, inf_ref_t name,
@@ -142,7 +143,7 @@ inf_request_regions_place(const inf_in_flight_t *in_flight, const char *name)
 
 inf_err_t *
 inf_request_regions_alloc(const inf_in_flight_place_t *place,
-    inf_output_t *out, size_t size)
+    inf_memory_type_t preferred, inf_output_t *out, size_t size)
 {
     const inf_shm_region_t *region = place->region;
 
@@ -151,6 +152,10 @@ inf_request_regions_alloc(const inf_in_flight_place_t *place,
             " with the request for output '%s' (%llu bytes) should be at least"
             " %zu bytes to hold the results", out->name,
             (unsigned long long) place->size, size);
+    }
+
+    if (region->kind == INF_SHM_CUDA && preferred != INF_MEMORY_GPU) {
+        return NULL;
     }
 
     out->base = region->base + place->offset;
@@ -162,6 +167,36 @@ inf_request_regions_alloc(const inf_in_flight_place_t *place,
         out->has_ipc_handle = true;
     }
     return NULL;
+}
+
+inf_err_t *
+inf_request_regions_fill(const inf_in_flight_t *in_flight,
+    const inf_response_t *response)
+{
+    inf_err_t *err = NULL;
+    inf_copies_t copies;
+
+    inf_copies_init(&copies, inf_memory_shared());
+    for (const inf_output_t *out = response->first; out != NULL && err == NULL;
+        out = out->next)
+    {
+        const inf_in_flight_place_t *place = out->sink_userp != NULL
+            ? inf_request_regions_place(in_flight, out->name) : NULL;
+        if (place != NULL) {
+            err = inf_copies_add(&copies, &(inf_place_t) {
+                    place->region->base + place->offset, INF_MEMORY_GPU,
+                    place->region->device
+                }, &(inf_place_t) { out->base, out->memory_type, 0 },
+                out->byte_size);
+        }
+    }
+
+    inf_err_t *late = inf_copies_finish(&copies);
+    if (err == NULL) {
+        return late;
+    }
+    inf_err_log(late);
+    return err;
 }
 
 inf_err_t *

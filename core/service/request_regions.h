@@ -29,9 +29,15 @@ const inf_in_flight_place_t *inf_request_regions_place(
     const inf_in_flight_t *in_flight, const char *name);
 
 /* The output's memory is place.  sink_userp stays NULL: the request in flight
-   has the reference. */
+   has the reference.  base stays NULL where place is on a GPU and the backend
+   prefers the host: the output gets other memory, and fill copies it. */
 INF_CHECK inf_err_t *inf_request_regions_alloc(
-    const inf_in_flight_place_t *place, inf_output_t *out, size_t size);
+    const inf_in_flight_place_t *place, inf_memory_type_t preferred,
+    inf_output_t *out, size_t size);
+
+/* Copies outputs to their places, as far as they are not there. */
+INF_CHECK inf_err_t *inf_request_regions_fill(
+    const inf_in_flight_t *in_flight, const inf_response_t *response);
 
 /* An error if a region is broken: its bytes are not those that the client
    sees. */

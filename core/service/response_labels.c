@@ -18,7 +18,9 @@ inf_response_labels(const inf_model_t *model, const inf_infer_record_t *rec,
     const inf_label_list_t *labels = asked == NULL ? NULL
         : inf_labels_find(model->labels, d->name);
 
-    if (labels != NULL && labels->count <= UINT32_MAX && out->base != NULL) {
+    if (labels != NULL && labels->count <= UINT32_MAX && out->base != NULL
+        && out->memory_type != INF_MEMORY_GPU)
+    {
         describe_labels(response, out, asked->classification,
             inf_config_tensors_max_batch_size(model->tensors) > 0, labels, d);
     }

@@ -46,8 +46,10 @@ sink_alloc(void *userp, inf_output_t *out, size_t size)
     if (in_flight->place_count > 0) {
         const inf_in_flight_place_t *place =
             inf_request_regions_place(in_flight, out->name);
-        if (place != NULL) {
-            return inf_request_regions_alloc(place, out, size);
+        inf_err_t *err = place == NULL ? NULL
+            : inf_request_regions_alloc(place, preferred, out, size);
+        if (err != NULL || out->base != NULL) {
+            return err;
         }
     }
 
@@ -127,6 +129,9 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
         c.flags |= INF_COMPLETE_RESPONSE;
         if (in_flight->region_count > 0 && response->err == NULL) {
             response->err = inf_request_regions_check(in_flight);
+        }
+        if (in_flight->place_count > 0 && response->err == NULL) {
+            response->err = inf_request_regions_fill(in_flight, response);
         }
         region = inf_response_write(in_flight, response, &size);
         INF_POINT(RESPONSE_WRITTEN);

@@ -287,11 +287,15 @@ inf_cuda_free_pinned(inf_cuda_t *cuda, int64_t device, void *base)
 }
 
 inf_err_t *
-inf_cuda_pin(inf_cuda_t *cuda, int64_t device, void *base, uint64_t size)
+inf_cuda_pin(inf_cuda_t *cuda, int64_t device, void *base, uint64_t size,
+    bool read_only)
 {
+    unsigned flags = read_only ? INF_CU_HOST_PORTABLE | INF_CU_HOST_READ_ONLY
+        : INF_CU_HOST_PORTABLE;
+
     inf_err_t *err = enter(cuda, device);
     return err != NULL ? err : leave(cuda, cuda->f.register_host(base, size,
-        INF_CU_HOST_PORTABLE), device, "cannot pin host memory in place");
+        flags), device, "cannot pin host memory in place");
 }
 
 inf_err_t *
@@ -585,7 +589,7 @@ read_device(inf_cuda_t *cuda, int ordinal)
     const inf_cu_functions_t *f = &cuda->f;
     device_t *d = &cuda->devices[ordinal];
     inf_cu_uuid_t uuid = { { 0 } };
-    int major = 0, minor = 0;
+    int major = 0, minor = 0, read_only = 0;
 
     inf_cu_result_t rc = f->device_get(&d->handle, ordinal);
     if (rc == INF_CU_SUCCESS) {
@@ -606,6 +610,9 @@ read_device(inf_cuda_t *cuda, int ordinal)
             "GPU %d", ordinal);
     }
 
+    /* a driver older than the attribute does not pin such memory */
+    rc = f->device_attribute(&read_only, INF_CU_PINS_READ_ONLY, d->handle);
+    d->about.pins_read_only = rc == INF_CU_SUCCESS && read_only != 0;
     d->about.capability = 10 * major + minor;
     write_uuid(d->about.uuid, sizeof(d->about.uuid), &uuid);
     return NULL;

@@ -34,6 +34,7 @@ typedef struct {
     char    name[128];
     char    uuid[48];           /* "GPU-...", as the management library says */
     int     capability;         /* 10 * major + minor: 75 for 7.5            */
+    bool    pins_read_only;     /* host memory that is mapped read-only      */
 } inf_cuda_device_t;
 
 /* Loads the library, starts the driver, looks at the devices. */
@@ -87,9 +88,10 @@ INF_CHECK inf_err_t *inf_cuda_alloc_pinned(inf_cuda_t *cuda, int64_t device,
 INF_CHECK inf_err_t *inf_cuda_free_pinned(inf_cuda_t *cuda, int64_t device,
     void *base);
 
-/* The same for memory that exists already (whole pages). */
+/* The same for memory that exists already (whole pages).  read_only: no device
+   writes there, so it may be mapped read-only. */
 INF_CHECK inf_err_t *inf_cuda_pin(inf_cuda_t *cuda, int64_t device,
-    void *base, uint64_t size);
+    void *base, uint64_t size, bool read_only);
 INF_CHECK inf_err_t *inf_cuda_unpin(inf_cuda_t *cuda, int64_t device,
     void *base);
 

@@ -62,8 +62,10 @@ enum {
 
     INF_CU_CAPABILITY_MAJOR  = 75,              /* device attributes         */
     INF_CU_CAPABILITY_MINOR  = 76,
+    INF_CU_PINS_READ_ONLY    = 113,
 
     INF_CU_HOST_PORTABLE     = 1,               /* pinned memory, both ways  */
+    INF_CU_HOST_READ_ONLY    = 8,               /* that devices only read    */
     INF_CU_STREAM_NON_BLOCK  = 1,
     INF_CU_IPC_LAZY_PEER     = 1,
     INF_CU_ALLOCATION_PINNED = 1,               /* memory with addresses     */

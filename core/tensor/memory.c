@@ -1,9 +1,11 @@
 #include "core/tensor/memory.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/base/lock.h"
 #include "core/base/log.h"
@@ -54,6 +56,9 @@ static uint64_t bytes_for(const inf_memory_pool_size_t *sizes, size_t count,
     int device, uint64_t usual);
 static void close_gpu(inf_memory_t *m, int device);
 static bool anything_used(inf_memory_t *m);
+static inf_memory_t *pin_begin(void);
+static bool pin_end(inf_err_t *err, uint64_t size);
+static bool pins_read_only(const inf_memory_t *m);
 static inf_err_t *range_alloc(range_t *r, uint64_t size, void **out,
     const char *what, int64_t id);
 static inf_err_t *range_free(range_t *r, void *base, const char *what,
@@ -190,24 +195,72 @@ inf_memory_unshare(void)
 bool
 inf_memory_pin(void *base, uint64_t size)
 {
-    inf_lock(&share_lock);
-    inf_memory_t *m = atomic_load(&memory_shared);
-    bool possible = m->pinned.base != NULL;
-    memory_shares += possible;
-    inf_unlock(&share_lock);
-    if (!possible) {
+    inf_memory_t *m = pin_begin();
+
+    return m != NULL && pin_end(inf_cuda_pin(m->cuda, m->usable[0], base,
+        size, false), size);
+}
+
+bool
+inf_memory_pin_read_only(void *base, uint64_t size)
+{
+    inf_memory_t *m = pin_begin();
+    if (m == NULL) {
         return false;
     }
+    if (pins_read_only(m)) {
+        return pin_end(inf_cuda_pin(m->cuda, m->usable[0], base, size, true),
+            size);
+    }
 
-    inf_err_t *err = inf_cuda_pin(m->cuda, m->usable[0], base, size);
-    if (err != NULL) {
-        inf_log(INF_LOG_WARN, "%llu bytes stay pageable: %s",
-            (unsigned long long) size, inf_err_msg(err));
-        inf_err_free(err);
-        inf_memory_unshare();
+    if (mprotect(base, size, PROT_READ | PROT_WRITE) != 0) {
+        return pin_end(inf_err_os(errno, "cannot make memory writable"), size);
+    }
+    if (!pin_end(inf_cuda_pin(m->cuda, m->usable[0], base, size, false),
+        size))
+    {
+        (void) mprotect(base, size, PROT_READ);
         return false;
     }
     return true;
+}
+
+/* The process's memory, kept from now on; NULL: it has no GPU. */
+static inf_memory_t *
+pin_begin(void)
+{
+    inf_lock(&share_lock);
+    inf_memory_t *m = atomic_load(&memory_shared);
+    bool possible = m->usable_count > 0;
+    memory_shares += possible;
+    inf_unlock(&share_lock);
+    return possible ? m : NULL;
+}
+
+/* Whether it is pinned.  Takes err. */
+static bool
+pin_end(inf_err_t *err, uint64_t size)
+{
+    if (err == NULL) {
+        return true;
+    }
+
+    inf_log(INF_LOG_WARN, "%llu bytes stay pageable: %s",
+        (unsigned long long) size, inf_err_msg(err));
+    inf_err_free(err);
+    inf_memory_unshare();
+    return false;
+}
+
+static bool
+pins_read_only(const inf_memory_t *m)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < m->usable_count; i++) {
+        all &= inf_cuda_device(m->cuda, m->usable[i])->pins_read_only;
+    }
+    return all;
 }
 
 void

@@ -77,6 +77,10 @@ void inf_memory_unshare(void);
  * the process keeps its memory, as with share.
  */
 bool inf_memory_pin(void *base, uint64_t size);
+
+/* The same for a shared mapping that is read-only and that GPUs only read.
+   Where one of them can't have such memory, the pages become writable here. */
+bool inf_memory_pin_read_only(void *base, uint64_t size);
 void inf_memory_unpin(void *base);
 
 /* Never NULL: before the first share it has CPU memory only. */

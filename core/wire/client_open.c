@@ -318,7 +318,9 @@ client_map_arena(inf_client_t *c, uint64_t size, uint64_t bound)
     }
 
     c->arena = p;
-    inf_regions_init(&c->regions, c->arena_fd, size, size / 2, bound);
+    /* nothing is trimmed before the core has said what it has pinned */
+    inf_regions_init(&c->regions, -1, size, size - INF_ARENA_HALF(size),
+        bound);
     return NULL;
 }
 
@@ -394,6 +396,9 @@ client_take_responses(inf_client_t *c, const inf_welcome_t *w, int *fds)
             (unsigned long long) w->response_arena_size);
     }
 
+    inf_regions_pin(&c->regions, w->version >= INF_CHANNEL_PINS
+        ? w->request_pinned : 0);
+    inf_regions_trim_from(&c->regions, c->arena_fd);
     c->responses = p;
     c->responses_size = w->response_arena_size;
     c->core_pid = w->pid;

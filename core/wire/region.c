@@ -42,6 +42,8 @@ static void region_resized(inf_regions_t *r, const inf_region_t *region,
     uint64_t before);
 static void region_set_charge(inf_regions_t *r, inf_region_t *region,
     uint64_t charge);
+static void part_pin(inf_regions_t *r, inf_regions_part_t *part,
+    uint64_t pinned);
 static void region_touch(inf_region_t *region);
 static bool region_charge_more(inf_regions_t *r, inf_region_t *region,
     uint64_t charge);
@@ -49,6 +51,7 @@ static void region_split(inf_regions_t *r, inf_region_t *region,
     uint64_t size, inf_region_t *tail);
 static void region_to_cache(inf_regions_t *r, inf_region_t *region,
     uint32_t bin);
+static void region_to_bin(inf_link_t *bin, inf_region_t *region);
 static void region_to_free(inf_regions_t *r, inf_region_t *region, bool warm);
 static void region_to_top(inf_regions_t *r, inf_region_t *region);
 static void region_merge_next(inf_regions_t *r, inf_region_t *region);
@@ -99,6 +102,8 @@ inf_regions_init(inf_regions_t *r, int fd, uint64_t size, uint64_t reservable,
 static void
 part_init(inf_regions_part_t *part, uint64_t from, uint64_t end)
 {
+    part->begin = from;
+    part->pinned = from;
     part->top = from;
     part->end = end;
     inf_link_init(&part->places);
@@ -127,7 +132,34 @@ inf_regions_fini(inf_regions_t *r)
 void
 inf_regions_pin(inf_regions_t *r, uint64_t pinned)
 {
-    r->pinned = pinned;
+    part_pin(r, &r->charged, pinned);
+    part_pin(r, &r->reserved, pinned);
+}
+
+/* Pages that are there already are no longer trimmed, either. */
+static void
+part_pin(inf_regions_t *r, inf_regions_part_t *part, uint64_t pinned)
+{
+    part->pinned = part->begin + min_u64(pinned, part->end - part->begin);
+    top_set_dirty(r, part, span_clip(part->top_dirty, part->pinned,
+        part->end));
+
+    for (inf_link_t *l = part->places.next; l != &part->places; l = l->next) {
+        inf_region_t *region = inf_link_entry(l, inf_region_t, place);
+        inf_region_span_t dirty = span_clip(region->dirty, part->pinned,
+            part->end);
+
+        if (region->state != INF_REGION_USED) {
+            r->stats.idle -= span_len(region->dirty) - span_len(dirty);
+        }
+        region->dirty = dirty;
+    }
+}
+
+void
+inf_regions_trim_from(inf_regions_t *r, int fd)
+{
+    r->fd = fd;
 }
 
 inf_region_t *
@@ -538,8 +570,9 @@ region_set_charge(inf_regions_t *r, inf_region_t *region, uint64_t charge)
 static void
 region_touch(inf_region_t *region)
 {
-    region->dirty = span_join(region->dirty, (inf_region_span_t) {
-        region->offset, region->offset + region->charged });
+    region->dirty = span_join(region->dirty, span_clip((inf_region_span_t) {
+        region->offset, region->offset + region->charged },
+        region->part->pinned, region->part->end));
 }
 
 static bool
@@ -593,10 +626,26 @@ region_to_cache(inf_regions_t *r, inf_region_t *region, uint32_t bin)
     inf_regions_part_t *part = region->part;
 
     region->state = INF_REGION_CACHED;
-    inf_list_push_front(&part->cache_bins[bin], &region->bin);
+    region_to_bin(&part->cache_bins[bin], region);
     inf_list_push_back(&part->cold_cached, &region->age);
     part->cached += region->size;
     r->stats.idle += span_len(region->dirty);
+}
+
+/* Taken from the front: the one that was freed last.  Where a part of them is
+   pinned, those are, and the others wait behind them. */
+static void
+region_to_bin(inf_link_t *bin, inf_region_t *region)
+{
+    const inf_regions_part_t *part = region->part;
+
+    if (part->pinned > part->begin
+        && region->offset + region->size > part->pinned)
+    {
+        inf_list_push_back(bin, &region->bin);
+    } else {
+        inf_list_push_front(bin, &region->bin);
+    }
 }
 
 /* Merges region with its free neighbours; cold ones are trimmed first. */
@@ -626,7 +675,7 @@ region_to_free(inf_regions_t *r, inf_region_t *region, bool warm)
 
     uint32_t bin = bin_of(region->size);
     region->state = INF_REGION_FREE;
-    inf_list_push_front(&part->free_bins[bin], &region->bin);
+    region_to_bin(&part->free_bins[bin], region);
     part->free_map[bin / 64] |= UINT64_C(1) << (bin % 64);
     r->stats.idle += span_len(region->dirty);
 
@@ -729,7 +778,7 @@ regions_trim_top(inf_regions_t *r, inf_regions_part_t *part,
     uint64_t max_bytes)
 {
     inf_region_span_t dirty = part->top_dirty;
-    uint64_t low = round_up(max_u64(dirty.from, r->pinned), REGION_PAGE);
+    uint64_t low = round_up(dirty.from, REGION_PAGE);
 
     if (dirty.to <= low) {
         return 0;
@@ -751,7 +800,7 @@ regions_trim_free(inf_regions_t *r, inf_region_t *region)
 {
     inf_region_span_t dirty = region->dirty;
     uint64_t end = region->offset + region->size;
-    uint64_t low = round_up(max_u64(dirty.from, r->pinned), REGION_PAGE);
+    uint64_t low = round_up(dirty.from, REGION_PAGE);
     uint64_t high = min_u64(round_up(dirty.to, REGION_PAGE),
         end & ~(uint64_t) (REGION_PAGE - 1));
 

@@ -15,7 +15,8 @@
  * bytes arrive.  Reservations have a part of the address space to themselves:
  * however many there are, and wherever they lie, they leave the other part to
  * what is charged.  The region freed last is handed out first (its pages are
- * warm); unused pages are given back to the system by inf_regions_trim.
+ * warm); unused pages are given back to the system by inf_regions_trim.  Where
+ * the begin of a part is pinned, a region in there comes before all others.
  */
 
 #ifndef INF_WIRE_REGION_H
@@ -46,9 +47,11 @@ typedef struct {
 
 /* A stretch of the address space, with its free regions. */
 typedef struct {
+    uint64_t            begin;
+    uint64_t            pinned;     /* below: a driver holds the pages       */
     uint64_t            end;
     uint64_t            top;        /* above: never handed out, or given back */
-    inf_region_span_t   top_dirty;  /* pages above top, at most              */
+    inf_region_span_t   top_dirty;  /* as a region's, above top              */
     uint64_t            cached;     /* bytes in CACHED regions               */
     inf_link_t          places;
     inf_link_t          cold_cached;
@@ -63,7 +66,8 @@ typedef struct inf_region_s {
     uint64_t            charged;    /* counted against the bound           */
 
     inf_regions_part_t *part;
-    inf_region_span_t   dirty;      /* where it has pages, at most         */
+    inf_region_span_t   dirty;      /* where it has pages that may be
+                                       trimmed, at most                    */
     inf_region_state_t  state;
     inf_link_t          place;      /* among all of its part, by offset    */
     inf_link_t          bin;        /* among free ones of its size         */
@@ -75,7 +79,7 @@ typedef struct {
     uint64_t reserved;      /* by reservations, and not charged            */
     uint64_t peak;          /* most ever charged                           */
     uint64_t regions;       /* handed out now                              */
-    uint64_t idle;          /* free bytes that may still hold pages        */
+    uint64_t idle;          /* free bytes with pages that may be trimmed   */
     uint64_t trimmed;       /* bytes given back to the system, ever        */
     uint64_t failures;      /* allocations, charges and trims rejected     */
 } inf_regions_stats_t;
@@ -84,7 +88,6 @@ typedef struct {
     int                  fd;        /* of the memfd, for trimming; not owned */
     uint64_t             size;
     uint64_t             bound;
-    uint64_t             pinned;    /* below this nothing is trimmed         */
 
     inf_regions_part_t   charged;
     inf_regions_part_t   reserved;
@@ -104,8 +107,12 @@ void inf_regions_init(inf_regions_t *r, int fd, uint64_t size,
     uint64_t reservable, uint64_t bound);
 void inf_regions_fini(inf_regions_t *r);
 
-/* Nothing below `pinned` is trimmed (a driver holds its pages). */
+/* The first `pinned` bytes of either part are never trimmed (a driver holds
+   their pages), and they are what is handed out first.  Once. */
 void inf_regions_pin(inf_regions_t *r, uint64_t pinned);
+
+/* fd, where init was given -1; regions may be in use. */
+void inf_regions_trim_from(inf_regions_t *r, int fd);
 
 /* size bytes, charged at once.  size 0 counts as 1. */
 inf_region_t *inf_regions_alloc(inf_regions_t *r, uint64_t size);

@@ -192,6 +192,16 @@ inf_channel_request_size(const inf_channel_t *ch)
     return ch->requests_size;
 }
 
+bool
+inf_channel_request_pinned(const inf_channel_t *ch, uint64_t offset,
+    uint64_t len)
+{
+    uint64_t half = INF_ARENA_HALF(ch->requests_size);
+
+    return ch->requests_pinned > 0 && inf_range_ok(offset < half ? offset
+        : offset - half, len, ch->requests_pinned);
+}
+
 void
 inf_channel_set_slot(inf_channel_t *ch, uint32_t slot, uint8_t state)
 {
@@ -235,6 +245,10 @@ inf_channel_free(inf_channel_t *ch)
 
     if (ch->rings != NULL) {
         munmap(ch->rings, ch->rings_size);
+    }
+    if (ch->requests_pinned > 0) {
+        ch->unpin(ch->requests);
+        ch->unpin(ch->requests + INF_ARENA_HALF(ch->requests_size));
     }
     if (ch->requests != NULL) {
         munmap(ch->requests, ch->requests_size);

@@ -41,6 +41,7 @@ typedef struct inf_channel_region_s inf_channel_region_t;
 typedef struct {
     /* false: it can't be done, the memory stays as it is. */
     bool (*pin)(void *base, uint64_t size);
+    bool (*pin_read_only)(void *base, uint64_t size);   /* as it is mapped */
     void (*unpin)(void *base);  /* before the memory goes                  */
 } inf_channel_pin_ops_t;
 
@@ -48,7 +49,8 @@ typedef struct {
     uint64_t response_bound;    /* of bytes handed out, but for
                                    INF_CHANNEL_ANSWER_ROOM                 */
     uint64_t response_size;     /* address space; 0: from the bound        */
-    uint64_t response_pinned;   /* of its first bytes; whole pages         */
+    uint64_t pinned;            /* the first bytes of it and of each half of
+                                   the request arena; whole pages          */
     const inf_channel_pin_ops_t *pin;   /* NULL: nothing is pinned         */
     uint64_t generation;        /* of the configuration, for the welcome   */
     bool     writable;          /* map the request arena writable          */
@@ -127,6 +129,10 @@ const void *inf_channel_request(const inf_channel_t *ch, uint64_t offset,
 void *inf_channel_request_writable(const inf_channel_t *ch, uint64_t offset,
     uint64_t len);
 uint64_t inf_channel_request_size(const inf_channel_t *ch);
+
+/* Whether all of these bytes of the request arena lie in what is pinned. */
+bool inf_channel_request_pinned(const inf_channel_t *ch, uint64_t offset,
+    uint64_t len);
 
 /* Answers an entry of pop that breaks the rules, and counts it. */
 void inf_channel_reject(inf_channel_t *ch, const inf_submission_t *s);

@@ -24,8 +24,10 @@ static inf_err_t *channel_map_requests(inf_channel_t *ch,
     const inf_hello_t *hello, bool writable);
 static inf_err_t *channel_make_responses(inf_channel_t *ch,
     const inf_channel_conf_t *conf);
-static void channel_pin_responses(inf_channel_t *ch,
-    const inf_channel_conf_t *conf);
+static void channel_pin(inf_channel_t *ch, const inf_channel_conf_t *conf);
+static uint64_t channel_pin_requests(unsigned char *base, uint64_t half,
+    uint64_t size, const inf_channel_conf_t *conf);
+static uint64_t pages_of(uint64_t size, uint64_t most);
 static inf_err_t *channel_welcome(inf_channel_t *ch, uint64_t generation);
 static void channel_reject(int control, const inf_err_t *err);
 static inf_err_t *channel_send_welcome(int control, inf_welcome_t *w,
@@ -107,10 +109,10 @@ channel_open(inf_channel_t *ch, const inf_hello_t *hello,
         err = channel_make_responses(ch, conf);
     }
     if (err == NULL) {
-        channel_pin_responses(ch, conf);
         ch->pid = hello->pid;
         ch->version = hello->version < INF_CHANNEL_VERSION ? hello->version
             : INF_CHANNEL_VERSION;
+        channel_pin(ch, conf);
         err = channel_welcome(ch, conf->generation);
     }
 
@@ -286,21 +288,47 @@ channel_make_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
 
 /* Pages that a device knows must stay the same ones: never trimmed. */
 static void
-channel_pin_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
+channel_pin(inf_channel_t *ch, const inf_channel_conf_t *conf)
 {
-    uint64_t size = conf->response_pinned < ch->responses_size
-        ? conf->response_pinned : ch->responses_size;
-    size &= ~UINT64_C(4095);
+    uint64_t size = pages_of(conf->pinned, ch->responses_size);
 
-    if (conf->pin == NULL || size == 0
-        || !conf->pin->pin(ch->responses, size))
-    {
+    if (conf->pin == NULL) {
         return;
     }
 
-    ch->pinned = size;
     ch->unpin = conf->pin->unpin;
-    inf_regions_pin(&ch->regions, size);
+    if (size > 0 && conf->pin->pin(ch->responses, size)) {
+        ch->pinned = size;
+        inf_regions_pin(&ch->regions, size);
+    }
+    if (ch->version >= INF_CHANNEL_PINS) {
+        ch->requests_pinned = channel_pin_requests(ch->requests,
+            INF_ARENA_HALF(ch->requests_size), ch->requests_size, conf);
+    }
+}
+
+/* The begin of both halves, or neither. */
+static uint64_t
+channel_pin_requests(unsigned char *base, uint64_t half, uint64_t size,
+    const inf_channel_conf_t *conf)
+{
+    uint64_t pinned = half < size ? pages_of(conf->pinned, size - half) : 0;
+
+    if (pinned == 0 || !conf->pin->pin_read_only(base, pinned)) {
+        return 0;
+    }
+    if (!conf->pin->pin_read_only(base + half, pinned)) {
+        conf->pin->unpin(base);
+        return 0;
+    }
+
+    return pinned;
+}
+
+static uint64_t
+pages_of(uint64_t size, uint64_t most)
+{
+    return (size < most ? size : most) & ~UINT64_C(4095);
 }
 
 static inf_err_t *
@@ -321,7 +349,8 @@ channel_welcome(inf_channel_t *ch, uint64_t generation)
         inf_welcome_t w = {
             .version = ch->version,
             .response_arena_size = ch->responses_size,
-            .generation = generation
+            .generation = generation,
+            .request_pinned = ch->requests_pinned
         };
         err = channel_send_welcome(ch->fds[INF_FD_CONTROL], &w, fds,
             INF_WELCOME_FDS);

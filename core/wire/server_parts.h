@@ -61,6 +61,7 @@ struct inf_channel_s {
     unsigned char        *responses;
     uint64_t              responses_size;
     uint64_t              pinned;           /* of responses, from the begin */
+    uint64_t              requests_pinned;  /* of each half of requests    */
     void                (*unpin)(void *base);
 
     inf_ring_consumer_t   submissions;      /* the intake's                */

@@ -38,6 +38,7 @@ BAD_HTTP = [
     ("inference_memory 12q;", ["12q"]),
     ("inference_memory 100;", ["100"]),
     ("inference_memory 64m pinned=lots;", ["pinned=lots"]),
+    ("inference_memory 64m pinned_arenas=lots;", ["pinned_arenas=lots"]),
     ("inference_memory 64m cuda=5;", ["cuda=5"]),
     ("inference_memory 64m responses=lots;", ["responses=lots"]),
     ("inference_memory 64m responses=1023k;", ["responses=1023k"]),

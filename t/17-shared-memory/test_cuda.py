@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 
+import numpy
 import pytest
 import tritonclient.grpc.aio
 import tritonclient.http.aio
@@ -169,10 +170,11 @@ def test_tensors_in_place(gpus, api, one):
     given.set_shared_memory("g", 3)
     data = api.InferRequestedOutput("DATA")
     data.set_shared_memory("g", 64, 1024)
-    answer = one.infer("kinds", [given],
-                       outputs=[data, api.InferRequestedOutput("REPORT")])
-    assert answer.as_numpy("REPORT")[0].decode().endswith(
-        " in GPU:0:3:ipc; out GPU:0:ipc;")
+    for want, out in ({"want": 2}, "GPU:0:ipc"), ({}, "CPU:0"):
+        answer = one.infer("kinds", [given], parameters=want,
+                           outputs=[data, api.InferRequestedOutput("REPORT")])
+        assert answer.as_numpy("REPORT")[0].decode().endswith(
+            f" in GPU:0:3:ipc; out {out};")
     out = answer.get_output("DATA")
     if api is tritonclient.http:
         assert out == {"name": "DATA", "datatype": "UINT8", "shape": [3]}
@@ -260,8 +262,9 @@ def test_calls_of_the_asyncio_clients(gpus, aio):
             given.set_shared_memory("g0", 3)
             data = module.InferRequestedOutput("DATA")
             data.set_shared_memory("g0", 64, 1024)
-            answer = await client.infer("kinds", [given], outputs=[
-                data, module.InferRequestedOutput("REPORT")])
+            answer = await client.infer(
+                "kinds", [given], parameters={"want": 2}, outputs=[
+                    data, module.InferRequestedOutput("REPORT")])
             assert answer.as_numpy("REPORT")[0].decode().endswith(
                 " in GPU:0:3:ipc; out GPU:0:ipc;")
 
@@ -296,11 +299,22 @@ def test_strings_are_copied_and_checked(gpus, api, one):
 
 
 def test_a_backend_that_knows_the_host_alone(gpus, api, one):
+    """The core copies its input from the GPU, and its output to there."""
     register(one, "g", handle(gpus), 0, SIZE)
+    values = numpy.arange(2, dtype=numpy.int32)
+    sent = api.InferInput("IN", [2], "INT32")
+    sent.set_data_from_numpy(values)
+    there = api.InferRequestedOutput("OUT")
+    there.set_shared_memory("g", 64, 128)
     given = api.InferInput("IN", [2], "INT32")
-    given.set_shared_memory("g", 8)
+    given.set_shared_memory("g", 8, 128)
     with unharmed(gpus):
-        assert "GPU" in text_of(api, one.infer, "id_int32", [given])
+        one.infer("id_int32", [sent], outputs=[there])
+        assert one.infer("id_int32", [given]).as_numpy("OUT").tolist() \
+            == values.tolist()
+        there.set_shared_memory("g", 4, 128)
+        assert "at least 8 bytes" in text_of(
+            api, one.infer, "id_int32", [given], outputs=[there])
 
 
 def test_without_a_gpu(server, client, api):

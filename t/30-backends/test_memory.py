@@ -49,7 +49,7 @@ def report(server, want=CPU, want_id=0):
 def test_outputs_for_nginx_lie_on_the_host(make_server, want, out):
     server = start(make_server, "kind: KIND_GPU")
     assert report(server, want) == ("on GPU 0; scratch CPU CPU_PINNED GPU;"
-                                    f" in CPU:0:3; out {out}:0;")
+                                    f" in CPU_PINNED:0:3; out {out}:0;")
 
 
 def test_outputs_beyond_the_pinned_stretch_are_pageable(make_server):
@@ -70,7 +70,7 @@ def test_outputs_beyond_the_pinned_stretch_are_pageable(make_server):
 
 def test_pools_are_sized_by_the_directive(make_server):
     server = start(make_server, "kind: KIND_GPU gpus: [1]", http="""
-    inference_memory 64m pinned=0 cuda=0:8m cuda=1:0;
+    inference_memory 64m pinned=0 pinned_arenas=0 cuda=0:8m cuda=1:0;
     inference_backend_config * min-compute-capability=5.0;
 """)
     server.wait_log(r"GPU 0: Fake GPU 0, compute capability 8\.0, memory pool"
@@ -78,7 +78,7 @@ def test_pools_are_sized_by_the_directive(make_server):
     server.wait_log(r"GPU 1: Fake GPU 1, compute capability 5\.2, memory pool"
                     r" of 0 bytes")
     assert report(server, GPU).startswith("on GPU 1; scratch CPU;")
-    assert report(server, GPU).endswith("out CPU:0;")       # pinned=0
+    assert report(server, GPU).endswith("in CPU:0:3; out CPU:0;")
 
 
 def test_an_old_gpu_is_left_out(make_server):

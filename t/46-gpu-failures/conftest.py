@@ -41,12 +41,12 @@ class Gpus:
         self.model(folder, "one", "kind: KIND_GPU gpus: [1]")
 
     def start(self, fill=None, *, devices=None, driver=gpu.FAKE_DRIVER,
-              http="", env=(), **kw):
+              http="", env=(), parts="", **kw):
         devices = max(2, gpu.devices()) if devices is None else devices
         folder = backends.build("gpu_caller")
         self.server = self.make_server(
             fill or self.fill, allow_alarms=[ENDED],
-            parts=repository.PARTS, http=f"""
+            parts=f"{repository.PARTS} {parts}", http=f"""
     inference_backends {folder};
     inference_backend_config * min-compute-capability=5.0;
     inference_strict_readiness on;

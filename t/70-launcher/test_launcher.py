@@ -595,7 +595,8 @@ def test_memory_options_reach_the_core(launch, tmp_path, options, scratch):
                         b'"shape":[1],"data":[7]}]}')
     assert answer.status == 200, answer
     got = {o["name"]: o["data"] for o in answer.json()["outputs"]}
-    assert got["REPORT"] == [f"on GPU 1; scratch {scratch}; in CPU:0:1;"
+    assert got["REPORT"] == [f"on GPU 1; scratch {scratch};"
+                             " in CPU_PINNED:0:1;"
                              " out CPU:0;"]
     assert launcher.stop() == 0
 

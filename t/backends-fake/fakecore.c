@@ -433,6 +433,19 @@ TRITONBACKEND_ApiVersion(uint32_t *major, uint32_t *minor)
 }
 
 EXPORT TRITONSERVER_Error *
+TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
+    TRITONBACKEND_BackendAttribute *backend_attributes,
+    const TRITONSERVER_InstanceGroupKind kind, const uint64_t count,
+    const uint64_t *device_ids, const uint64_t id_count)
+{
+    (void) backend_attributes;
+    (void) count;
+    assert_true(kind == TRITONSERVER_INSTANCEGROUPKIND_GPU
+        || (device_ids == NULL && id_count == 0));
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
 TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
     TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled)
 {

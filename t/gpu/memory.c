@@ -171,7 +171,7 @@ host_memory_is_pinned_in_place(void **state)
         MAP_SHARED | MAP_ANONYMOUS, -1, 0), INF_MEMORY_CPU_PINNED, 0 };
 
     assert_true(own.base != MAP_FAILED);
-    succeeds(inf_cuda_pin(cuda, world.gpus[0], own.base, SIZE));
+    succeeds(inf_cuda_pin(cuda, world.gpus[0], own.base, SIZE, false));
     fill(own.base, 3);
     succeeds(inf_memory_copy(world.memory, &gpu, &own, SIZE));
     succeeds(inf_memory_copy(world.memory, &out, &gpu, SIZE));

@@ -871,7 +871,7 @@ tensors_between_steps_lie_where_the_backend_wants_them(void **state)
         { 2, 1, "in GPU:1:48; out GPU:1;" },
         { 2, 0, "in GPU:0:48; out GPU:1;" },
         { 1, 0, "in CPU_PINNED:0:48; out GPU:1;" },
-        { 0, 0, "in CPU:0:48; out GPU:1;" }
+        { 0, 0, "in CPU_PINNED:0:48; out GPU:1;" }
     };
     for (size_t i = 0; i < 4; i++) {
         TRITONSERVER_InferenceRequest *r = new_request(&shot, "e",

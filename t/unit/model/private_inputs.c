@@ -2,6 +2,8 @@
 
 #include "core/include/channel.h"
 #include "core/model/private_inputs.h"
+#include "core/tensor/copy.h"
+#include "fake_cuda.h"
 
 static const char config[] = "name: 'm' input [ { name: 'A' data_type:"
     " TYPE_UINT8 dims: -1 }, { name: 'B' data_type: TYPE_STRING dims: -1 } ]"
@@ -48,7 +50,7 @@ what_changes_after_the_copy_is_not_seen(void **state)
     add_data(&w, add(&w, "B", INF_TYPE_BYTES, SHAPE(1)), prefix, 8);
 
     assert_ok(inf_request_normalize(w.model, &w.req));
-    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ok(inf_private_inputs_make(&w.req, false));
     memset(bytes, 'x', sizeof(bytes));
     memset(prefix, 0xff, sizeof(prefix));
 
@@ -64,7 +66,7 @@ what_changes_after_the_copy_is_not_seen(void **state)
 
     /* once: what the backend wrote meanwhile is its own */
     const void *copy = a->buffers[0].base;
-    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ok(inf_private_inputs_make(&w.req, false));
     assert_ptr_equal(a->buffers[0].base, copy);
     world_close(&w);
 }
@@ -81,7 +83,7 @@ others_read_where_the_bytes_are(void **state)
     add_data(&w, add(&w, "A", INF_TYPE_UINT8, SHAPE(4)), zeroes, 4);
     add(&w, "B", INF_TYPE_BYTES, SHAPE(0));
     assert_ok(check(&w));
-    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ok(inf_private_inputs_make(&w.req, false));
     assert_ptr_equal(w.req.inputs[0].buffers[0].base, zeroes);
 
     /* nor does anything leave a GPU */
@@ -91,7 +93,7 @@ others_read_where_the_bytes_are(void **state)
     assert_ok(inf_request_add_data(&w.req, a, &gpu));
     add(&w, "B", INF_TYPE_BYTES, SHAPE(0));
     assert_ok(check(&w));
-    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ok(inf_private_inputs_make(&w.req, false));
     assert_ptr_equal(w.req.inputs[0].buffers[0].base, zeroes);
     assert_int_equal(w.req.inputs[0].buffers[0].memory_type, INF_MEMORY_GPU);
     world_close(&w);
@@ -121,7 +123,7 @@ copies_of_regions_are_counted_until_the_request_is_over(void **state)
     world_open(&w, config);
     add_region_inputs(&w, &budget);
     assert_int_equal(inf_budget_take(&budget, 3), INF_BUDGET_TAKEN);
-    inf_err_t *err = inf_private_inputs_make(&w.req);
+    inf_err_t *err = inf_private_inputs_make(&w.req, false);
     assert_int_equal(inf_err_cause(err), INF_CAUSE_FULL);
     assert_error(err, INF_ERR_UNAVAILABLE, "no room to copy the 8 bytes of"
         " inputs in shared memory: requests hold 3 of at most 10 bytes of"
@@ -130,15 +132,15 @@ copies_of_regions_are_counted_until_the_request_is_over(void **state)
 
     /* nothing was copied, and later there may be room */
     inf_budget_give(&budget, 1);
-    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ok(inf_private_inputs_make(&w.req, false));
     assert_int_equal(inf_budget_used(&budget), 10);
-    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ok(inf_private_inputs_make(&w.req, false));
     assert_int_equal(inf_budget_used(&budget), 10);
     again(&w);
     assert_int_equal(inf_budget_used(&budget), 2);
 
     add_region_inputs(&w, &budget);
-    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ok(inf_private_inputs_make(&w.req, false));
     world_close(&w);
     assert_int_equal(inf_budget_used(&budget), 2);
 }
@@ -152,11 +154,77 @@ what_can_never_be_copied_is_the_clients_error(void **state)
 
     world_open(&w, config);
     add_region_inputs(&w, &budget);
-    assert_error(inf_private_inputs_make(&w.req), INF_ERR_INVALID_ARG,
+    assert_error(inf_private_inputs_make(&w.req, false), INF_ERR_INVALID_ARG,
         "the inputs in shared memory that must be copied have 8 bytes, and copies may have 7 bytes in all"
         " (inference_shared_memory copies=)");
     world_close(&w);
     assert_int_equal(inf_budget_used(&budget), 0);
+}
+
+/* Those on a GPU alone; the bytes are there after one wait. */
+static void
+an_instance_on_no_gpu_gets_inputs_on_the_host(void **state)
+{
+    (void) state;
+    static const char bytes[4] = "abc";
+    inf_budget_t budget = { .bound = 9 };
+    const char *what;
+    void *gpu;
+    world_t w;
+
+    fake_cuda_reset();
+    assert_ok(inf_memory_share(&(inf_memory_options_t) {
+        .driver = FAKE_CUDA_LIBRARY, .min_capability = 5.0 }));
+    inf_memory_t *m = inf_memory_shared();
+    assert_ok(inf_memory_alloc(m, INF_MEMORY_GPU, 1, 8, &gpu));
+    assert_ok(inf_memory_copy(m, &(inf_place_t) { gpu, INF_MEMORY_GPU, 1 },
+        &(inf_place_t) { (void *) (uintptr_t) bytes, INF_MEMORY_CPU, 0 }, 4));
+
+    world_open(&w, config);
+    w.req.copies = &budget;
+    inf_input_t *a = add(&w, "A", INF_TYPE_UINT8, SHAPE(10));
+    add_data(&w, a, zeroes, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(inf_request_add_data(&w.req, a, &(inf_buffer_t) {
+            .base = gpu, .size = 4, .memory_type = INF_MEMORY_GPU,
+            .memory_id = 1, .ipc_handle = zeroes }));
+    }
+    a->in_region = true;
+    add(&w, "B", INF_TYPE_BYTES, SHAPE(0));
+    assert_ok(check(&w));
+
+    size_t waits = fake_cuda_waits();
+    assert_ok(inf_private_inputs_make(&w.req, true));
+    assert_int_equal(fake_cuda_waits(), waits + 1);
+    assert_int_equal(inf_budget_used(&budget), 8);
+    assert_ptr_equal(a->buffers[0].base, zeroes);
+    for (int i = 1; i < 3; i++) {
+        assert_int_equal(a->buffers[i].memory_type, INF_MEMORY_CPU);
+        assert_null(a->buffers[i].ipc_handle);
+        assert_memory_equal(a->buffers[i].base, bytes, 4);
+    }
+    assert_ok(inf_private_inputs_make(&w.req, true));       /* nothing left  */
+    assert_int_equal(fake_cuda_waits(), waits + 1);
+
+    again(&w);
+    w.req.copies = NULL;
+    a = add(&w, "A", INF_TYPE_UINT8, SHAPE(4));
+    assert_ok(inf_request_add_data(&w.req, a, &(inf_buffer_t) {
+        .base = gpu, .size = 4, .memory_type = INF_MEMORY_GPU,
+        .memory_id = 1 }));
+    add(&w, "B", INF_TYPE_BYTES, SHAPE(0));
+    assert_ok(check(&w));
+    fake_cuda_fail("cuStreamSynchronize", 999);
+    assert_error(inf_private_inputs_make(&w.req, true), INF_ERR_INTERNAL,
+        "CUDA_ERROR_UNKNOWN");
+    fake_cuda_fail(NULL, 0);
+
+    world_close(&w);
+    assert_int_equal(inf_budget_used(&budget), 0);
+    assert_ok(inf_memory_release(m, gpu, INF_MEMORY_GPU, 1));
+    inf_memory_unshare();
+    assert_int_equal(fake_cuda_live(), 0);
+    assert_int_equal(fake_cuda_wrong(&what), 0);
 }
 
 int
@@ -169,6 +237,7 @@ main(void)
         cmocka_unit_test(
             copies_of_regions_are_counted_until_the_request_is_over),
         cmocka_unit_test(what_can_never_be_copied_is_the_clients_error),
+        cmocka_unit_test(an_instance_on_no_gpu_gets_inputs_on_the_host),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

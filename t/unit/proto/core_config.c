@@ -78,6 +78,7 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("", "cache_directories: '/a'", "inference_cache_directory");
     differ("", "response_arena_bytes: 1", "inference_memory");
     differ("", "pinned_pool_bytes: 1", "inference_memory");
+    differ("", "pinned_arena_bytes: 1", "inference_memory");
     differ("cuda_pools { device: 0 bytes: 1 }",
         "cuda_pools { device: 1 bytes: 1 }", "inference_memory");
     differ("cuda_virtual_sizes { device: 0 bytes: 1 }",

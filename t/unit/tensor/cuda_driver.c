@@ -158,7 +158,7 @@ host_memory_is_pinned_new_or_in_place(void **state)
     assert_true(fake_cuda_is_pinned(p));
     succeeds(inf_cuda_free_pinned(cuda, 0, p));
 
-    succeeds(inf_cuda_pin(cuda, 1, own, 8192));
+    succeeds(inf_cuda_pin(cuda, 1, own, 8192, false));
     assert_true(fake_cuda_is_pinned(own));
     succeeds(inf_cuda_unpin(cuda, 1, own));
     assert_false(fake_cuda_is_pinned(own));
@@ -259,7 +259,7 @@ a_gpu_whose_context_can_t_be_entered_does_nothing(void **state)
 
     succeeds(inf_cuda_alloc(cuda, 0, 4096, &p));
     succeeds(inf_cuda_alloc_pinned(cuda, 0, 4096, &pinned));
-    succeeds(inf_cuda_pin(cuda, 0, own, 8192));
+    succeeds(inf_cuda_pin(cuda, 0, own, 8192, false));
     succeeds(inf_cuda_stream_new(cuda, 0, &s));
     size_t held = fake_cuda_live();
 
@@ -272,7 +272,7 @@ a_gpu_whose_context_can_t_be_entered_does_nothing(void **state)
         inf_cuda_free(cuda, 0, p),
         inf_cuda_alloc_pinned(cuda, 0, 1, &other),
         inf_cuda_free_pinned(cuda, 0, pinned),
-        inf_cuda_pin(cuda, 0, &a, 1),
+        inf_cuda_pin(cuda, 0, &a, 1, false),
         inf_cuda_unpin(cuda, 0, own),
         inf_cuda_stream_new(cuda, 0, &other),
         inf_cuda_stream_free(cuda, 0, s),

@@ -5,10 +5,14 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/tensor/memory.h"
+#include "core/wire/sockets.h"
 #include "fake_cuda.h"
 #include "tensor/cuda.h"
 
@@ -443,12 +447,14 @@ memory_of_others_is_pinned_in_place(void **state)
     char *own = malloc(8192);
 
     assert_false(inf_memory_pin(own, 4096));            /* no server         */
-    options.pinned_bytes = 0;
+    fake_cuda_set_devices(0);
     succeeds(inf_memory_share(&options));
-    assert_false(inf_memory_pin(own, 4096));            /* not wanted        */
+    assert_false(inf_memory_pin(own, 4096));            /* no GPU            */
     inf_memory_unshare();
+    fake_cuda_reset();
 
-    succeeds(inf_memory_share(&usual));
+    options.pinned_bytes = 0;                           /* of the pool       */
+    succeeds(inf_memory_share(&options));
     fake_cuda_fail("cuMemHostRegister_v2", RC_UNKNOWN);
     assert_false(inf_memory_pin(own, 4096));
     fake_cuda_fail(NULL, 0);
@@ -464,6 +470,49 @@ memory_of_others_is_pinned_in_place(void **state)
     inf_memory_unpin(own + 4096);
     assert_int_equal(fake_cuda_live(), 0);
     free(own);
+}
+
+/* Asks the kernel to write there. */
+static bool
+is_writable(void *p)
+{
+    int fd = open("/dev/zero", O_RDONLY);
+    bool writable = read(fd, p, 1) == 1;
+
+    close(fd);
+    return writable;
+}
+
+/* As the core maps a worker's memory; a driver that can't pin that gets it
+   writable, and not for longer than it is pinned. */
+static void
+memory_that_is_mapped_read_only_is_pinned(void **state)
+{
+    (void) state;
+    inf_memory_options_t options = usual;
+    int fd;
+
+    assert_null(inf_memfd_new("test", 8192, &fd));
+    for (int able = 0; able < 2; able++) {
+        char *own = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
+
+        assert_true(own != MAP_FAILED);
+        assert_false(inf_memory_pin_read_only(own, 8192));  /* no server     */
+        options.min_capability = able ? 7.5 : 5.0;  /* GPU 1 can't         */
+        succeeds(inf_memory_share(&options));
+        fake_cuda_fail("cuMemHostRegister_v2", RC_UNKNOWN);
+        assert_false(inf_memory_pin_read_only(own, 8192));
+        fake_cuda_fail(NULL, 0);
+        assert_false(is_writable(own));
+
+        assert_true(inf_memory_pin_read_only(own, 8192));
+        assert_true(fake_cuda_is_pinned(own));
+        assert_int_equal(is_writable(own), !able);
+        inf_memory_unpin(own);
+        inf_memory_unshare();
+        munmap(own, 8192);
+    }
+    close(fd);
 }
 
 /* Each call of the driver fails once, in turn. */
@@ -627,6 +676,7 @@ main(void)
         T(servers_share_the_pools_of_the_first),
         T(pools_in_use_outlive_their_servers),
         T(memory_of_others_is_pinned_in_place),
+        T(memory_that_is_mapped_read_only_is_pinned),
         T(every_call_may_fail),
         T(what_fails_to_be_given_back_stops_nothing),
         T(many_threads_share_the_pools),

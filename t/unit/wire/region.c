@@ -523,6 +523,73 @@ pinned_stretch_is_never_trimmed(void **state)
     close(fd);
 }
 
+/* Though what was freed last lies beyond; of a size whose regions are kept for
+   the next of that size, and of one whose regions are merged. */
+static void
+pinned_stretch_is_handed_out_first(void **state)
+{
+    (void) state;
+    static const uint64_t sizes[] = { MIB / 8, 5 * MIB };
+
+    for (int i = 0; i < 4; i++) {
+        uint64_t size = sizes[i / 2];
+        bool reserved = i % 2;
+        inf_region_t *all[16], *again[4];
+        inf_regions_t r;
+
+        inf_regions_init(&r, -1, 512 * MIB, 256 * MIB, 512 * MIB);
+        inf_regions_pin(&r, 8 * size);
+        for (int n = 0; n < 16; n++) {
+            all[n] = reserved ? inf_regions_reserve(&r, size)
+                : inf_regions_alloc(&r, size);
+        }
+        for (int n = 0; n < 16; n += 2) {
+            inf_regions_free(&r, all[n]);
+        }
+        for (int n = 0; n < 4; n++) {
+            again[n] = reserved ? inf_regions_reserve(&r, size)
+                : inf_regions_alloc(&r, size);
+            assert_true(again[n]->offset - (reserved ? 256 * MIB : 0) + size
+                <= 8 * size);
+        }
+        check_all(&r);
+        for (int n = 0; n < 4; n++) {
+            inf_regions_free(&r, again[n]);
+        }
+        check_all(&r);
+        inf_regions_fini(&r);
+    }
+}
+
+/* Regions of both kinds are there already, in use and free. */
+static void
+pinned_pages_are_not_idle(void **state)
+{
+    (void) state;
+    inf_regions_t r;
+
+    inf_regions_init(&r, -1, 64 * MIB, 32 * MIB, 64 * MIB);
+    inf_region_t *used = inf_regions_alloc(&r, MIB);
+    inf_region_t *cached = inf_regions_alloc(&r, MIB);
+    inf_region_t *merged = inf_regions_alloc(&r, 5 * MIB);
+    inf_region_t *last = inf_regions_alloc(&r, 64);
+    inf_region_t *top = inf_regions_reserve(&r, 9 * MIB);
+    assert_true(inf_regions_charge(&r, top, 9 * MIB));
+    inf_regions_free(&r, cached);
+    inf_regions_free(&r, merged);
+    inf_regions_free(&r, top);
+    assert_int_equal(r.stats.idle, 15 * MIB);
+
+    inf_regions_pin(&r, 4 * MIB);
+    assert_int_equal(r.stats.idle, 3 * MIB + 5 * MIB);
+    inf_regions_free(&r, used);
+    assert_int_equal(r.stats.idle, 3 * MIB + 5 * MIB);
+    check_all(&r);
+    inf_regions_free(&r, last);
+    check_all(&r);
+    inf_regions_fini(&r);
+}
+
 static void
 changing_sizes_do_not_hoard_pages_beyond_the_bound(void **state)
 {
@@ -572,6 +639,8 @@ main(void)
         cmocka_unit_test(random_life_keeps_every_invariant),
         cmocka_unit_test(trim_gives_cold_pages_back_and_keeps_recent_ones),
         cmocka_unit_test(pinned_stretch_is_never_trimmed),
+        cmocka_unit_test(pinned_stretch_is_handed_out_first),
+        cmocka_unit_test(pinned_pages_are_not_idle),
         cmocka_unit_test(changing_sizes_do_not_hoard_pages_beyond_the_bound),
     };
 

@@ -94,7 +94,7 @@ registration_with_a_wrong_field_is_rejected_with_a_reason(void **state)
     REJECTED("restart nginx", true, o.hello.version = 0);
     REJECTED("restart nginx", true, o.hello.min_version = 99);
     REJECTED("restart nginx", true,
-        o.hello.version = o.hello.min_version = INF_CHANNEL_VERSION - 1);
+        o.hello.version = o.hello.min_version = INF_CHANNEL_MIN_VERSION - 1);
     REJECTED("restart nginx", true,
         o.hello.version = o.hello.min_version = INF_CHANNEL_VERSION + 1);
     REJECTED("kind", true, o.hello.kind = INF_HELLO_CONFIG);
@@ -529,36 +529,72 @@ writable_channel_gives_writable_inputs(void **state)
     inf_client_free(o.client);
 }
 
+#define PINS 3
+
+/* As the room above pins, and the memory that it has pinned. */
 static struct {
-    bool     possible;
-    void    *base;
-    uint64_t size;
+    int      possible;          /* so many times                           */
     int      pinned;            /* now                                     */
+    struct {
+        unsigned char *base;    /* NULL: free                              */
+        uint64_t       size;
+        bool           read_only;
+    } list[PINS];
 } pins;
+static volatile unsigned touched;
+
+static bool
+pin_as(void *base, uint64_t size, bool read_only)
+{
+    if (pins.possible-- <= 0) {
+        return false;
+    }
+    for (int i = 0; i < PINS; i++) {
+        if (pins.list[i].base == NULL) {
+            pins.list[i].base = base;
+            pins.list[i].size = size;
+            pins.list[i].read_only = read_only;
+            pins.pinned++;
+            return true;
+        }
+    }
+    fail();
+    return false;
+}
 
 static bool
 pin(void *base, uint64_t size)
 {
-    pins.base = base;
-    pins.size = size;
-    pins.pinned += pins.possible;
-    return pins.possible;
+    return pin_as(base, size, false);
+}
+
+static bool
+pin_read_only(void *base, uint64_t size)
+{
+    return pin_as(base, size, true);
 }
 
 /* The memory is still there. */
 static void
 unpin(void *base)
 {
-    assert_ptr_equal(base, pins.base);
-    memset(base, 0, pins.size);
-    pins.pinned--;
+    for (int i = 0; i < PINS; i++) {
+        if (pins.list[i].base == base) {
+            touched += pins.list[i].base[pins.list[i].size - 1];
+            pins.list[i].base = NULL;
+            pins.pinned--;
+            return;
+        }
+    }
+    fail();
 }
+
+static const inf_channel_pin_ops_t pin_ops = { pin, pin_read_only, unpin };
 
 static void
 the_begin_of_the_responses_may_be_pinned(void **state)
 {
     (void) state;
-    static const inf_channel_pin_ops_t ops = { pin, unpin };
     offer_t o;
     inf_channel_t *ch;
     inf_channel_region_t *low, *across, *high;
@@ -566,19 +602,20 @@ the_begin_of_the_responses_may_be_pinned(void **state)
 
     conf.response_bound = 3 * MIB;
     conf.response_size = 4 * MIB;
-    conf.response_pinned = MIB + 5;             /* whole pages of it       */
-    conf.pin = &ops;
-    pins.possible = true;
+    conf.pinned = MIB + 5;                      /* whole pages of it       */
+    conf.pin = &pin_ops;
+    pins.possible = 1;
     offer_open(&o);
     link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
         &conf, &ch));
-    assert_int_equal(pins.size, MIB);
+    assert_int_equal(pins.list[0].size, MIB);
+    assert_false(pins.list[0].read_only);
     assert_int_equal(pins.pinned, 1);
 
     low = inf_channel_alloc(ch, MIB / 2);
     across = inf_channel_alloc(ch, MIB);
     high = inf_channel_alloc(ch, MIB);
-    assert_ptr_equal(inf_channel_region_data(low), pins.base);
+    assert_ptr_equal(inf_channel_region_data(low), pins.list[0].base);
     assert_true(inf_channel_region_pinned(low));
     assert_false(inf_channel_region_pinned(across));
     assert_false(inf_channel_region_pinned(high));
@@ -590,7 +627,7 @@ the_begin_of_the_responses_may_be_pinned(void **state)
     inf_channel_region_unref(high);
 
     /* a minute later all that is not pinned has gone back, and no more */
-    const unsigned char *bytes = pins.base;
+    const unsigned char *bytes = pins.list[0].base;
     for (uint64_t s = 1; s < 60; s++) {
         inf_channel_trim(ch, s * 1000000000u);
     }
@@ -606,27 +643,121 @@ the_begin_of_the_responses_may_be_pinned(void **state)
     inf_client_free(o.client);
 }
 
+/* The worker keeps those pages, and what it receives is put there first. */
+static void
+the_begin_of_both_halves_of_the_requests_may_be_pinned(void **state)
+{
+    (void) state;
+    inf_channel_conf_t conf = core_conf;
+    inf_channel_t *ch;
+    bool again;
+    offer_t o;
+
+    conf.pinned = 64 << 10;
+    conf.pin = &pin_ops;
+    pins.possible = 3;
+    offer_open(&o);
+    inf_client_t *c = o.client;
+    inf_region_t *early = inf_client_reserve(c, 16 << 10);
+    memset(inf_client_data(c, early), 1, 16 << 10);
+    assert_true(inf_client_charge(c, early, 16 << 10));
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &conf, &ch));
+    link_assert_ok(inf_client_welcome(c, &again));
+    assert_false(again);
+    assert_int_equal(pins.pinned, 3);
+    for (int i = 1; i < 3; i++) {
+        assert_int_equal(pins.list[i].size, 64 << 10);
+        assert_true(pins.list[i].read_only);
+    }
+    assert_ptr_equal(pins.list[2].base, inf_channel_request(ch, early->offset,
+        1));
+
+    inf_region_t *small = inf_client_alloc(c, 48 << 10);
+    inf_region_t *across = inf_client_alloc(c, 48 << 10);
+    assert_true(inf_channel_request_pinned(ch, small->offset, 48 << 10));
+    assert_false(inf_channel_request_pinned(ch, across->offset, 48 << 10));
+    assert_true(inf_channel_request_pinned(ch, across->offset, 16 << 10));
+    assert_true(inf_channel_request_pinned(ch, early->offset, 16 << 10));
+    assert_false(inf_channel_request_pinned(ch, early->offset - 64, 64));
+    assert_false(inf_channel_request_pinned(ch, early->offset, 65 << 10));
+    assert_false(inf_channel_request_pinned(ch, UINT64_MAX, 1));
+    assert_false(inf_channel_request_pinned(ch, 0, UINT64_MAX));
+
+    memset(inf_client_data(c, small), 2, 48 << 10);
+    memset(inf_client_data(c, across), 3, 48 << 10);
+    inf_client_free_region(c, early);
+    inf_client_free_region(c, small);
+    inf_client_free_region(c, across);
+    for (uint64_t s = 1; s < 60; s++) {
+        inf_client_trim(c, s * 1000000000u);
+    }
+    assert_int_equal(pins.list[2].base[(16 << 10) - 1], 1);
+    assert_int_equal(pins.list[1].base[0], 2);
+    assert_int_equal(pins.list[1].base[(64 << 10) - 1], 3);
+    assert_int_equal(pins.list[1].base[64 << 10], 0);   /* went back       */
+
+    /* the last one freed lies beyond: the pinned one comes all the same */
+    inf_region_t *again_small = inf_client_alloc(c, 48 << 10);
+    assert_true(inf_channel_request_pinned(ch, again_small->offset, 48 << 10));
+    inf_client_free_region(c, again_small);
+
+    inf_channel_unref(ch);
+    assert_int_equal(pins.pinned, 0);
+    inf_client_free(c);
+}
+
+/* It would trim what a device reads. */
+static void
+requests_of_a_worker_that_knows_no_pins_stay_pageable(void **state)
+{
+    (void) state;
+    inf_channel_conf_t conf = core_conf;
+    inf_channel_t *ch;
+    offer_t o;
+
+    conf.pinned = 64 << 10;
+    conf.pin = &pin_ops;
+    pins.possible = 3;
+    offer_open(&o);
+    o.hello.version = INF_CHANNEL_PINS - 1;
+    o.hello.min_version = INF_CHANNEL_MIN_VERSION;
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &conf, &ch));
+    assert_int_equal(pins.pinned, 1);
+    assert_false(inf_channel_request_pinned(ch, 0, 1));
+    inf_channel_unref(ch);
+    assert_int_equal(pins.pinned, 0);
+    inf_client_free(o.client);
+}
+
 static void
 what_can_not_be_pinned_is_used_as_it_is(void **state)
 {
     (void) state;
-    static const inf_channel_pin_ops_t ops = { pin, unpin };
-    inf_channel_conf_t conf = core_conf;
-    offer_t o;
-    inf_channel_t *ch;
 
-    conf.response_pinned = MIB;
-    conf.pin = &ops;
-    pins.possible = false;
-    offer_open(&o);
-    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
-        &conf, &ch));
-    inf_channel_region_t *r = inf_channel_alloc(ch, 64);
-    assert_false(inf_channel_region_pinned(r));
-    inf_channel_region_unref(r);
-    inf_channel_unref(ch);
-    assert_int_equal(pins.pinned, 0);
-    inf_client_free(o.client);
+    for (int possible = 0; possible < 3; possible++) {
+        inf_channel_conf_t conf = core_conf;
+        bool again;
+        offer_t o;
+        inf_channel_t *ch;
+
+        conf.pinned = MIB;
+        conf.pin = &pin_ops;
+        pins.possible = possible;
+        offer_open(&o);
+        link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+            &conf, &ch));
+        link_assert_ok(inf_client_welcome(o.client, &again));
+        assert_int_equal(pins.pinned, possible > 0);
+        inf_channel_region_t *r = inf_channel_alloc(ch, 64);
+        assert_int_equal(inf_channel_region_pinned(r), possible > 0);
+        assert_false(inf_channel_request_pinned(ch, 0, 1));
+        inf_channel_region_unref(r);
+        inf_channel_unref(ch);
+        assert_int_equal(pins.pinned, 0);
+        inf_client_free(o.client);
+    }
 }
 
 int
@@ -649,6 +780,10 @@ main(void)
         cmocka_unit_test(dead_channel_lives_until_the_last_reference),
         cmocka_unit_test(writable_channel_gives_writable_inputs),
         cmocka_unit_test(the_begin_of_the_responses_may_be_pinned),
+        cmocka_unit_test(
+            the_begin_of_both_halves_of_the_requests_may_be_pinned),
+        cmocka_unit_test(
+            requests_of_a_worker_that_knows_no_pins_stay_pageable),
         cmocka_unit_test(what_can_not_be_pinned_is_used_as_it_is),
     };
 

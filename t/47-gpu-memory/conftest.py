@@ -1,0 +1,51 @@
+"""A server with the fake driver, whose counters are read when it has ended."""
+
+import json
+import tempfile
+import pathlib
+import shutil
+
+import pytest
+
+from lib import backends
+from lib.server import BACKENDS, BUILD
+
+DRIVER = BUILD / "t-cuda/libfake-cuda.so"
+
+
+class Gpus:
+    """start() makes servers; the driver writes its counters for them."""
+
+    def __init__(self, make_server):
+        self.make_server = make_server
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="inf-gpus-"))
+        self.folder.chmod(0o777)
+        self.file = self.folder / "counts"
+
+    def start(self, fill, devices=2, http="", **kw):
+        return self.make_server(
+            fill, backends=backends.build("device_copy"), http=f"""
+    inference_backends {BACKENDS};
+    inference_backend_config * min-compute-capability=5.0;
+    inference_max_body 256m;
+{http}""", inference_env=[f"INFERENCE_CUDA_DRIVER={DRIVER}",
+                          f"FAKE_CUDA_DEVICES={devices}",
+                          f"FAKE_CUDA_COUNTS={self.file}"], **kw)
+
+    def counts(self):
+        """As of the last wait for a stream, or the one before."""
+        counts = json.loads(self.file.read_text())
+        assert counts["wrong"] == 0, counts
+        return counts
+
+    def ended(self, server):
+        """Those of the whole life of the core."""
+        server.stop()
+        return self.counts()
+
+
+@pytest.fixture
+def gpus(make_server):
+    g = Gpus(make_server)
+    yield g
+    shutil.rmtree(g.folder)
