@@ -21,38 +21,37 @@ ort_device_input(const ort_session_t *s, const bk_input_t *in,
     }
 
     for (uint32_t i = 0; i < in->buffer_count; i++) {
-        TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_GPU;
-        int64_t id = s->device_id;
-        uint64_t len_bytes = 0;
-        const void *at;
+        bk_place_t place;
 
-        TRITONSERVER_Error *err = TRITONBACKEND_InputBuffer(in->handle, i,
-            &at, &len_bytes, &type, &id);
+        TRITONSERVER_Error *err = bk_input_place(in, i, &place);
         if (err != NULL) {
             return err;
         }
-        if (type != TRITONSERVER_MEMORY_GPU || len_bytes == 0) {
+        if (place.type != TRITONSERVER_MEMORY_GPU || place.len_bytes == 0) {
             continue;
         }
 
-        if (id != s->device_id) {
+        if (place.id != s->device_id) {
             return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
                 "input \"%s\" lies in memory of GPU %" PRId64 ", the model's "
-                "instance runs on GPU %" PRId32, in->name, id, s->device_id);
+                "instance runs on GPU %" PRId32, in->name, place.id,
+                s->device_id);
         }
-        if (in->buffer_count != 1 || len_bytes != in->len_bytes || size == 0) {
+        if (in->buffer_count != 1 || place.len_bytes != in->len_bytes
+            || size == 0)
+        {
             return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
                 "input \"%s\" lies in GPU memory in %" PRIu32 " pieces; this "
                 "backend reads a whole tensor there", in->name,
                 in->buffer_count);
         }
-        if ((uintptr_t) at % size != 0) {
+        if ((uintptr_t) place.base % size != 0) {
             return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
                 "input \"%s\" lies in GPU memory at an address that is no "
                 "multiple of the %" PRIu32 " bytes of an element", in->name,
                 size);
         }
-        *data = at;
+        *data = place.base;
     }
 
     return NULL;
@@ -84,9 +83,10 @@ ort_device_output(const ort_session_t *s, TRITONBACKEND_Response *response,
     const ort_tensor_t *t, const int64_t *shape, uint32_t dims_count,
     uint64_t len_bytes, void **data, const OrtMemoryInfo **memory)
 {
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_GPU;
-    TRITONBACKEND_Output *output;
-    int64_t id = s->device_id;
+    bk_place_t place = {
+        .len_bytes = len_bytes, .type = TRITONSERVER_MEMORY_GPU,
+        .id = s->device_id
+    };
 
     *memory = s->rt->cpu;
     if (s->device == NULL) {
@@ -94,29 +94,21 @@ ort_device_output(const ort_session_t *s, TRITONBACKEND_Response *response,
             dims_count, len_bytes, data);
     }
 
-    TRITONSERVER_Error *err = TRITONBACKEND_ResponseOutput(response, &output,
-        t->name, t->datatype, shape, dims_count);
-    if (err == NULL) {
-        err = TRITONBACKEND_OutputBuffer(output, data, len_bytes, &type, &id);
-    }
+    TRITONSERVER_Error *err = bk_output_place(response, t->name, t->datatype,
+        shape, dims_count, &place);
     if (err != NULL) {
         return err;
     }
 
-    if (len_bytes != 0 && *data == NULL) {
-        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
-            "output \"%s\" was given no memory for its %" PRIu64 " bytes",
-            t->name, len_bytes);
-    }
-
-    if (type != TRITONSERVER_MEMORY_GPU) {
+    *data = place.base;
+    if (place.type != TRITONSERVER_MEMORY_GPU) {
         return NULL;
     }
 
-    if (id != s->device_id) {
+    if (place.id != s->device_id) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "output \"%s\" was given memory of GPU %" PRId64 ", the model's "
-            "instance runs on GPU %" PRId32, t->name, id, s->device_id);
+            "instance runs on GPU %" PRId32, t->name, place.id, s->device_id);
     }
 
     *memory = s->device;

@@ -8,6 +8,8 @@ import pytest
 from lib import device_copy, models
 from lib.device_copy import ask, chain, result
 
+pytestmark = pytest.mark.fake_gpu         # the driver counts
+
 SIZE = 100_000
 
 

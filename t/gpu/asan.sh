@@ -22,6 +22,6 @@ tests=$(ls -d t/[0-9]*-cuda t/[0-9]*-gpu-* 2> /dev/null || true)
 for devices in 2 8; do
     echo "with $devices GPUs"
     INF_BUILD="$build" INF_GPU_DEVICES=$devices INF_GPU_DRIVER=fake \
-        build/venv/bin/python -m pytest -q $tests \
+        INF_GPU_CYCLES=30 build/venv/bin/python -m pytest -q $tests \
         t/17-shared-memory/test_cuda.py "$@"
 done
