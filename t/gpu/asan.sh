@@ -1,6 +1,7 @@
 #!/bin/sh
-# asan.sh - the tests about GPUs on the fake driver under ASan, with two GPUs
-# and with eight.  Builds only what they need, into build-asan.
+# asan.sh - the tests about GPUs on the fake driver under ASan, with two GPUs,
+# and those whose servers take more with eight.  Builds only what they need,
+# into build-asan.
 #
 #   sh t/gpu/asan.sh [PYTEST-ARGUMENTS]
 
@@ -18,10 +19,14 @@ ninja -C "$build" inference-core triton_identity triton_cuda cuda_fake \
     nvml_fake > "$build/ninja.log" 2>&1 || { cat "$build/ninja.log"; exit 1; }
 INF_SANITIZE=address,undefined sh tools/nginx-module.sh "$build"
 
-tests=$(ls -d t/[0-9]*-cuda t/[0-9]*-gpu-* 2> /dev/null || true)
-for devices in 2 8; do
-    echo "with $devices GPUs"
-    INF_BUILD="$build" INF_GPU_DEVICES=$devices INF_GPU_DRIVER=fake \
-        INF_GPU_CYCLES=30 build/venv/bin/python -m pytest -q $tests \
-        t/17-shared-memory/test_cuda.py "$@"
-done
+run()
+{
+    echo "with $1 GPUs"
+    export INF_BUILD="$build" INF_GPU_DEVICES="$1" INF_GPU_DRIVER=fake
+    shift
+    INF_GPU_CYCLES=30 build/venv/bin/python -m pytest -q "$@"
+}
+
+run 2 t/44-cuda t/46-gpu-failures t/47-gpu-memory \
+    t/17-shared-memory/test_cuda.py "$@"
+run 8 t/46-gpu-failures/test_faults.py t/47-gpu-memory "$@"
