@@ -6,7 +6,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .PHONY: help deps build run test bench bench-models asan tsan rooms locks \
-	fuzz mutants gpu nginx-next test-model-analyzer test-reloads \
+	fuzz mutants test-gpu nginx-next test-model-analyzer test-reloads \
 	test-chaos test-large install clean
 
 help:
@@ -22,7 +22,8 @@ help:
 	@echo 'make locks       clang'\''s thread-safety analysis of core'
 	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
 	@echo 'make mutants ROOM=proto  which of N=30 random mutants of a room its tests catch'
-	@echo 'make gpu         what only a machine with an NVIDIA GPU can show'
+	@echo 'make test-gpu    what only a machine with an NVIDIA GPU can show, and figures'
+	@echo 'make test-gpu PACK=DIR  packs all of it for such a machine without network'
 	@echo 'make nginx-next  build for and test with the next Debian'\''s nginx'
 	@echo 'make test-model-analyzer  NVIDIA'\''s Model Analyzer, remote and local (150 MB to fetch)'
 	@echo 'make test-reloads  a hundred reloads and ten binary upgrades under load'
@@ -88,8 +89,13 @@ build-mutants/venv: t/requirements-mutants.txt
 	@$@/bin/pip install -q -r $<
 	@touch $@
 
-gpu: build
-	@sh t/gpu/run.sh
+ifdef PACK
+test-gpu: build
+	@INF_BUILD=$(BUILD) sh t/gpu/pack.sh '$(PACK)'
+else
+test-gpu: build
+	@INF_BUILD=$(BUILD) sh t/gpu/run.sh
+endif
 
 nginx-next:
 	@sh t/nginx-next.sh

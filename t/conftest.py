@@ -1,16 +1,18 @@
 """Fixtures of every black-box test, and the list of expected skips."""
 
+import collections
 import os
 import pathlib
 import shutil
 
 import pytest
 
-from lib import models, prebuilt, process, seeds
+from lib import gpu, models, prebuilt, process, seeds
 from lib.server import BUILD, SANITIZER, Server, has_http3
 from lib.upstream import Upstream
 
 HERE = pathlib.Path(__file__).resolve().parent
+ORT_GPU = BUILD / "t-ort/onnxruntime/libonnxruntime.so.1"
 
 
 def pytest_configure(config):
@@ -62,6 +64,19 @@ def quiet_log():
         s.check_log()
 
 
+# ---- tests of GPUs: those that the driver at hand can run
+
+LEFT_OUT = collections.Counter()        # why: how many
+
+
+def pytest_collection_modifyitems(config, items):
+    why = {item: gpu.why_not(item) for item in items}
+    out = [item for item in items if why[item]]
+    LEFT_OUT.update(why[item] for item in out)
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if not why[item]]
+
+
 # ---- skipped tests: only those in expected-skips.txt, and those must be
 
 def _expected_skips():
@@ -73,6 +88,7 @@ def _expected_skips():
             if build in ("any", SANITIZER or "plain") \
                     or build == "no-prebuilt" and prebuilt.missing() \
                     or build == "no-http3" and not has_http3() \
+                    or build == "no-ort-gpu" and not ORT_GPU.exists() \
                     or build == "no-documents" and not seeds.snippets():
                 expected[test] = reason
     return expected
@@ -105,6 +121,8 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_terminal_summary(terminalreporter):
+    for why, count in sorted(LEFT_OUT.items()):
+        terminalreporter.write_line(f"left out: {count} tests {why}")
     expected = _expected_skips()
     for test in sorted(SKIPS.skipped - _match(SKIPS.skipped, expected)):
         terminalreporter.write_line(f"skipped but not expected: {test}")

@@ -74,6 +74,12 @@ fetch_prebuilt()
     [ "$build" != build ] || build/venv/bin/python t/bench/peer.py
 }
 
+# what drives a GPU, under ASan too, in a build of its own
+run_gpu_asan()
+{
+    [ "$build" != build ] || sh t/gpu/asan.sh
+}
+
 must setup sh t/setup.sh
 must build sh tools/build.sh "$build"
 step rooms build/venv/bin/python t/check-rooms.py
@@ -81,6 +87,7 @@ step unit-build build_units
 step unit run_units
 step prebuilt fetch_prebuilt
 step black-box run_black_box "$@"
+step gpu-asan run_gpu_asan
 if [ -n "${INF_FUZZ_SECONDS:-}" ]; then
     step fuzz sh t/fuzz.sh
 fi

@@ -33,6 +33,7 @@ static inf_err_t *infer_plain(infer_t *in, const char *backend,
     const char *platform, const char *filename, infer_kind_t kind,
     bool *settled);
 static inf_err_t *infer_pytorch(infer_t *in, bool *settled);
+static inf_err_t *infer_cuda(infer_t *in, bool *settled);
 static inf_err_t *infer_pytorch_fill(Inference__ModelConfig *msg);
 static inf_err_t *infer_custom(infer_t *in, const char *model_name);
 static bool infer_must_search(const Inference__ModelConfig *msg);
@@ -160,6 +161,10 @@ infer_backend(infer_t *in, const char *model_name)
     if (err == NULL && !settled) {
         err = infer_plain(in, "python", NULL, "model.py", INFER_FILE_OR_DIR,
             &settled);
+    }
+
+    if (err == NULL && !settled) {
+        err = infer_cuda(in, &settled);
     }
 
     if (err == NULL && !settled && infer_may_search(in->msg)
@@ -321,6 +326,31 @@ infer_pytorch_fill(Inference__ModelConfig *msg)
     return err != NULL ? err
                        : infer_fill(msg, &msg->default_model_filename,
                            "default_model_filename", "model.pt");
+}
+
+/* The backend chooses among its files: a model.so counts before them, and
+   alone it may be any backend's. */
+static inf_err_t *
+infer_cuda(infer_t *in, bool *settled)
+{
+    static const char *const names[] = {
+        "model.cu", "model.ptx", "model.cubin", "model.fatbin"
+    };
+    Inference__ModelConfig *msg = in->msg;
+
+    *settled = text_is(msg->backend, "cuda");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0])
+         && text_is_empty(msg->backend); i++)
+    {
+        if (text_is(msg->default_model_filename, names[i])
+            || (infer_may_search(msg) && infer_has(in, names[i], INFER_FILE)))
+        {
+            *settled = true;
+            return infer_fill(msg, &msg->backend, "backend", "cuda");
+        }
+    }
+
+    return NULL;
 }
 
 /* "name.backend" */

@@ -10,6 +10,7 @@
 #include "core/model/config_parameter.h"
 #include "core/model/private_inputs.h"
 #include "core/proto/message.h"
+#include "core/repository/kernel_settings.h"
 
 /* Threads of one pool that a request may ask for, for each processor. */
 #define THREADS_MAX 4
@@ -60,7 +61,7 @@ static inf_err_t *not_accepted(const char *key, const char *value);
 static const char *const code_extensions[] = {
     "py", "pyc", "pyo", "pyd", "pyx", "pth", "pt", "pt2", "pkl", "pickle",
     "joblib", "whl", "egg", "sh", "bash", "lua", "js", "jar", "class",
-    "c", "cc", "cpp", "cu", "ptx", "cubin", "fatbin", "plan", "engine",
+    "c", "cc", "cpp", "cu", "cuh", "ptx", "cubin", "fatbin", "plan", "engine",
     "a", "o", "dll", "dylib", "wasm", "bc", "ll",
     "zip", "tar", "tgz", "gz", "bz2", "xz", "zst"
 };
@@ -149,7 +150,7 @@ inf_code_upload_check_config(const Inference__ModelConfig *sent,
     static inf_err_t *(*const checks[])(const Inference__ModelConfig *,
         const Inference__ModelConfig *) = {
         check_runtime, check_op_libraries, check_agents, check_parameters,
-        check_threads, check_accelerators
+        check_threads, check_accelerators, inf_kernel_settings_check
     };
     Inference__ModelConfig none = INFERENCE__MODEL_CONFIG__INIT;
     inf_err_t *err = NULL;

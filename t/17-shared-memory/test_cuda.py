@@ -5,6 +5,7 @@ import asyncio
 import base64
 import json
 import struct
+import subprocess
 
 import numpy
 import pytest
@@ -12,12 +13,13 @@ import tritonclient.grpc.aio
 import tritonclient.http.aio
 from tritonclient.utils import InferenceServerException
 
-from lib import backends, models
+from lib import backends, gpu, models
 from lib.regions import Object, error_of, grpc_of, rest_of, text_of
-from lib.server import BACKENDS, BUILD
+from lib.server import BACKENDS
 from lib.unharmed import unharmed
 
-DRIVER = BUILD / "t-cuda/libfake-cuda.so"
+pytestmark = pytest.mark.fake_gpu       # handles are made up
+
 SIZE = 65536
 
 
@@ -37,7 +39,7 @@ def gpus(start):
     return start(fill, backends=backends.build("memory_kinds"),
                  http=f"    inference_backends {BACKENDS};\n",
                  parts="all shared_memory", workers=2,
-                 inference_env=[f"INFERENCE_CUDA_DRIVER={DRIVER}"])
+                 inference_env=gpu.env(2, capability="8.0,5.2"))
 
 
 @pytest.fixture
@@ -114,6 +116,16 @@ def test_handles_that_are_none(gpus, api, one, wrong):
     assert rows(api, one) == []
 
 
+def test_a_handle_of_a_process_that_has_ended(gpus, api, one):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    raw = handle(gpus, pid=ended.pid)
+    assert text_of(api, register, one, "g", raw, 0, 64) \
+        == "failed to register shared memory region: invalid args"
+    register(one, "g", handle(gpus), 0, 64)     # the name is still free
+    assert [r["name"] for r in rows(api, one)] == ["g"]
+
+
 @pytest.mark.parametrize("device", [1, 2, 64, 2**31, 2**63 - 1])
 def test_devices_that_are_none(gpus, api, one, device):
     """GPU 1 is too old, and the others are not there."""
@@ -172,6 +184,37 @@ def test_tensors_in_place(gpus, api, one):
         == "Invalid offset for shared memory region: 'g'"
     assert text_of(api, one.infer, "kinds", [given], outputs=[
         at(api, "g", 65, SIZE - 64)]) \
+        == "Invalid offset + byte size for shared memory region: 'g'"
+
+
+@pytest.mark.parametrize("size,offset,words", [
+    (4, SIZE - 4, None), (4, SIZE - 3, "offset + byte size"),
+    (SIZE, 1, "offset + byte size"), (1, SIZE, "offset"),
+    (1, 2**63 - 1, "offset"), (2**63 - 1, 8, "offset + byte size")])
+def test_inputs_within_the_region(gpus, api, one, size, offset, words):
+    register(one, "g", handle(gpus), 0, SIZE)
+    given = api.InferInput("IN", [size], "UINT8")
+    given.set_shared_memory("g", size, offset)
+    if words is None:
+        answer = one.infer("kinds", [given], outputs=[
+            api.InferRequestedOutput("REPORT")])
+        assert f" in GPU:0:{size}:ipc" in answer.as_numpy("REPORT")[0] \
+            .decode()
+    else:
+        assert text_of(api, one.infer, "kinds", [given]) \
+            == f"Invalid {words} for shared memory region: 'g'"
+
+
+def test_a_region_that_is_gone_takes_no_tensor(gpus, api, one):
+    register(one, "g", handle(gpus), 0, SIZE)
+    given = api.InferInput("IN", [3], "UINT8")
+    given.set_shared_memory("g", 3)
+    one.infer("kinds", [given])
+    one.unregister_cuda_shared_memory("g")
+    assert text_of(api, one.infer, "kinds", [given]) \
+        == "Unable to find shared memory region: 'g'"
+    register(one, "g", handle(gpus, offset=(512 << 20) + SIZE), 0, 2)
+    assert text_of(api, one.infer, "kinds", [given]) \
         == "Invalid offset + byte size for shared memory region: 'g'"
 
 

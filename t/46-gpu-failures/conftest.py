@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from lib import backends, models, process, repository
-from lib.server import BUILD, SLOW
+from lib import backends, gpu, models, process, repository
+from lib.server import SLOW
 from lib.wire import tensor
 
-DRIVER = BUILD / "t-cuda/libfake-cuda.so"
 INT = [("IN", "INT32", [1])]
 
 
@@ -37,8 +36,9 @@ class Gpus:
         self.model(folder, "zero", "kind: KIND_GPU gpus: [0] count: 2")
         self.model(folder, "one", "kind: KIND_GPU gpus: [1]")
 
-    def start(self, fill=None, *, devices=2, driver=DRIVER, http="", env=(),
-              parts="", **kw):
+    def start(self, fill=None, *, devices=None, driver=gpu.FAKE_DRIVER,
+              http="", env=(), parts="", **kw):
+        devices = max(2, gpu.devices()) if devices is None else devices
         folder = backends.build("gpu_caller")
         self.server = self.make_server(
             fill or self.fill,

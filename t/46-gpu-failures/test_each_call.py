@@ -8,6 +8,8 @@ import pytest
 from lib import repository
 from lib.server import ROOT
 
+pytestmark = pytest.mark.fake_gpu         # failures on order
+
 OUT_OF_MEMORY, NOT_SUPPORTED = 2, 801
 ROW = re.compile(r"^ {4}ROW\(\w+, (cu\w+),", re.M)
 CALLS = sorted(set().union(*(

@@ -12,6 +12,8 @@ from lib import process, repository
 from lib.load import Load
 from lib.server import SLOW
 
+pytestmark = pytest.mark.fake_gpu         # failures on order
+
 BY_RESPONSE, BY_EXECUTE, WAITS = -1, -2, -3
 FAULT = "CUDA_ERROR_ILLEGAL_ADDRESS"
 LOST = "CUDA_ERROR_UNKNOWN"

@@ -4,6 +4,8 @@ import pytest
 
 from lib import repository
 
+pytestmark = pytest.mark.fake_gpu         # failures on order
+
 NOWHERE = "/nowhere/libcuda.so.1"
 
 

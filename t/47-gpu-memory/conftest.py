@@ -7,10 +7,8 @@ import shutil
 
 import pytest
 
-from lib import backends
-from lib.server import BACKENDS, BUILD
-
-DRIVER = BUILD / "t-cuda/libfake-cuda.so"
+from lib import backends, gpu
+from lib.server import BACKENDS
 
 
 class Gpus:
@@ -22,13 +20,14 @@ class Gpus:
         self.folder.chmod(0o777)
         self.file = self.folder / "counts"
 
-    def start(self, fill, devices=2, http="", **kw):
+    def start(self, fill, devices=None, http="", **kw):
+        devices = max(2, gpu.devices()) if devices is None else devices
         return self.make_server(
             fill, backends=backends.build("device_copy"), http=f"""
     inference_backends {BACKENDS};
     inference_backend_config * min-compute-capability=5.0;
     inference_max_body 256m;
-{http}""", inference_env=[f"INFERENCE_CUDA_DRIVER={DRIVER}",
+{http}""", inference_env=[f"INFERENCE_CUDA_DRIVER={gpu.FAKE_DRIVER}",
                           f"FAKE_CUDA_DEVICES={devices}",
                           f"FAKE_CUDA_COUNTS={self.file}"], **kw)
 

@@ -12,6 +12,8 @@ from lib import device_copy, process
 from lib.device_copy import ask, result
 from lib.server import SLOW
 
+pytestmark = pytest.mark.fake_gpu         # the driver counts
+
 MIB = 1 << 20
 
 

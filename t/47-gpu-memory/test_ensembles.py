@@ -8,6 +8,8 @@ import pytest
 from lib import device_copy, models
 from lib.device_copy import ask, chain, result
 
+pytestmark = pytest.mark.fake_gpu         # the driver counts
+
 SIZE = 100_000
 
 
@@ -29,9 +31,9 @@ def fill(repository):
     chain(repository, "full", ["on0", "on0", "cpu"])
 
 
-def run(gpus, name, paths, outputs=("OUT",), http=""):
+def run(gpus, name, paths, outputs=("OUT",), **kw):
     """The counters of one request, whose bytes come back."""
-    server = gpus.start(fill, http=http)
+    server = gpus.start(fill, **kw)
     data = random.Random(name).randbytes(SIZE)
     got = result(ask(server, name, data, (*outputs, *paths)))
     for output in outputs:
@@ -58,7 +60,8 @@ def test_nothing_leaves_the_gpu_between_two_steps(gpus, name, paths, between):
 def test_a_step_on_another_gpu_copies_from_the_first(gpus):
     counts = run(gpus, "two_gpus", {"PATH1": "CPU_PINNED:0 GPU:0",
                                     "PATH2": "GPU:0 GPU:1",
-                                    "PATH3": "GPU:1 CPU_PINNED:0"})
+                                    "PATH3": "GPU:1 CPU_PINNED:0"},
+                 devices=2)
     assert counts["bytes"] == {"to_device": SIZE, "on_device": 0,
                                "to_host": SIZE, "to_peer": SIZE}
     assert counts["calls"]["cuCtxEnablePeerAccess"] == 2

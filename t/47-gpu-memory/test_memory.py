@@ -3,10 +3,13 @@
 import os
 import re
 
+import pytest
 
 from lib import device_copy, process
 from lib.device_copy import ask, result
 from lib.server import SANITIZER, SLOW
+
+pytestmark = pytest.mark.fake_gpu         # the driver counts
 
 SIZE = 4096
 CYCLES = int(os.environ.get("INF_GPU_CYCLES", "300"))

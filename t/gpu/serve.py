@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from lib import backends, models, process  # noqa: E402
+from lib import backends, gpu, models, process  # noqa: E402
 from lib.server import Server  # noqa: E402
 from lib.wire import tensor  # noqa: E402
 
@@ -20,7 +20,8 @@ def fill(folder):
 
 def main():
     process.become_subreaper()
-    with Server(fill, backends=backends.build("memory_kinds")) as server:
+    with Server(fill, backends=backends.build("memory_kinds"),
+                inference_env=gpu.env()) as server:
         for want in 0, 1, 2:
             answer = server.infer("m", {
                 "inputs": [tensor("IN", "UINT8", [3], [1, 2, 3])],

@@ -404,6 +404,13 @@ backend_platform_and_file_are_inferred(void **state)
         { "1/model.py", NULL, "", "python", "", "model.py" },
         { "1/x", NULL, "default_model_filename: \"model.py\"", "python", "",
           "model.py" },
+        { "1/model.cu", NULL, "", "cuda", "", "" },
+        { "1/model.cubin", "1/weights.bin", "", "cuda", "", "" },
+        { "1/x", NULL, "default_model_filename: \"model.ptx\"", "cuda", "",
+          "model.ptx" },
+        { "1/model.cu", NULL, "backend: \"cuda\"", "cuda", "", "" },
+        { "1/model.so", NULL, "backend: \"cuda\"", "cuda", "", "" },
+        { "1/model.cu/", "1/model.py", "", "python", "", "model.py" },
         /* the first in the list settles it */
         { "1/model.py", "1/model.onnx", "", "onnxruntime",
           "onnxruntime_onnx", "model.onnx" },

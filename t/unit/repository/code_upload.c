@@ -200,6 +200,38 @@ a_configuration_names_only_what_the_repository_names(void **state)
     }
 }
 
+#define KERNEL_KEYS(backend, key, value, dim, batch) \
+    "{" backend "\"max_batch_size\":" batch ",\"input\":[{\"name\":\"x\"," \
+    "\"data_type\":\"TYPE_FP32\",\"dims\":[" dim "]}],\"parameters\":{" \
+    "\"" key "\":{\"string_value\":\"" value "\"}}}"
+#define KERNELS(key, value, dim, batch) \
+    KERNEL_KEYS("\"backend\":\"cuda\",", key, value, dim, batch)
+
+static void
+kernels_run_as_the_repository_says(void **state)
+{
+    (void) state;
+    static const char own[] = KERNELS("kernel_1", "k<<<1,1>>>(x)", "8", "4");
+
+    check_config(own, own, NULL, NULL);
+    check_config(own, NULL, "kernel_1", "inference_code_upload on");
+    check_config(own, "{}", "kernel_1", "cuda");
+    check_config(KERNELS("kernel_1", "k<<<2,1>>>(x)", "8", "4"), own,
+        "kernel_1", "cuda");
+    check_config(KERNELS("timeout", "5", "8", "4"), own, "kernel_1", "cuda");
+    check_config(KERNELS("kernel_1", "k<<<1,1>>>(x)", "9", "4"), own, "input",
+        "cuda");
+    check_config(KERNELS("kernel_1", "k<<<1,1>>>(x)", "8", "5"), own, "input",
+        "cuda");
+    check_config(KERNEL_KEYS("", "kernel_1", "k<<<1,1>>>(x)", "8", "4"), "{}",
+        "kernel_1", "cuda");
+    check_config("{\"backend\":\"onnxruntime\"}", own, "kernel_1", "cuda");
+    check_config(KERNELS("compile_options", "-G", "8", "4"), "{}",
+        "compile_options", "cuda");
+    check_config(KERNEL_KEYS("\"backend\":\"mine\",", "kernel_1", "x", "8",
+        "4"), "{}", NULL, NULL);
+}
+
 #define THREADS "{\"parameters\":{\"%s\":{\"string_value\":\"%s\"}}}"
 
 /* other NULL: the repository says nothing. */
@@ -310,6 +342,7 @@ main(void)
         cmocka_unit_test(errors_name_the_file_and_the_directive),
         cmocka_unit_test(files_are_only_for_backends_that_read_data),
         cmocka_unit_test(a_configuration_names_only_what_the_repository_names),
+        cmocka_unit_test(kernels_run_as_the_repository_says),
         cmocka_unit_test(threads_are_limited_by_the_processors),
         cmocka_unit_test(a_configuration_may_change_all_else),
         cmocka_unit_test(copies_of_inputs_stay_where_the_repository_has_them)

@@ -1,0 +1,59 @@
+/*
+ * batch.h - requests that run together, and an instance's memory for them.
+ *
+ * Owner    The instance owns it.  It owns a stream, memory on the device for
+ *          each tensor and buffer, and the graphs.
+ * Thread   init and fini: a loader's; run: the instance's.
+ * Units    bytes, rows.
+ * Errors   What is wrong with one output stays in its slot; everything else
+ *          is an error of the whole batch.
+ * Route    instance -> [batch] -> inputs, graphs, outputs, wait
+ */
+
+#ifndef GPU_BATCH_H
+#define GPU_BATCH_H
+
+#include "graphs.h"
+#include "library.h"
+#include "slot.h"
+
+/* Memory on the device that grows and is kept. */
+typedef struct {
+    gpu_ptr_t base;
+    uint64_t  size;
+} gpu_room_t;
+
+typedef struct {
+    gpu_device_t        *device;
+    const gpu_program_t *program;
+    const gpu_loaded_t  *loaded;
+    const gpu_library_t *library;       /* NULL: kernels                     */
+    void                *library_state;
+    gpu_stream_t         stream;
+    gpu_event_t          end;           /* of a batch without a timeout      */
+    gpu_room_t          *rooms;         /* of tensors, then of buffers       */
+    gpu_ptr_t           *places;        /* of this batch, likewise           */
+    gpu_shape_t         *shapes;        /* of this batch                     */
+    int64_t              rows;          /* of this batch                     */
+    gpu_launch_t        *launches;
+    gpu_graphs_t         graphs;
+    gpu_model_tensor_t  *handed;        /* to a library                      */
+    int64_t             *handed_shapes;
+} gpu_batch_t;
+
+/* Takes memory for the largest batch, where the configuration tells its
+ * size, and checks its launches.  On error the caller still calls fini. */
+BK_CHECK TRITONSERVER_Error *gpu_batch_init(gpu_batch_t *b,
+    gpu_device_t *device, const gpu_program_t *program,
+    const gpu_loaded_t *loaded);
+void gpu_batch_fini(gpu_batch_t *b);
+
+/* Runs the slots, which join.  *stuck: the kernels did not end in time; the
+ * memory of requests and responses may yet be read and written. */
+BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots,
+    uint32_t count, gpu_times_t *times, bool *stuck);
+
+/* Whether nothing is left in the stream, by which *stuck ends. */
+bool gpu_batch_is_done(gpu_batch_t *b);
+
+#endif /* GPU_BATCH_H */

@@ -1,0 +1,41 @@
+/*
+ * buffer.h - device memory of a model besides its tensors.
+ *
+ * Owner    the caller's struct owns the expression until gpu_buffer_fini;
+ *          names are the configuration's.
+ * Thread   read-only after reading.
+ * Units    bytes.
+ * Errors   INVALID_ARG with the parameter.
+ * Route    program -> [buffer] -> kernel, batch memory
+ */
+
+#ifndef GPU_BUFFER_H
+#define GPU_BUFFER_H
+
+#include "expression.h"
+
+typedef struct {
+    const char      *name;
+    const char      *file;          /* its content; NULL: scratch memory     */
+    gpu_expression_t bytes;         /* of scratch memory                     */
+} gpu_buffer_t;
+
+/* The names that are taken. */
+typedef struct {
+    const gpu_tensor_t *tensors;
+    uint32_t            tensor_count;
+    const gpu_buffer_t *buffers;
+    uint32_t            buffer_count;
+} gpu_names_t;
+
+/* text is the file's name, or the size of scratch memory; NULL: neither.  On
+ * error there is nothing to free. */
+BK_CHECK TRITONSERVER_Error *gpu_buffer_read(gpu_buffer_t *b,
+    const char *parameter, const char *name, bool is_file, const char *text,
+    const gpu_names_t *names);
+void gpu_buffer_fini(gpu_buffer_t *b);
+
+/* The buffer of that name, or buffer_count. */
+uint32_t gpu_buffer_find(const gpu_names_t *names, gpu_word_t name);
+
+#endif /* GPU_BUFFER_H */

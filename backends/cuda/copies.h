@@ -1,0 +1,33 @@
+/*
+ * copies.h - one copy between memory of any kind and a device, in a stream.
+ *
+ * Owner    memory stays its owner's, and must stay as it is until the stream
+ *          has been waited for.
+ * Thread   the stream's, its device entered.
+ * Units    bytes.
+ * Errors   as the driver's.
+ * Route    inputs, outputs -> [copies] -> driver
+ */
+
+#ifndef GPU_COPIES_H
+#define GPU_COPIES_H
+
+#include "driver.h"
+
+/* Memory as the core describes it. */
+typedef struct {
+    void                   *base;
+    uint64_t                len;
+    TRITONSERVER_MemoryType type;
+    int64_t                 id;
+} gpu_memory_t;
+
+BK_CHECK TRITONSERVER_Error *gpu_copy_in(gpu_device_t *device, gpu_ptr_t to,
+    const gpu_memory_t *from, gpu_stream_t stream);
+BK_CHECK TRITONSERVER_Error *gpu_copy_out(gpu_device_t *device,
+    const gpu_memory_t *to, gpu_ptr_t from, gpu_stream_t stream);
+
+/* Memory of that device. */
+bool gpu_memory_is_on(const gpu_memory_t *m, const gpu_device_t *device);
+
+#endif /* GPU_COPIES_H */

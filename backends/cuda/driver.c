@@ -1,0 +1,298 @@
+/* driver.c - see driver.h */
+
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TEXT_MAX 512
+
+struct gpu_driver_s {
+    /* set while the driver is opened, then read by anyone */
+    gpu_functions_t f;
+    void           *library;
+    int             version;
+    int             count;
+
+    pthread_mutex_t lock;               /* guards opening a device           */
+    gpu_device_t    devices[GPU_DEVICES_MAX];   /* with atomics of their own */
+};
+
+static TRITONSERVER_Error *load(gpu_driver_t *d, const char *name);
+static TRITONSERVER_Error *start(gpu_driver_t *d);
+static TRITONSERVER_Error *device_open_locked(gpu_driver_t *d,
+    gpu_device_t *device);
+static TRITONSERVER_Error *device_read(gpu_device_t *device);
+static const char *name_of(const gpu_functions_t *f, gpu_result_t rc);
+static const char *words_of(const gpu_functions_t *f, gpu_result_t rc);
+static bool is_sticky(gpu_result_t rc);
+
+TRITONSERVER_Error *
+gpu_driver_open(gpu_driver_t **out)
+{
+    const char *name = getenv("INFERENCE_CUDA_DRIVER");
+    if (name == NULL) {
+        name = "libcuda.so.1";
+    }
+    if (name[0] == '\0') {
+        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
+            "no CUDA driver: INFERENCE_CUDA_DRIVER is empty");
+    }
+
+    gpu_driver_t *d = calloc(1, sizeof(*d));
+    if (d == NULL) {
+        return bk_err_nomem("state of the CUDA driver");
+    }
+
+    pthread_mutex_init(&d->lock, NULL);
+    TRITONSERVER_Error *err = load(d, name);
+    if (err == NULL) {
+        err = start(d);
+    }
+    if (err != NULL) {
+        gpu_driver_close(d);
+        return bk_err_add(err, "no CUDA driver");
+    }
+
+    *out = d;
+    return NULL;
+}
+
+/* The library stays: threads of the driver may run in it. */
+void
+gpu_driver_close(gpu_driver_t *d)
+{
+    if (d == NULL) {
+        return;
+    }
+
+    for (int i = 0; i < d->count; i++) {
+        if (d->devices[i].opened) {
+            (void) d->f.context_release(d->devices[i].handle);
+        }
+    }
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+int
+gpu_driver_version(const gpu_driver_t *d)
+{
+    return d->version;
+}
+
+TRITONSERVER_Error *
+gpu_device_get(gpu_driver_t *d, int64_t ordinal, gpu_device_t **out)
+{
+    if (ordinal < 0 || ordinal >= d->count) {
+        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
+            "there is no GPU %" PRId64 ": the driver has %d", ordinal,
+            d->count);
+    }
+
+    gpu_device_t *device = &d->devices[ordinal];
+    TRITONSERVER_Error *err = NULL;
+
+    *out = device;
+    if (atomic_load_explicit(&device->opened, memory_order_acquire)) {
+        return NULL;
+    }
+
+    pthread_mutex_lock(&d->lock);
+    if (!device->opened) {
+        err = device_open_locked(d, device);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return err;
+}
+
+TRITONSERVER_Error *
+gpu_enter(gpu_device_t *device)
+{
+    return gpu_check(device, device->f->context_push(device->context),
+        "cannot use GPU %d", device->ordinal);
+}
+
+void
+gpu_leave(gpu_device_t *device)
+{
+    gpu_context_t left;
+
+    (void) device->f->context_pop(&left);
+}
+
+TRITONSERVER_Error *
+gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
+{
+    char what[TEXT_MAX];
+    int none = 0;
+    va_list args;
+
+    if (rc == GPU_SUCCESS) {
+        return NULL;
+    }
+
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+
+    const char *name = name_of(device->f, rc);
+    const char *words = words_of(device->f, rc);
+    if (is_sticky(rc)) {
+        (void) atomic_compare_exchange_strong(&device->failed, &none, rc);
+        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "%s: GPU %d has"
+            " failed: %s (%d): %s; nothing runs on it until the core is"
+            " restarted", what, device->ordinal, name, rc, words);
+    }
+
+    return bk_err_new(rc == GPU_OUT_OF_MEMORY ? TRITONSERVER_ERROR_UNAVAILABLE
+        : TRITONSERVER_ERROR_INTERNAL, "%s: %s (%d): %s", what, name, rc,
+        words);
+}
+
+TRITONSERVER_Error *
+gpu_device_state(gpu_device_t *device)
+{
+    int rc = atomic_load_explicit(&device->failed, memory_order_relaxed);
+
+    return rc == 0 ? NULL : gpu_check(device, rc, "earlier");
+}
+
+static TRITONSERVER_Error *
+load(gpu_driver_t *d, const char *name)
+{
+    d->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (d->library == NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "%s", dlerror());
+    }
+
+#define LOOK_UP(field, symbol, parameters)                                    \
+    d->f.field = (gpu_result_t (*) parameters) dlsym(d->library, #symbol);    \
+    missing = d->f.field == NULL && missing == NULL ? #symbol : missing;
+
+    const char *missing = NULL;
+    GPU_FUNCTIONS(LOOK_UP)
+    const char *lacking = missing;
+    GPU_LATER_FUNCTIONS(LOOK_UP)
+#undef LOOK_UP
+
+    return lacking == NULL ? NULL : bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
+        "%s has no function %s", name, lacking);
+}
+
+static TRITONSERVER_Error *
+start(gpu_driver_t *d)
+{
+    int count = 0;
+
+    gpu_result_t rc = d->f.init(0);
+    if (rc == GPU_SUCCESS) {
+        rc = d->f.driver_version(&d->version);
+    }
+    if (rc == GPU_SUCCESS) {
+        rc = d->f.device_count(&count);
+    }
+    if (rc != GPU_SUCCESS) {
+        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "%s (%d): %s",
+            name_of(&d->f, rc), rc, words_of(&d->f, rc));
+    }
+
+    d->count = count < GPU_DEVICES_MAX ? count : GPU_DEVICES_MAX;
+    for (int i = 0; i < d->count; i++) {
+        d->devices[i] = (gpu_device_t) {
+            .driver = d, .f = &d->f, .ordinal = i
+        };
+    }
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+device_open_locked(gpu_driver_t *d, gpu_device_t *device)
+{
+    TRITONSERVER_Error *err = gpu_check(device,
+        d->f.device_get(&device->handle, device->ordinal), "GPU %d",
+        device->ordinal);
+    if (err == NULL) {
+        err = device_read(device);
+    }
+    if (err == NULL) {
+        err = gpu_check(device, d->f.context_retain(&device->context,
+            device->handle), "cannot use GPU %d", device->ordinal);
+    }
+    if (err == NULL) {
+        atomic_store_explicit(&device->opened, true, memory_order_release);
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+device_read(gpu_device_t *device)
+{
+    int major = 0, minor = 0;
+    const struct {
+        int *to;
+        int  attribute;
+    } rows[] = {
+        { &major, GPU_CAPABILITY_MAJOR },
+        { &minor, GPU_CAPABILITY_MINOR },
+        { &device->threads_most, GPU_MAX_THREADS_PER_BLOCK },
+        { &device->grid_most[0], GPU_MAX_GRID_X },
+        { &device->grid_most[1], GPU_MAX_GRID_X + 1 },
+        { &device->grid_most[2], GPU_MAX_GRID_X + 2 },
+        { &device->shared_most, GPU_SHARED_PER_BLOCK_OPTIN }
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        TRITONSERVER_Error *err = gpu_check(device,
+            device->f->device_attribute(rows[i].to, rows[i].attribute,
+            device->handle), "attribute %d of GPU %d", rows[i].attribute,
+            device->ordinal);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    device->capability = major * 10 + minor;
+    return NULL;
+}
+
+static const char *
+name_of(const gpu_functions_t *f, gpu_result_t rc)
+{
+    const char *text = NULL;
+
+    return f->error_name(rc, &text) == GPU_SUCCESS && text != NULL ? text
+        : "CUDA error";
+}
+
+static const char *
+words_of(const gpu_functions_t *f, gpu_result_t rc)
+{
+    const char *text = NULL;
+
+    return f->error_string(rc, &text) == GPU_SUCCESS && text != NULL ? text
+        : "the driver has no words for it";
+}
+
+/* After these a context does no more work; all others end one call. */
+static bool
+is_sticky(gpu_result_t rc)
+{
+    static const gpu_result_t sticky[] = {
+        214, 220,                       /* memory or link with bit errors    */
+        GPU_ILLEGAL_ADDRESS, GPU_LAUNCH_TIMEOUT, 710, 714, 715, 716, 717, 718,
+        GPU_LAUNCH_FAILED,              /* faults of a kernel                */
+        999                             /* unknown: a lost device            */
+    };
+
+    for (size_t i = 0; i < sizeof(sticky) / sizeof(sticky[0]); i++) {
+        if (rc == sticky[i]) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,69 @@
+/*
+ * driver.h - the CUDA driver, which is opened at run time, and its devices.
+ *
+ * Owner    gpu_driver_open gives the driver to the caller, who closes it when
+ *          nothing of its devices is left.  Devices are the driver's.
+ * Thread   open and close: one.  The rest: any; a context is entered and left
+ *          by the same thread.
+ * Units    bytes; compute capability 8.6 is 86.
+ * Errors   NOT_FOUND: no driver, no such device.  UNAVAILABLE: no memory left,
+ *          or the device has failed.  INTERNAL: the driver's other errors,
+ *          with its own name for them.
+ * Route    runtime -> [driver] -> libcuda.so.1
+ */
+
+#ifndef GPU_DRIVER_H
+#define GPU_DRIVER_H
+
+#include "common/error.h"
+#include "driver_functions.h"
+
+#include <stdatomic.h>
+
+#define GPU_DEVICES_MAX 64
+
+typedef struct gpu_driver_s gpu_driver_t;
+
+typedef struct {
+    gpu_driver_t          *driver;
+    const gpu_functions_t *f;
+    int                    ordinal;
+    int                    handle;
+    gpu_context_t          context;     /* primary                           */
+    int                    capability;
+    int                    threads_most;        /* in a block                */
+    int                    grid_most[3];
+    int                    shared_most;         /* in a block, by opting in  */
+
+    _Atomic bool           opened;      /* acquire: the fields above are set */
+
+    /* relaxed: the first error after which the driver does nothing more on
+       the device, 0: none; nothing else is told by it */
+    _Atomic int            failed;
+} gpu_device_t;
+
+/* The library that the environment's INFERENCE_CUDA_DRIVER names (empty:
+ * none), else libcuda.so.1. */
+BK_CHECK TRITONSERVER_Error *gpu_driver_open(gpu_driver_t **out);
+void gpu_driver_close(gpu_driver_t *driver);
+
+/* CUDA's version that the driver is for: 12040 is 12.4. */
+int gpu_driver_version(const gpu_driver_t *driver);
+
+/* The device with its context, which is made at the first call. */
+BK_CHECK TRITONSERVER_Error *gpu_device_get(gpu_driver_t *driver,
+    int64_t ordinal, gpu_device_t **out);
+
+/* Makes the device's context the thread's current one, until gpu_leave. */
+BK_CHECK TRITONSERVER_Error *gpu_enter(gpu_device_t *device);
+void gpu_leave(gpu_device_t *device);
+
+/* NULL for success, else an error that begins with what was tried.  Notes
+ * the device's failure. */
+BK_CHECK TRITONSERVER_Error *gpu_check(gpu_device_t *device, gpu_result_t rc,
+    const char *fmt, ...) BK_PRINTF(3, 4);
+
+/* The error of a device that has failed; NULL: it works. */
+BK_CHECK TRITONSERVER_Error *gpu_device_state(gpu_device_t *device);
+
+#endif /* GPU_DRIVER_H */

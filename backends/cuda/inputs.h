@@ -1,0 +1,21 @@
+/*
+ * inputs.h - the inputs of a batch, each in one piece on the device.
+ *
+ * Owner    memory of requests stays theirs; copies go to the batch's memory.
+ * Thread   the instance's, its device entered.
+ * Units    bytes.
+ * Errors   as the driver's; INTERNAL: buffers that are not as large as said.
+ * Route    batch -> [inputs] -> copies
+ */
+
+#ifndef GPU_INPUTS_H
+#define GPU_INPUTS_H
+
+#include "batch.h"
+
+/* Queues a copy for each buffer.  An input that lies on the device in one
+ * piece and is the whole batch's stays there. */
+BK_CHECK TRITONSERVER_Error *gpu_inputs_place(gpu_batch_t *b,
+    const gpu_slot_t *slots, uint32_t count);
+
+#endif /* GPU_INPUTS_H */

@@ -1,0 +1,287 @@
+/* instance.c - see instance.h */
+
+#include "instance.h"
+
+#include "late.h"
+
+#include <stdlib.h>
+
+struct gpu_instance_s {
+    gpu_model_t                 *model;
+    TRITONBACKEND_ModelInstance *handle;
+    gpu_batch_t                  batch;
+    gpu_slot_t                  *slots;
+    bk_input_t                  *slot_inputs;
+    bool                        *slot_wanted;
+    uint32_t                     slot_cap;
+    gpu_late_t                   late;
+};
+
+static TRITONSERVER_Error *instance_setup(gpu_instance_t *inst);
+static TRITONSERVER_Error *find_place(gpu_instance_t *inst, int32_t *device);
+static TRITONSERVER_Error *start_library(gpu_instance_t *inst);
+static TRITONSERVER_Error *slots_reserve(gpu_instance_t *inst,
+    uint32_t count);
+static uint32_t group_end(const gpu_instance_t *inst, uint32_t from,
+    uint32_t count);
+static void group_run(gpu_instance_t *inst, gpu_slot_t *slots,
+    uint32_t count, gpu_times_t times);
+static void group_report(gpu_instance_t *inst, const gpu_slot_t *slots,
+    uint32_t count, const gpu_times_t *times);
+
+TRITONSERVER_Error *
+gpu_instance_new(gpu_instance_t **out, TRITONBACKEND_ModelInstance *handle)
+{
+    TRITONBACKEND_Model *model;
+    void *state = NULL;
+
+    gpu_instance_t *inst = calloc(1, sizeof(*inst));
+    if (inst == NULL) {
+        return bk_err_nomem("state of an instance");
+    }
+
+    inst->handle = handle;
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceModel(handle,
+        &model);
+    if (err == NULL) {
+        err = TRITONBACKEND_ModelState(model, &state);
+    }
+    if (err == NULL) {
+        inst->model = state;
+        err = gpu_model_blame(inst->model, instance_setup(inst));
+    }
+    if (err != NULL) {
+        gpu_instance_free(inst);
+        return err;
+    }
+
+    *out = inst;
+    return NULL;
+}
+
+/* Of kernels that have not ended everything stays, until the process ends. */
+void
+gpu_instance_free(gpu_instance_t *inst)
+{
+    if (inst == NULL) {
+        return;
+    }
+
+    if (!gpu_late_release(&inst->late, &inst->batch)) {
+        bk_log(TRITONSERVER_LOG_ERROR, "an instance ends while its kernels"
+            " run; its memory on the GPU is not given back");
+        return;
+    }
+
+    if (inst->batch.library != NULL) {
+        TRITONSERVER_Error *err = gpu_enter(inst->batch.device);
+        inst->batch.library->fini(inst->batch.library_state);
+        if (err == NULL) {
+            gpu_leave(inst->batch.device);
+        }
+        bk_err_drop(err);
+    }
+    gpu_batch_fini(&inst->batch);
+    free(inst->slots);
+    free(inst->slot_inputs);
+    free(inst->slot_wanted);
+    free(inst);
+}
+
+TRITONSERVER_Error *
+gpu_instance_execute(gpu_instance_t *inst, TRITONBACKEND_Request **requests,
+    uint32_t count)
+{
+    gpu_times_t times = { .start_ns = bk_now_ns() };
+
+    (void) gpu_late_release(&inst->late, &inst->batch);
+    TRITONSERVER_Error *err = slots_reserve(inst, count);
+    if (err != NULL) {
+        return err;
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        gpu_slot_open(&inst->slots[i], gpu_model_program(inst->model),
+            requests[i]);
+    }
+
+    for (uint32_t i = 0; i < count; ) {
+        uint32_t end = group_end(inst, i, count);
+        group_run(inst, &inst->slots[i], end - i, times);
+        i = end;
+    }
+
+    return NULL;
+}
+
+TRITONSERVER_Error *
+gpu_instance_state(gpu_instance_t *inst)
+{
+    TRITONSERVER_Error *err = gpu_device_state(inst->batch.device);
+
+    return err != NULL || !gpu_late_is_waiting(&inst->late) ? err
+        : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "kernels of an earlier"
+            " batch have not ended on GPU %d", inst->batch.device->ordinal);
+}
+
+static TRITONSERVER_Error *
+instance_setup(gpu_instance_t *inst)
+{
+    const gpu_program_t *program = gpu_model_program(inst->model);
+    gpu_loaded_t *loaded;
+    int32_t device;
+
+    TRITONSERVER_Error *err = find_place(inst, &device);
+    if (err == NULL) {
+        err = gpu_model_load(inst->model, device, &loaded);
+    }
+    if (err == NULL) {
+        err = gpu_batch_init(&inst->batch, loaded->device, program, loaded);
+    }
+    if (err != NULL || gpu_model_library(inst->model) == NULL) {
+        return err;
+    }
+
+    return start_library(inst);
+}
+
+static TRITONSERVER_Error *
+find_place(gpu_instance_t *inst, int32_t *device)
+{
+    TRITONSERVER_InstanceGroupKind kind;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceKind(inst->handle,
+        &kind);
+    if (err == NULL) {
+        err = TRITONBACKEND_ModelInstanceDeviceId(inst->handle, device);
+    }
+    if (err == NULL && kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
+        err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "backend cuda has"
+            " instances of KIND_GPU only, this one is KIND_%s",
+            TRITONSERVER_InstanceGroupKindString(kind));
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+start_library(gpu_instance_t *inst)
+{
+    gpu_batch_t *b = &inst->batch;
+    gpu_model_options_t options = {
+        .device = b->device->ordinal, .stream = b->stream
+    };
+
+    TRITONSERVER_Error *err = gpu_enter(b->device);
+    if (err != NULL) {
+        return err;
+    }
+
+    b->library = gpu_model_library(inst->model);
+    gpu_model_describe(inst->model, &options);
+    err = gpu_library_init(b->library, &b->library_state, &options);
+    gpu_leave(b->device);
+    if (err != NULL) {
+        b->library = NULL;
+    }
+    return err;
+}
+
+/* Grows and never shrinks: after the largest batch nothing is allocated. */
+static TRITONSERVER_Error *
+slots_reserve(gpu_instance_t *inst, uint32_t count)
+{
+    const gpu_program_t *p = gpu_model_program(inst->model);
+    size_t outputs = p->tensor_count - p->input_count;
+
+    if (count <= inst->slot_cap) {
+        return NULL;
+    }
+
+    gpu_slot_t *slots = calloc(count, sizeof(*slots));
+    bk_input_t *inputs = calloc(count, p->input_count * sizeof(*inputs));
+    bool *wanted = calloc(count, outputs * sizeof(*wanted));
+    if (slots == NULL || inputs == NULL || wanted == NULL) {
+        free(slots);
+        free(inputs);
+        free(wanted);
+        return bk_err_nomem("requests of a batch");
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        slots[i].inputs = inputs + (size_t) i * p->input_count;
+        slots[i].wanted = wanted + i * outputs;
+    }
+
+    free(inst->slots);
+    free(inst->slot_inputs);
+    free(inst->slot_wanted);
+    inst->slots = slots;
+    inst->slot_inputs = inputs;
+    inst->slot_wanted = wanted;
+    inst->slot_cap = count;
+    return NULL;
+}
+
+/* The first slot that cannot run together with slot from. */
+static uint32_t
+group_end(const gpu_instance_t *inst, uint32_t from, uint32_t count)
+{
+    const gpu_slot_t *first = &inst->slots[from];
+    int64_t rows = first->rows;
+    uint32_t end = from + 1;
+
+    while (first->err == NULL && end < count && gpu_slot_joins(first,
+        &inst->slots[end], rows, gpu_model_program(inst->model)))
+    {
+        rows += inst->slots[end++].rows;
+    }
+    return end;
+}
+
+static void
+group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
+    gpu_times_t times)
+{
+    bool stuck = false;
+
+    times.compute_start_ns = bk_now_ns();
+    times.compute_end_ns = times.compute_start_ns;
+    if (slots[0].err == NULL) {
+        TRITONSERVER_Error *err = gpu_instance_state(inst);
+        if (err == NULL) {
+            err = gpu_batch_run(&inst->batch, slots, count, &times, &stuck);
+        }
+        gpu_slots_fail(slots, count, gpu_model_blame(inst->model, err));
+    }
+    times.end_ns = bk_now_ns();
+
+    if (stuck) {
+        gpu_late_keep(&inst->late, slots, count, inst->handle, &times);
+        return;
+    }
+
+    group_report(inst, slots, count, &times);
+    for (uint32_t i = 0; i < count; i++) {
+        gpu_slot_finish(&slots[i], inst->handle, &times);
+    }
+}
+
+/* A batch counts if one of its requests was answered. */
+static void
+group_report(gpu_instance_t *inst, const gpu_slot_t *slots, uint32_t count,
+    const gpu_times_t *times)
+{
+    uint64_t rows = 0;
+    bool ran = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        rows += (uint64_t) slots[i].rows;
+        ran = ran || slots[i].err == NULL;
+    }
+
+    if (ran) {
+        bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(
+            inst->handle, rows, times->start_ns, times->compute_start_ns,
+            times->compute_end_ns, times->end_ns), "batch statistics");
+    }
+}

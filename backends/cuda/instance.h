@@ -1,0 +1,31 @@
+/*
+ * instance.h - one instance of a model on a GPU.
+ *
+ * Owner    The core's instance object owns it from ModelInstanceInitialize
+ *          to ModelInstanceFinalize.
+ * Thread   new and free on a loader's thread, execute on the instance's,
+ *          state on any.
+ * Units    none.
+ * Errors   execute fails as a whole only before it has touched a request.
+ * Route    cuda -> [instance] -> slot, batch
+ */
+
+#ifndef GPU_INSTANCE_H
+#define GPU_INSTANCE_H
+
+#include "batch.h"
+#include "model.h"
+
+typedef struct gpu_instance_s gpu_instance_t;
+
+BK_CHECK TRITONSERVER_Error *gpu_instance_new(gpu_instance_t **out,
+    TRITONBACKEND_ModelInstance *handle);
+void gpu_instance_free(gpu_instance_t *inst);
+
+BK_CHECK TRITONSERVER_Error *gpu_instance_execute(gpu_instance_t *inst,
+    TRITONBACKEND_Request **requests, uint32_t count);
+
+/* Why it runs nothing; NULL: it does. */
+BK_CHECK TRITONSERVER_Error *gpu_instance_state(gpu_instance_t *inst);
+
+#endif /* GPU_INSTANCE_H */

@@ -1,0 +1,22 @@
+/*
+ * outputs.h - the outputs of a batch, copied into the responses.
+ *
+ * Owner    buffers are the responses'.
+ * Thread   the instance's, its device entered.
+ * Units    bytes.
+ * Errors   An output without a buffer is an error of its slot alone; the
+ *          driver's errors are the batch's.
+ * Route    batch -> [outputs] -> copies
+ */
+
+#ifndef GPU_OUTPUTS_H
+#define GPU_OUTPUTS_H
+
+#include "batch.h"
+
+/* Asks for a buffer on the device for each wanted output, takes what it gets,
+ * and queues one copy into each. */
+BK_CHECK TRITONSERVER_Error *gpu_outputs_take(gpu_batch_t *b,
+    gpu_slot_t *slots, uint32_t count);
+
+#endif /* GPU_OUTPUTS_H */

@@ -1,0 +1,45 @@
+/*
+ * program.h - what a model's configuration says about its kernels.
+ *
+ * Owner    the caller's struct owns its parts until gpu_program_fini; names
+ *          and dims are the configuration's, which outlives it.
+ * Thread   read-only after loading.
+ * Units    bytes, rows, milliseconds.
+ * Errors   INVALID_ARG: what is wrong with which parameter or tensor.
+ * Route    model -> [program] -> launch, batch
+ */
+
+#ifndef GPU_PROGRAM_H
+#define GPU_PROGRAM_H
+
+#include "common/model_config.h"
+#include "kernel.h"
+#include "rule.h"
+
+typedef struct {
+    gpu_tensor_t *tensors;          /* inputs, then outputs                  */
+    uint32_t      input_count;
+    uint32_t      tensor_count;
+    gpu_rule_t   *rules;            /* one each output                       */
+    gpu_buffer_t *buffers;
+    uint32_t      buffer_count;
+    gpu_kernel_t *kernels;          /* none: for model.so                    */
+    uint32_t      kernel_count;
+
+    int64_t       rows_most;        /* 0: no batching                        */
+    const char   *compile_options;  /* "": none                              */
+    int64_t       timeout_ms;       /* of a batch; 0: none                   */
+    int64_t       graphs_most;      /* kept; 0: none                         */
+} gpu_program_t;
+
+/* On error the caller still calls gpu_program_fini. */
+BK_CHECK TRITONSERVER_Error *gpu_program_load(gpu_program_t *p,
+    const bk_model_config_t *config);
+void gpu_program_fini(gpu_program_t *p);
+
+/* The inputs' dims are there, or they are absent: fills in what follows, the
+ * outputs' dims among it. */
+BK_CHECK TRITONSERVER_Error *gpu_program_shape(const gpu_program_t *p,
+    int64_t batch, gpu_shape_t *tensors);
+
+#endif /* GPU_PROGRAM_H */

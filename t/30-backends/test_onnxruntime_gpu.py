@@ -1,0 +1,121 @@
+"""KIND_GPU instances of the onnxruntime backend behind nginx, with a CUDA
+provider that has no GPU (t/backends-fake/ort_gpu.c): tensors in regions of the
+GPU are bound in place, and arithmetic is the real library's."""
+
+import base64
+import concurrent.futures
+import pathlib
+import shutil
+import struct
+
+import numpy
+import pytest
+import tritonclient.grpc
+import tritonclient.http
+
+from lib import gpu, models
+from lib.regions import grpc_of, rest_of, text_of
+from lib.server import BACKENDS, BUILD
+
+pytestmark = pytest.mark.fake_gpu
+
+MODELS = pathlib.Path(__file__).resolve().parents[1] / "backends-fake/models"
+LIBRARY = BUILD / "t-ort/onnxruntime/libonnxruntime.so.1"
+SIZE = 65536
+A = numpy.arange(4, dtype=numpy.float32).reshape(1, 4)
+B = numpy.full((1, 4), 100, numpy.float32)
+
+
+def fill(repository):
+    models.write_model(
+        repository, "add", 'name: "add"\nbackend: "onnxruntime"\n'
+        "max_batch_size: 8\n"
+        + models.io_block("input", [("A", "FP32", [4]), ("B", "FP32", [4])])
+        + models.io_block("output", [("SUM", "FP32", [4])])
+        + "instance_group { kind: KIND_GPU gpus: [ 0 ] }\n"
+        "dynamic_batching { max_queue_delay_microseconds: 20000 }\n",
+        files={1: {"model.onnx":
+                   (MODELS / "add/1/model.onnx").read_bytes()}})
+
+
+@pytest.fixture
+def gpus(make_server, tmp_path):
+    if not LIBRARY.exists():
+        pytest.skip("the build has no library with a CUDA provider")
+    shutil.copytree(LIBRARY.parent, tmp_path / "onnxruntime")
+    tmp_path.chmod(0o755)
+    return make_server(fill, backends=tmp_path, http2=True,
+                       parts="all shared_memory", inference_env=gpu.env())
+
+
+@pytest.fixture(params=["http", "grpc"])
+def api(request):
+    return {"http": tritonclient.http, "grpc": tritonclient.grpc}[
+        request.param]
+
+
+@pytest.fixture
+def client(gpus, api):
+    with (rest_of if api is tritonclient.http else grpc_of)(gpus) as c:
+        raw = struct.pack("<8siiQQ", b"fakeipc", 0, gpus.cores()[0],
+                          512 << 20, SIZE).ljust(64, b"\0")
+        c.register_cuda_shared_memory("g", base64.b64encode(raw), 0, SIZE)
+        yield c
+
+
+def ask(api, client, *, given=None, out=None):
+    """A request of A and B; given, out: offsets in the region."""
+    a = api.InferInput("A", [1, 4], "FP32")
+    if given is None:
+        a.set_data_from_numpy(A)
+    else:
+        a.set_shared_memory("g", 16, given)
+    b = api.InferInput("B", [1, 4], "FP32")
+    b.set_data_from_numpy(B)
+    asked = api.InferRequestedOutput("SUM")
+    if out is not None:
+        asked.set_shared_memory("g", 16, out)
+    return client.infer("add", [a, b], outputs=[asked])
+
+
+def test_tensors_in_a_region_of_the_gpu(api, client):
+    """One answer is written there, the next request reads it there."""
+    ask(api, client, out=64)
+    answer = ask(api, client, given=64)
+    assert answer.as_numpy("SUM").tolist() == (A + 2 * B).tolist()
+    ask(api, client, given=64, out=128)
+    ask(api, client, given=128, out=128)
+    answer = ask(api, client, given=128)
+    assert answer.as_numpy("SUM").tolist() == (A + 4 * B).tolist()
+
+
+def test_an_element_across_its_own_size(api, client):
+    assert "no multiple of the 4 bytes" in text_of(api, ask, api, client,
+                                                   given=66)
+    assert ask(api, client).as_numpy("SUM").tolist() == (A + B).tolist()
+
+
+def test_batches_of_the_host_and_of_the_gpu(api, gpus, client):
+    """Requests that one batch holds, each with its own answer."""
+    def one(i):
+        with (rest_of if api is tritonclient.http else grpc_of)(gpus) as own:
+            return ask(api, own, out=1024 * i if i % 2 else None)
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(one, range(6)))
+    for answer in answers[::2]:
+        assert answer.as_numpy("SUM").tolist() == (A + B).tolist()
+    for i in 1, 3, 5:
+        assert ask(api, client, given=1024 * i).as_numpy("SUM").tolist() \
+            == (A + 2 * B).tolist()
+
+
+def test_a_library_without_the_provider(make_server):
+    server = make_server(fill, backends=BACKENDS, wait="live",
+                         parts="health repository", inference_env=gpu.env())
+    server.wait_log("this ONNX Runtime has no CUDA provider for a KIND_GPU"
+                    " instance")
+    index = server.post("/v2/repository/index", b"{}").json()
+    assert [r["state"] for r in index] == ["UNAVAILABLE"], index
+    assert "CPUExecutionProvider: this ONNX Runtime has no CUDA provider" \
+        in index[0]["reason"]
