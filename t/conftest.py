@@ -1,12 +1,13 @@
 """Fixtures of every black-box test, and the list of expected skips."""
 
+import collections
 import os
 import pathlib
 import shutil
 
 import pytest
 
-from lib import models, prebuilt, process, seeds
+from lib import gpu, models, prebuilt, process, seeds
 from lib.server import BUILD, SANITIZER, Server, has_http3
 from lib.upstream import Upstream
 
@@ -62,6 +63,19 @@ def quiet_log():
         s.check_log()
 
 
+# ---- tests of GPUs: those that the driver at hand can run
+
+LEFT_OUT = collections.Counter()        # why: how many
+
+
+def pytest_collection_modifyitems(config, items):
+    why = {item: gpu.why_not(item) for item in items}
+    out = [item for item in items if why[item]]
+    LEFT_OUT.update(why[item] for item in out)
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if not why[item]]
+
+
 # ---- skipped tests: only those in expected-skips.txt, and those must be
 
 def _expected_skips():
@@ -105,6 +119,8 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_terminal_summary(terminalreporter):
+    for why, count in sorted(LEFT_OUT.items()):
+        terminalreporter.write_line(f"left out: {count} tests {why}")
     expected = _expected_skips()
     for test in sorted(SKIPS.skipped - _match(SKIPS.skipped, expected)):
         terminalreporter.write_line(f"skipped but not expected: {test}")

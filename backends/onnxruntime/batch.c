@@ -3,6 +3,7 @@
 #include "batch.h"
 
 #include "bytes.h"
+#include "device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static TRITONSERVER_Error *sources_read(ort_batch_t *b, uint32_t source,
     const ort_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *input_data(ort_batch_t *b, uint32_t i,
     const ort_slot_t *slots, uint32_t count, const void **data,
-    uint64_t *len_bytes);
+    uint64_t *len_bytes, const OrtMemoryInfo **memory);
 static TRITONSERVER_Error *scratch_reserve(ort_scratch_t *s, uint64_t size);
 static void outputs_choose(ort_batch_t *b, const ort_slot_t *slots,
     uint32_t count);
@@ -177,12 +178,13 @@ input_make(ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
     const ort_runtime_t *rt = b->session->rt;
     const ort_tensor_t *t = &b->session->inputs[i];
     int64_t shape[ORT_MAX_DIMS];
+    const OrtMemoryInfo *memory = rt->cpu;
     uint64_t len_bytes = 0;
     uint64_t elements = 0;
     const void *data;
 
     TRITONSERVER_Error *err = input_data(b, i, slots, count, &data,
-        &len_bytes);
+        &len_bytes, &memory);
     if (err != NULL) {
         return err;
     }
@@ -193,7 +195,7 @@ input_make(ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
     }
 
     if (t->datatype != TRITONSERVER_TYPE_BYTES) {
-        return ort_err(rt, rt->api->CreateTensorWithDataAsOrtValue(rt->cpu,
+        return ort_err(rt, rt->api->CreateTensorWithDataAsOrtValue(memory,
             (void *) data, len_bytes, shape, t->dims_count, t->element, out),
             "input \"%s\"", t->name);
     }
@@ -311,7 +313,8 @@ sources_read(ort_batch_t *b, uint32_t source, const ort_slot_t *slots,
 /* in place if it lies in one piece and as its type wants, else together */
 static TRITONSERVER_Error *
 input_data(ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
-    uint32_t count, const void **data, uint64_t *len_bytes)
+    uint32_t count, const void **data, uint64_t *len_bytes,
+    const OrtMemoryInfo **memory)
 {
     uint32_t size = TRITONSERVER_DataTypeByteSize(
         b->session->inputs[i].datatype);
@@ -320,7 +323,16 @@ input_data(ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
 
     if (count == 1) {
         const bk_input_t *in = &slots[0].inputs[i];
-        TRITONSERVER_Error *err = bk_input_view(in, data);
+        TRITONSERVER_Error *err = ort_device_input(b->session, in, data);
+        if (err == NULL && *data != NULL) {
+            *memory = b->session->device;
+            *len_bytes = in->len_bytes;
+            return NULL;
+        }
+
+        if (err == NULL) {
+            err = bk_input_view(in, data);
+        }
         if (err != NULL) {
             return err;
         }
@@ -421,6 +433,7 @@ output_bind(ort_batch_t *b, uint32_t i, ort_slot_t *slot)
     const ort_runtime_t *rt = b->session->rt;
     const ort_tensor_t *t = &b->session->outputs[b->output_index[i]];
     uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
+    const OrtMemoryInfo *memory;
     uint64_t len_bytes;
     shape_t shape;
     void *data;
@@ -434,15 +447,15 @@ output_bind(ort_batch_t *b, uint32_t i, ort_slot_t *slot)
     }
 
     bool scalar = shape.dims_count == 0;
-    TRITONSERVER_Error *err = bk_output_new(slot->response, t->name,
-        t->datatype, scalar ? &one : shape.dims,
-        scalar ? 1 : shape.dims_count, len_bytes, &data);
+    TRITONSERVER_Error *err = ort_device_output(b->session, slot->response, t,
+        scalar ? &one : shape.dims, scalar ? 1 : shape.dims_count, len_bytes,
+        &data, &memory);
     if (err != NULL) {
         return err;
     }
 
     b->bound[i] = true;
-    return ort_err(rt, rt->api->CreateTensorWithDataAsOrtValue(rt->cpu, data,
+    return ort_err(rt, rt->api->CreateTensorWithDataAsOrtValue(memory, data,
         len_bytes, shape.dims, shape.dims_count, t->element,
         &b->outputs[i]), "output \"%s\"", t->name);
 }
@@ -538,15 +551,27 @@ static TRITONSERVER_Error *
 run_once(ort_batch_t *b, ort_times_t *times)
 {
     const ort_session_t *s = b->session;
+    TRITONSERVER_Error *err;
 
     times->compute_start_ns = bk_now_ns();
-    OrtStatus *status = b->output_count == 0 ? NULL
-        : s->rt->api->Run(s->handle, s->run_options, b->input_names,
-        (const OrtValue *const *) b->inputs, b->input_count, b->output_names,
-        b->output_count, b->outputs);
+    if (b->output_count == 0) {
+        err = NULL;
+
+    } else if (s->device != NULL) {
+        err = ort_device_run(s, &(ort_run_t) {
+            .input_names = b->input_names, .inputs = b->inputs,
+            .input_count = b->input_count, .output_names = b->output_names,
+            .outputs = b->outputs, .output_count = b->output_count });
+
+    } else {
+        err = ort_err(s->rt, s->rt->api->Run(s->handle, s->run_options,
+            b->input_names, (const OrtValue *const *) b->inputs,
+            b->input_count, b->output_names, b->output_count, b->outputs),
+            "execution failed");
+    }
     times->compute_end_ns = bk_now_ns();
 
-    return ort_err(s->rt, status, "execution failed");
+    return err;
 }
 
 static TRITONSERVER_Error *

@@ -227,7 +227,8 @@ session_make(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
             "session.load_model_format");
         if (err == NULL) {
             err = ort_session_new(out, m->rt, m->path, options.session,
-                options.run);
+                options.run, kind == TRITONSERVER_INSTANCEGROUPKIND_GPU
+                ? device_id : ORT_NO_DEVICE);
         }
         if (err == NULL) {
             options.run = NULL;

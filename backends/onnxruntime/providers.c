@@ -33,6 +33,8 @@ static TRITONSERVER_Error *append_tensorrt(OrtSessionOptions *options,
     const ort_runtime_t *rt, const bk_json_t *parameters, int32_t device_id);
 static TRITONSERVER_Error *append_openvino(OrtSessionOptions *options,
     const ort_runtime_t *rt, const bk_json_t *parameters);
+static TRITONSERVER_Error *add_available(TRITONSERVER_Error *err,
+    const ort_runtime_t *rt);
 static TRITONSERVER_Error *settings_start(settings_t *s, int32_t device_id);
 static TRITONSERVER_Error *settings_add(settings_t *s, const char *key,
     const char *value);
@@ -139,7 +141,7 @@ append_cuda(OrtSessionOptions *options, const ort_runtime_t *rt,
     err = ort_err(rt, rt->api->CreateCUDAProviderOptions(&cuda),
         "this ONNX Runtime has no CUDA provider for a KIND_GPU instance");
     if (err != NULL) {
-        return err;
+        return add_available(err, rt);
     }
 
     err = ort_err(rt, rt->api->UpdateCUDAProviderOptions(cuda, s.keys,
@@ -148,6 +150,9 @@ append_cuda(OrtSessionOptions *options, const ort_runtime_t *rt,
         err = ort_err(rt,
             rt->api->SessionOptionsAppendExecutionProvider_CUDA_V2(options,
             cuda), "cannot use the CUDA provider on GPU %" PRId32, device_id);
+        if (err != NULL) {
+            err = add_available(err, rt);
+        }
     }
 
     rt->api->ReleaseCUDAProviderOptions(cuda);
@@ -172,7 +177,7 @@ append_tensorrt(OrtSessionOptions *options, const ort_runtime_t *rt,
     err = ort_err(rt, rt->api->CreateTensorRTProviderOptions(&tensorrt),
         "this ONNX Runtime has no TensorRT provider");
     if (err != NULL) {
-        return err;
+        return add_available(err, rt);
     }
 
     err = ort_err(rt, rt->api->UpdateTensorRTProviderOptions(tensorrt,
@@ -182,6 +187,9 @@ append_tensorrt(OrtSessionOptions *options, const ort_runtime_t *rt,
             rt->api->SessionOptionsAppendExecutionProvider_TensorRT_V2(
             options, tensorrt),
             "cannot use the TensorRT provider on GPU %" PRId32, device_id);
+        if (err != NULL) {
+            err = add_available(err, rt);
+        }
     }
 
     rt->api->ReleaseTensorRTProviderOptions(tensorrt);
@@ -202,6 +210,28 @@ append_openvino(OrtSessionOptions *options, const ort_runtime_t *rt,
     return ort_err(rt, rt->api->SessionOptionsAppendExecutionProvider(
         options, "OpenVINO", s.keys, s.values, s.count),
         "cannot use the OpenVINO provider");
+}
+
+/* The library's version and what it was built with; takes err. */
+static TRITONSERVER_Error *
+add_available(TRITONSERVER_Error *err, const ort_runtime_t *rt)
+{
+    char text[BK_ERR_MAX] = "";
+    char **names = NULL;
+    size_t len = 0;
+    int count = 0;
+
+    ort_must(rt, rt->api->GetAvailableProviders(&names, &count));
+    for (int i = 0; i < count && len < sizeof(text); i++) {
+        len += (size_t) snprintf(text + len, sizeof(text) - len, "%s%s",
+            i == 0 ? "" : ", ", names[i]);
+    }
+    if (names != NULL) {
+        ort_must(rt, rt->api->ReleaseAvailableProviders(names, count));
+    }
+
+    return bk_err_add(err, "ONNX Runtime %s with %s",
+        OrtGetApiBase()->GetVersionString(), text);
 }
 
 static TRITONSERVER_Error *

@@ -16,6 +16,8 @@ typedef struct {
         OrtTypeInfo **info);
 } tensor_source_t;
 
+static TRITONSERVER_Error *session_open_device(ort_session_t *s,
+    int32_t device_id);
 static TRITONSERVER_Error *session_describe(ort_session_t *s);
 static TRITONSERVER_Error *source_count(const ort_session_t *s,
     const tensor_source_t *from, uint32_t *count);
@@ -36,7 +38,7 @@ static void tensors_free(ort_tensor_t *list, uint32_t count);
 TRITONSERVER_Error *
 ort_session_new(ort_session_t **out, const ort_runtime_t *rt,
     const char *path, const OrtSessionOptions *options,
-    OrtRunOptions *run_options)
+    OrtRunOptions *run_options, int32_t device_id)
 {
     ort_session_t *s = calloc(1, sizeof(*s));
     if (s == NULL) {
@@ -54,6 +56,13 @@ ort_session_new(ort_session_t **out, const ort_runtime_t *rt,
     if (err != NULL) {
         err = bk_err_add(err, "\"%s\"", path);
         goto fail;
+    }
+
+    if (device_id != ORT_NO_DEVICE) {
+        err = session_open_device(s, device_id);
+        if (err != NULL) {
+            goto fail;
+        }
     }
 
     s->run_options = run_options;
@@ -75,6 +84,12 @@ ort_session_free(ort_session_t *s)
 
     tensors_free(s->inputs, s->input_count);
     tensors_free(s->outputs, s->output_count);
+    if (s->binding != NULL) {
+        s->rt->api->ReleaseIoBinding(s->binding);
+    }
+    if (s->device != NULL) {
+        s->rt->api->ReleaseMemoryInfo(s->device);
+    }
     if (s->run_options != NULL) {
         s->rt->api->ReleaseRunOptions(s->run_options);
     }
@@ -114,6 +129,21 @@ ort_dims_text(const int64_t *dims, uint32_t count, char *text, size_t size)
     }
 
     return text;
+}
+
+/* "Cuda" is the library's name for the memory of its CUDA provider. */
+static TRITONSERVER_Error *
+session_open_device(ort_session_t *s, int32_t device_id)
+{
+    const OrtApi *api = s->rt->api;
+
+    s->device_id = device_id;
+    TRITONSERVER_Error *err = ort_err(s->rt, api->CreateMemoryInfo("Cuda",
+        OrtDeviceAllocator, device_id, OrtMemTypeDefault, &s->device),
+        "memory of GPU %" PRId32, device_id);
+
+    return err != NULL ? err : ort_err(s->rt, api->CreateIoBinding(s->handle,
+        &s->binding), "I/O binding");
 }
 
 static TRITONSERVER_Error *

@@ -3,7 +3,8 @@
  *
  * Owner    ort_session_new gives the session to the caller; it owns the
  *          tensor tables and the run options it was made with.
- * Thread   read-only after new; the library allows concurrent runs.
+ * Thread   read-only after new but for the binding's tensors; the library
+ *          allows concurrent runs without a binding.
  * Units    dims are elements, -1 where the model leaves them open.
  * Errors   NOT_FOUND: no such file; else what the library says, with the
  *          file's path.  UNSUPPORTED: an input that no tensor can fill.
@@ -17,7 +18,8 @@
 
 #include "common/model_config.h"
 
-#define ORT_MAX_DIMS 64
+#define ORT_MAX_DIMS  64
+#define ORT_NO_DEVICE (-1)
 
 typedef struct {
     char                      *name;
@@ -41,6 +43,10 @@ typedef struct {
     const ort_runtime_t *rt;
     OrtSession          *handle;
     OrtRunOptions       *run_options;
+    OrtMemoryInfo       *device;            /* NULL: it runs on the CPU      */
+    int32_t              device_id;         /* GPU, where device is set      */
+    OrtIoBinding        *binding;           /* instance's thread; where
+                                             * device is set                 */
     ort_tensor_t        *inputs;            /* defaults last                 */
     uint32_t             input_count;
     uint32_t             required_count;    /* inputs without a default      */
@@ -48,10 +54,12 @@ typedef struct {
     uint32_t             output_count;
 } ort_session_t;
 
-/* Takes run_options on success. */
+/* Takes run_options on success.  device_id: the GPU that the options are for,
+ * or ORT_NO_DEVICE. */
 BK_CHECK TRITONSERVER_Error *ort_session_new(ort_session_t **out,
     const ort_runtime_t *rt, const char *path,
-    const OrtSessionOptions *options, OrtRunOptions *run_options);
+    const OrtSessionOptions *options, OrtRunOptions *run_options,
+    int32_t device_id);
 void ort_session_free(ort_session_t *s);
 
 /* The tensor of that name, or NULL. */

@@ -2,6 +2,7 @@
 
 #include "slot.h"
 
+#include "device.h"
 #include "fit.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ ort_slot_open(ort_slot_t *slot, const ort_model_t *model,
     slot->request = request;
     slot->response = NULL;
     slot->rows = model->config.max_batch_size > 0 ? 0 : 1;
+    slot->on_device = false;
     memset(slot->inputs, 0, session->input_count * sizeof(*slot->inputs));
     memset(slot->wanted, 0, session->output_count * sizeof(*slot->wanted));
 
@@ -43,6 +45,10 @@ bool
 ort_slot_joins(const ort_slot_t *a, const ort_slot_t *b,
     const ort_session_t *session)
 {
+    if (a->on_device || b->on_device) {
+        return false;
+    }
+
     for (uint32_t i = 0; i < session->input_count; i++) {
         const bk_input_t *x = &a->inputs[i];
         const bk_input_t *y = &b->inputs[i];
@@ -137,6 +143,7 @@ slot_read_input(ort_slot_t *slot, uint32_t i, const ort_model_t *model,
 {
     const ort_tensor_t *t = &session->inputs[i];
     bk_input_t *in = &slot->inputs[i];
+    const void *data = NULL;
 
     if (t->made != NULL) {
         return NULL;                    /* by the batch                      */
@@ -154,6 +161,10 @@ slot_read_input(ort_slot_t *slot, uint32_t i, const ort_model_t *model,
     }
     if (err == NULL && model->config.max_batch_size > 0) {
         err = slot_count_rows(slot, in);
+    }
+    if (err == NULL) {
+        err = ort_device_input(session, in, &data);
+        slot->on_device = slot->on_device || data != NULL;
     }
 
     return err;
@@ -237,6 +248,8 @@ slot_read_outputs(ort_slot_t *slot, const ort_session_t *session)
         }
 
         slot->wanted[t - session->outputs] = true;
+        slot->on_device = slot->on_device
+            || ort_device_takes(session, slot->request, name);
     }
 
     return err;

@@ -21,6 +21,8 @@ typedef struct {
     TRITONBACKEND_Response *response;
     TRITONSERVER_Error     *err;
     uint64_t                rows;
+    bool                    on_device;  /* a tensor of it lies on the GPU of
+                                         * the session: it runs alone        */
     bk_input_t             *inputs;     /* as the session's; handle NULL:
                                          * left out                          */
     bool                   *wanted;     /* as the session's outputs          */

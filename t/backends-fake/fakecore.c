@@ -36,6 +36,11 @@ typedef struct {
 static int live;            /* errors, messages and responses that exist     */
 static unsigned logged[TRITONSERVER_LOG_VERBOSE + 1];
 static TRITONSERVER_Message settings_message;
+static struct {
+    void *(*alloc)(uint64_t size);
+    void (*free)(void *p);
+    int32_t next;
+} device;
 
 static void *entry(const fake_backend_t *b, const char *name);
 static void put_text(char *to, size_t size, const char *from);
@@ -89,8 +94,10 @@ fake_model_load(fake_model_t *m, fake_backend_t *b, const char *folder,
 {
     *m = (fake_model_t) {
         .backend = b, .version = 1, .config = strdup(config),
-        .may_complete = may_complete, .kind = kind
+        .may_complete = may_complete, .kind = kind,
+        .device_id = device.next
     };
+    device.next = 0;
     put_text(m->name, sizeof(m->name), "fake");
     put_text(m->folder, sizeof(m->folder), folder);
 
@@ -163,6 +170,30 @@ fake_request_input(fake_request_t *r, const char *name,
     }
 
     return t;
+}
+
+void
+fake_next_device(int32_t id)
+{
+    device.next = id;
+}
+
+void
+fake_device_memory(void *(*alloc)(uint64_t size), void (*free)(void *p))
+{
+    device.alloc = alloc;
+    device.free = free;
+}
+
+void
+fake_tensor_on_gpu(fake_tensor_t *t, void *data, uint64_t len_bytes,
+    int64_t id)
+{
+    t->memory = TRITONSERVER_MEMORY_GPU;
+    t->memory_id = id;
+    t->chunks[t->chunk_count] = data;
+    t->chunk_lens[t->chunk_count] = len_bytes;
+    t->chunk_count++;
 }
 
 void
@@ -266,7 +297,13 @@ tensors_free(fake_tensor_t *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < list[i].chunk_count; k++) {
-            free(list[i].chunks[k]);
+            if (list[i].memory == TRITONSERVER_MEMORY_GPU
+                && device.free != NULL)
+            {
+                device.free(list[i].chunks[k]);
+            } else {
+                free(list[i].chunks[k]);
+            }
         }
     }
 }
@@ -516,8 +553,7 @@ EXPORT TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance *instance,
     int32_t *device_id)
 {
-    (void) instance;
-    *device_id = 0;
+    *device_id = AS(fake_model_t, instance)->device_id;
     return NULL;
 }
 
@@ -641,7 +677,7 @@ TRITONBACKEND_InputBuffer(TRITONBACKEND_Input *input, const uint32_t index,
     fake_tensor_t *t = AS(fake_tensor_t, input);
 
     *memory_type = t->memory;
-    *memory_type_id = 0;
+    *memory_type_id = t->memory_id;
     *buffer = index < t->chunk_count ? t->chunks[index] : NULL;
     *buffer_byte_size = index < t->chunk_count ? t->chunk_lens[index] : 0;
     return NULL;
@@ -661,6 +697,26 @@ TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request,
 {
     assert_true(index < AS(fake_request_t, request)->wanted_count);
     *output_name = AS(fake_request_t, request)->wanted[index];
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
+TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request,
+    const char *name, size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
+    int64_t *memory_type_id)
+{
+    fake_request_t *r = AS(fake_request_t, request);
+
+    (void) name;
+    (void) byte_size;
+    if (!r->queried) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
+            "Output properties are not available");
+    }
+
+    *memory_type = r->outputs_on_gpu ? TRITONSERVER_MEMORY_GPU
+        : TRITONSERVER_MEMORY_CPU;
+    *memory_type_id = 0;
     return NULL;
 }
 
@@ -758,6 +814,11 @@ TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
     t->datatype = datatype;
     t->dims_count = dims_count;
     memcpy(t->shape, shape, dims_count * sizeof(*shape));
+    t->may_be_gpu = p->request->model->kind
+        == TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    if (p->request->outputs_on_gpu) {
+        t->memory = TRITONSERVER_MEMORY_GPU;
+    }
     *output = AS(TRITONBACKEND_Output, t);
     return NULL;
 }
@@ -770,15 +831,24 @@ TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
     fake_tensor_t *t = AS(fake_tensor_t, output);
 
     assert_false(t->allocated);
-    assert_int_equal(*memory_type, TRITONSERVER_MEMORY_CPU);
+    assert_true(*memory_type == TRITONSERVER_MEMORY_CPU || t->may_be_gpu);
     t->allocated = true;
     t->chunk_count = 1;
     t->chunk_lens[0] = buffer_byte_size;
+    if (t->memory == TRITONSERVER_MEMORY_GPU) {
+        t->chunks[0] = device.alloc(buffer_byte_size);
+        *buffer = t->chunks[0];
+        *memory_type = t->memory;
+        *memory_type_id = t->memory_id;
+        return NULL;
+    }
+
     t->chunks[0] = buffer_byte_size == 0 ? NULL : malloc(buffer_byte_size);
     if (t->chunks[0] != NULL) {
         memset(t->chunks[0], 0xa5, buffer_byte_size);
     }
     *buffer = t->chunks[0];
+    *memory_type = TRITONSERVER_MEMORY_CPU;
     *memory_type_id = 0;
     if (strncmp(t->name, "FULL", 4) == 0) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,

@@ -29,6 +29,8 @@ typedef struct {
     uint64_t                chunk_lens[FAKE_MAX_CHUNKS];
     uint32_t                chunk_count;
     TRITONSERVER_MemoryType memory;     /* what the core says of it          */
+    int64_t                 memory_id;
+    bool                    may_be_gpu; /* outputs: of a GPU instance        */
     bool                    allocated;  /* outputs: a buffer was asked for   */
 } fake_tensor_t;
 
@@ -52,6 +54,8 @@ typedef struct {
     fake_parameter_t  parameters[FAKE_MAX_TENSORS];
     uint32_t          parameter_count;
     bool              cancelled;
+    bool              queried;          /* the core knows where outputs lie  */
+    bool              outputs_on_gpu;   /* of GPU 0, also if not asked for    */
 
     /* what came back */
     fake_tensor_t     outputs[FAKE_MAX_TENSORS];
@@ -83,6 +87,7 @@ struct fake_model {
     char                          *config;
     bool                           may_complete;
     TRITONSERVER_InstanceGroupKind kind;
+    int32_t                        device_id;
     void                          *state;
     void                          *instance_state;
     bool                           instance_up;
@@ -103,6 +108,12 @@ TRITONSERVER_Error *fake_model_load(fake_model_t *m, fake_backend_t *b,
     TRITONSERVER_InstanceGroupKind kind);
 void fake_model_unload(fake_model_t *m);
 
+/* The device of the next model's instance; 0 again after it. */
+void fake_next_device(int32_t id);
+
+/* From where outputs on a GPU get their memory; the test's. */
+void fake_device_memory(void *(*alloc)(uint64_t size), void (*free)(void *p));
+
 fake_request_t *fake_request_new(fake_model_t *m);
 void fake_request_free(fake_request_t *r);
 
@@ -110,6 +121,9 @@ void fake_request_free(fake_request_t *r);
 fake_tensor_t *fake_request_input(fake_request_t *r, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,
     const void *data, uint64_t len_bytes);
+/* The tensor's one piece lies at data, on GPU id; the test's memory. */
+void fake_tensor_on_gpu(fake_tensor_t *t, void *data, uint64_t len_bytes,
+    int64_t id);
 void fake_tensor_append(fake_tensor_t *t, const void *data,
     uint64_t len_bytes);
 void fake_request_want(fake_request_t *r, const char *output);
