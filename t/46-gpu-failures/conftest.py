@@ -42,11 +42,11 @@ class Gpus:
         self.model(folder, "one", "kind: KIND_GPU gpus: [1]")
 
     def start(self, fill=None, *, devices=2, driver=DRIVER, http="", env=(),
-              **kw):
+              parts="", **kw):
         folder = backends.build("gpu_caller")
         self.server = self.make_server(
             fill or self.fill, allow_alarms=[ENDED],
-            parts=repository.PARTS, http=f"""
+            parts=f"{repository.PARTS} {parts}", http=f"""
     inference_backends {folder};
     inference_backend_config * min-compute-capability=5.0;
     inference_strict_readiness on;

@@ -1,6 +1,8 @@
 """A kernel that faults, or a GPU that is lost, while the core serves."""
 
+import base64
 import concurrent.futures
+import json
 import os
 import signal
 
@@ -33,6 +35,7 @@ def test_a_faulting_kernel_costs_its_request_and_one_restart(gpus, how):
         assert answer.status == 500 and FAULT in answer.error, answer
         core = gpus.settles(core, "zero", "one", "host")
         load.wait_for_more(10)
+    assert set(load.results) == {True}, load.results
     server.wait_log("model=zero version=1 was executing, 1 in a row")
     assert gpus.ends() == 1
     assert gpus.serves("zero", "one", "host")
@@ -110,6 +113,25 @@ def test_a_lost_gpu_is_left_out_by_the_next_core(gpus):
     gpus.lost.unlink()
     os.kill(core, signal.SIGQUIT)
     gpus.settles(core, "zero", "one", "host")
+
+
+def test_a_failure_that_a_call_of_the_core_meets(gpus):
+    """No execution is under way: the next question for readiness tells."""
+    server = gpus.start(parts="shared_memory")
+    core = server.core()
+    gpus.order("cuIpcOpenMemHandle_v2:719:1:0")
+    handle = base64.b64encode(bytes(64)).decode()
+    answer = server.post(
+        "/v2/cudasharedmemory/region/r/register",
+        json.dumps({"raw_handle": {"b64": handle}, "device_id": 0,
+                    "byte_size": 64}).encode())
+    assert answer.status != 200, answer
+    server.get("/v2/health/ready")
+    gpus.settles(core, "zero", "one", "host")
+    server.wait_log(r"GPU 0 has failed, and answers every call by"
+                    r" CUDA_ERROR_LAUNCH_FAILED \(719\)")
+    assert gpus.ends() == 1
+    assert "was executing" not in server.log_text()
 
 
 def test_all_gpus_are_lost(gpus):

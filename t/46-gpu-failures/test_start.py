@@ -52,15 +52,3 @@ def test_kind_gpu_without_any(gpus):
 
     starts(gpus, fill=fill, env=["FAKE_CUDA_FAIL=cuInit:999:1"])
     gpus.is_out("any", "no GPUs are available", "CUDA_ERROR_UNKNOWN (999)")
-
-
-def test_kind_gpu_is_on_all_that_are_found(gpus):
-    def fill(folder):
-        gpus.fill(folder)
-        gpus.model(folder, "any", "kind: KIND_GPU")
-
-    server = gpus.start(fill, devices=8)
-    config = server.get("/v2/models/any/config").json()
-    (group,) = config["instance_group"]
-    assert group["gpus"] == list(range(8))
-    assert gpus.serves("any", "zero", "one")
