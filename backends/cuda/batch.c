@@ -97,7 +97,7 @@ TRITONSERVER_Error *
 gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
     gpu_times_t *times, bool *stuck)
 {
-    bool in_time = true;
+    bool ended;
 
     *stuck = false;
     TRITONSERVER_Error *err = gpu_device_state(b->device);
@@ -111,20 +111,19 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
     /* also after an error: copies from and to the requests may be under way */
     err = queue(b, slots, count, times);
     TRITONSERVER_Error *fault = gpu_wait(b->device, b->stream, b->end,
-        b->program->timeout_ms, &in_time);
+        b->program->timeout_ms, &ended);
     gpu_leave(b->device);
 
     times->compute_end_ns = bk_now_ns();
-    *stuck = !in_time;
-    if (!in_time) {
-        bk_err_drop(err);
-        return too_slow(b);
+    *stuck = !ended;
+    if (*stuck && fault == NULL) {
+        fault = too_slow(b);
     }
-    if (err == NULL) {
-        return fault;
+    if (fault == NULL) {
+        return err;
     }
-    bk_err_drop(fault);
-    return err;
+    bk_err_drop(err);
+    return fault;
 }
 
 bool

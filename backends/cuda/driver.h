@@ -63,6 +63,9 @@ void gpu_leave(gpu_device_t *device);
 BK_CHECK TRITONSERVER_Error *gpu_check(gpu_device_t *device, gpu_result_t rc,
     const char *fmt, ...) BK_PRINTF(3, 4);
 
+/* After such an error a context does no more work. */
+bool gpu_is_fatal(gpu_result_t rc);
+
 /* The error of a device that has failed; NULL: it works. */
 BK_CHECK TRITONSERVER_Error *gpu_device_state(gpu_device_t *device);
 

@@ -433,6 +433,15 @@ TRITONBACKEND_ApiVersion(uint32_t *major, uint32_t *minor)
 }
 
 EXPORT TRITONSERVER_Error *
+TRITONBACKEND_BackendSetExecutionPolicy(TRITONBACKEND_Backend *backend,
+    TRITONBACKEND_ExecutionPolicy policy)
+{
+    (void) backend;
+    assert_int_equal(policy, TRITONBACKEND_EXECUTION_DEVICE_BLOCKING);
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
 TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
     TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled)
 {
@@ -539,6 +548,12 @@ TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance *instance,
 {
     *model = AS(TRITONBACKEND_Model, instance);
     return NULL;
+}
+
+EXPORT const char *
+TRITONSERVER_InstanceGroupKindString(TRITONSERVER_InstanceGroupKind kind)
+{
+    return kind == TRITONSERVER_INSTANCEGROUPKIND_GPU ? "GPU" : "CPU";
 }
 
 EXPORT TRITONSERVER_Error *
