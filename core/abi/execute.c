@@ -42,6 +42,8 @@ static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
 static inf_err_t *gpu_failure(const inf_instance_t *instance);
 static void judge(const inf_instance_t *instance);
+static void tell_of_gpu(const inf_model_t *model, bool guilty,
+    const char *why);
 static bool is_guilty(const execution_t *e);
 static void place_take(execution_t *e);
 static void place_give(execution_t *e);
@@ -124,8 +126,7 @@ gpu_failure(const inf_instance_t *instance)
     }
 
     const execution_t *e = instance->abi.execution;
-    inf_server_gpu_failed(instance->model->server, e != NULL && e->guilty
-        ? instance->model : NULL, false, why);
+    tell_of_gpu(instance->model, e != NULL && e->guilty, why);
     return inf_err_new(INF_ERR_UNAVAILABLE, "%s", why);
 }
 
@@ -154,10 +155,17 @@ judge(const inf_instance_t *instance)
     if (gone != NULL && running != NULL && is_guilty(running)) {
         running->guilty = true;
     } else if (gone != NULL) {
-        inf_server_gpu_failed(instance->model->server, NULL, false,
-            inf_err_msg(gone));
+        tell_of_gpu(instance->model, false, inf_err_msg(gone));
     }
     inf_err_free(gone);
+}
+
+/* A warm-up is part of the load. */
+static void
+tell_of_gpu(const inf_model_t *model, bool guilty, const char *why)
+{
+    inf_server_gpu_failed(model->server, guilty ? model : NULL,
+        model->load_ns == 0, why);
 }
 
 /* A single request, and nothing else executes on its GPU, or it is a suspect:

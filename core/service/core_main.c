@@ -556,14 +556,15 @@ static void
 end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
 {
     static atomic_flag ends = ATOMIC_FLAG_INIT;
-    if (atomic_flag_test_and_set(&ends)) {
+    while (atomic_flag_test_and_set(&ends)) {
         pause();                        /* another thread ends the process   */
     }
 
     const inf_model_t *model = guilty != NULL ? guilty
         : inf_execution_likely_culprit();
+    loading |= model == NULL;           /* a load is the likelier reason     */
     inf_crash_page_note_gpu(core_page, loading);
-    if (model != NULL && !loading) {
+    if (!loading) {
         inf_crash_page_note_execution(core_page, inf_lifecycle_title(model),
             model->version, true);
     }

@@ -15,6 +15,12 @@ from lib.server import SLOW
 BY_RESPONSE, BY_EXECUTE, WAITS = -1, -2, -3
 FAULT = "CUDA_ERROR_ILLEGAL_ADDRESS"
 LOST = "CUDA_ERROR_UNKNOWN"
+WARMUP = ''' }
+model_warmup {
+  name: "w" batch_size: 1
+  inputs { key: "IN" value {
+    data_type: TYPE_INT32 dims: 1 input_data_file: "fault" } }
+'''
 
 
 @pytest.mark.parametrize("how", [BY_RESPONSE, BY_EXECUTE])
@@ -76,10 +82,17 @@ def test_a_model_that_breaks_its_gpu_again_and_again_is_quarantined(gpus):
     assert gpus.ends() == 5
 
 
-def test_a_load_that_breaks_its_gpu_is_quarantined(gpus):
+@pytest.mark.parametrize("where", ["instance", "warmup"])
+def test_a_load_that_breaks_its_gpu_is_quarantined(gpus, where):
     def fill(folder):
         gpus.fill(folder)
-        gpus.model(folder, "late", "kind: KIND_GPU gpus: [0]", load="fault")
+        group = "kind: KIND_GPU gpus: [0]"
+        if where == "instance":
+            gpus.model(folder, "late", group, load="fault")
+        else:
+            gpus.model(folder, "late", group + WARMUP)
+            (folder / "late/warmup").mkdir()
+            (folder / "late/warmup/fault").write_bytes(b"\xff" * 4)
 
     server = gpus.start(fill, wait="")
     assert process.wait_until(

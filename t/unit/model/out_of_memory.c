@@ -100,7 +100,8 @@ static inf_err_t *
 use_groups(void)
 {
     static const int32_t gpus[] = { 0, 1 };
-    const inf_instance_host_t host = { .gpus = { gpus, 2, 0.0 } };
+    const inf_instance_host_t host = {
+        .gpus = { .ids = gpus, .count = 2 } };
     Inference__ModelConfig *msg = parse_aside("name: 'm' "
         "instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }");
     inf_instance_specs_t specs = { NULL, 0 };

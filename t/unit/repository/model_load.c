@@ -255,7 +255,8 @@ execution_policy_and_kind_decide_who_shares_a_thread(void **state)
     inf_model_t *m;
     uint32_t others = tasks();
 
-    w.options.gpus = (inf_gpus_t) { ids, 2, 6.0 };
+    w.options.gpus = (inf_gpus_t) { .ids = ids, .count = 2,
+        .min_capability = 6.0 };
     fake.execution_policy = INF_BACKEND_DEVICE_BLOCKING;
     assert_ok(load("backend: 'x' " A B "instance_group [ { count: 2"
         " kind: KIND_GPU gpus: 0 }, { count: 1 kind: KIND_GPU gpus: 1 } ]",

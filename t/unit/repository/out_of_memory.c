@@ -53,7 +53,7 @@ use_parts(const inf_storage_t *st, const char *dir, inf_model_config_t *c)
     static const inf_preferred_group_t preferred = {
         INF_INSTANCE_CPU, 1, NULL, 0
     };
-    inf_instance_host_t host = { &preferred, 1, { NULL, 0, 0.0 } };
+    inf_instance_host_t host = { &preferred, 1, { .count = 0 } };
     static const char completion[] = "{\"max_batch_size\":4,\"input\":[{"
         "\"name\":\"I\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
         "\"output\":[{\"name\":\"O\",\"data_type\":\"TYPE_FP32\",\"dims\":"
