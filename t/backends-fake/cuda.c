@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -455,6 +456,58 @@ kernels_that_are_late_keep_their_requests(void **state)
     close_backend(&backend);
 }
 
+static void *
+execute_in_thread(void *r)
+{
+    assert_null(execute(((fake_request_t *) r)->model, r));
+    return NULL;
+}
+
+/* Sleeps until so much waits in streams: a lock of the backend's around a
+   batch would hold the second one up. */
+static void
+await_queued(size_t least)
+{
+    for (int i = 0; i < 10000 && fake_cuda_queued() < least; i++) {
+        usleep(1000);
+    }
+    assert_true(fake_cuda_queued() >= least);
+}
+
+static void
+instances_on_a_device_overlap(void **state)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 111, 222 };
+    fake_backend_t backend;
+    fake_request_t *r[2];
+    pthread_t threads[2];
+    fake_model_t m[2];
+    size_t one = 0;
+
+    (void) state;
+    open_backend(&backend);
+    for (int i = 0; i < 2; i++) {
+        load(&m[i], &backend, CONFIG("[2]", ""));
+        r[i] = request(&m[i], a, b, 1, 2);
+    }
+
+    fake_cuda_hang("add");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, execute_in_thread,
+            r[i]), 0);
+        await_queued(i == 0 ? 3 : one + 3);
+        one = fake_cuda_queued();
+    }
+    fake_cuda_hang(NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        expect_sum(r[i], sum, 2);
+        fake_request_free(r[i]);
+        fake_model_unload(&m[i]);
+    }
+    close_backend(&backend);
+}
+
 static void
 a_fault_ends_the_device(void **state)
 {
@@ -532,6 +585,7 @@ main(int argc, char **argv)
         cmocka_unit_test(inputs_in_several_buffers_are_put_together),
         cmocka_unit_test(every_call_may_fail_once),
         cmocka_unit_test(kernels_that_are_late_keep_their_requests),
+        cmocka_unit_test(instances_on_a_device_overlap),
         cmocka_unit_test(a_fault_ends_the_device)
     };
 

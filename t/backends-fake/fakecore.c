@@ -33,7 +33,7 @@ typedef struct {
     uint32_t          parameter_count;
 } fake_response_t;
 
-static int live;            /* errors, messages and responses that exist     */
+static _Atomic int live;    /* errors, messages and responses that exist     */
 static unsigned logged[TRITONSERVER_LOG_VERBOSE + 1];
 static TRITONSERVER_Message settings_message;
 static struct {
