@@ -58,9 +58,7 @@ gpu_batch_init(gpu_batch_t *b, gpu_device_t *device,
 void
 gpu_batch_fini(gpu_batch_t *b)
 {
-    TRITONSERVER_Error *err = b->device != NULL ? gpu_enter(b->device) : NULL;
-
-    if (b->device != NULL && err == NULL) {
+    if (b->device != NULL && gpu_enter_to_free(b->device, "an instance")) {
         const gpu_functions_t *f = b->device->f;
 
         if (b->stream != NULL) {
@@ -83,7 +81,6 @@ gpu_batch_fini(gpu_batch_t *b)
         gpu_leave(b->device);
     }
 
-    bk_err_log(err, "memory of an instance stays on its GPU");
     free(b->rooms);
     free(b->places);
     free(b->shapes);

@@ -124,6 +124,19 @@ gpu_leave(gpu_device_t *device)
     (void) device->f->context_pop(&left);
 }
 
+bool
+gpu_enter_to_free(gpu_device_t *device, const char *what)
+{
+    gpu_result_t rc = device->f->context_push(device->context);
+    if (rc != GPU_SUCCESS) {
+        rc = device->f->context_push(device->context);
+    }
+
+    bk_err_log(gpu_check(device, rc, "memory of %s stays on GPU %d", what,
+        device->ordinal), "cuda");
+    return rc == GPU_SUCCESS;
+}
+
 TRITONSERVER_Error *
 gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
 {

@@ -66,8 +66,7 @@ gpu_loaded_free(gpu_loaded_t *l)
         return;
     }
 
-    TRITONSERVER_Error *err = gpu_enter(l->device);
-    if (err == NULL) {
+    if (gpu_enter_to_free(l->device, "a model")) {
         for (uint32_t i = 0; l->weights != NULL && i < l->buffer_count; i++) {
             if (l->weights[i] != 0) {
                 (void) l->device->f->free(l->weights[i]);
@@ -78,7 +77,6 @@ gpu_loaded_free(gpu_loaded_t *l)
         }
         gpu_leave(l->device);
     }
-    bk_err_log(err, "memory of a model stays on its GPU");
     free(l->kernels);
     free(l->weights);
     free(l);
