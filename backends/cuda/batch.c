@@ -94,9 +94,9 @@ TRITONSERVER_Error *
 gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
     gpu_times_t *times, bool *stuck)
 {
-    bool ended;
-
     *stuck = false;
+    b->computed = false;
+    b->late = false;
     TRITONSERVER_Error *err = gpu_device_state(b->device);
     if (err == NULL) {
         err = gpu_enter(b->device);
@@ -107,13 +107,14 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
 
     /* also after an error: copies from and to the requests may be under way */
     err = queue(b, slots, count, times);
-    TRITONSERVER_Error *fault = gpu_wait(b->device, b->stream, b->end,
-        b->program->timeout_ms, &ended);
+    bool ended = false;
+    TRITONSERVER_Error *fault = b->late ? NULL : gpu_wait(b->device,
+        b->stream, b->end, b->program->timeout_ms, &ended);
     gpu_leave(b->device);
 
     times->compute_end_ns = bk_now_ns();
     *stuck = !ended;
-    if (*stuck && fault == NULL) {
+    if (*stuck && fault == NULL && err == NULL) {
         fault = too_slow(b);
     }
     if (fault == NULL) {
