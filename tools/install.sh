@@ -9,6 +9,7 @@
 #   PREFIX/bin/inference-server
 #   PREFIX/lib/nginx-inference/   module, core, library, backends, agents
 #   PREFIX/include/triton/core/   the C ABI's headers
+#   PREFIX/include/nginx-inference/   what a model.so of backend cuda includes
 #   PREFIX/share/nginx-inference/conf.d/   snippets to include
 #   PREFIX/lib/systemd/system/    the core as a service, for external=
 
@@ -20,12 +21,13 @@ prefix=${3:-}$2
 lib=$prefix/lib/nginx-inference
 
 install -d "$prefix/bin" "$lib/backends" "$prefix/include/triton/core" \
-    "$prefix/share/nginx-inference/conf.d"
+    "$prefix/include/nginx-inference" "$prefix/share/nginx-inference/conf.d"
 install -m 755 "$build/inference-server" "$prefix/bin/"
 install -m 755 "$build/inference-core" "$lib/"
 install -m 644 "$build/ngx_http_inference_module.so" \
     "$build/libtritonserver.so" "$lib/"
 install -m 644 core/include/triton/core/*.h "$prefix/include/triton/core/"
+install -m 644 backends/cuda/gpu_model.h "$prefix/include/nginx-inference/"
 for snippet in conf.d/*.conf conf.d/*.pbtxt conf.d/*.service; do
     case $snippet in
         *.service) file=$prefix/lib/systemd/system/$(basename "$snippet") ;;

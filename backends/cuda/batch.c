@@ -58,9 +58,7 @@ gpu_batch_init(gpu_batch_t *b, gpu_device_t *device,
 void
 gpu_batch_fini(gpu_batch_t *b)
 {
-    TRITONSERVER_Error *err = b->device != NULL ? gpu_enter(b->device) : NULL;
-
-    if (b->device != NULL && err == NULL) {
+    if (b->device != NULL && gpu_enter_to_free(b->device, "an instance")) {
         const gpu_functions_t *f = b->device->f;
 
         if (b->stream != NULL) {
@@ -83,7 +81,6 @@ gpu_batch_fini(gpu_batch_t *b)
         gpu_leave(b->device);
     }
 
-    bk_err_log(err, "memory of an instance stays on its GPU");
     free(b->rooms);
     free(b->places);
     free(b->shapes);
@@ -97,9 +94,9 @@ TRITONSERVER_Error *
 gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
     gpu_times_t *times, bool *stuck)
 {
-    bool in_time = true;
-
     *stuck = false;
+    b->computed = false;
+    b->late = false;
     TRITONSERVER_Error *err = gpu_device_state(b->device);
     if (err == NULL) {
         err = gpu_enter(b->device);
@@ -110,21 +107,21 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
 
     /* also after an error: copies from and to the requests may be under way */
     err = queue(b, slots, count, times);
-    TRITONSERVER_Error *fault = gpu_wait(b->device, b->stream, b->end,
-        b->program->timeout_ms, &in_time);
+    bool ended = false;
+    TRITONSERVER_Error *fault = b->late ? NULL : gpu_wait(b->device,
+        b->stream, b->end, b->program->timeout_ms, &ended);
     gpu_leave(b->device);
 
     times->compute_end_ns = bk_now_ns();
-    *stuck = !in_time;
-    if (!in_time) {
-        bk_err_drop(err);
-        return too_slow(b);
+    *stuck = !ended;
+    if (*stuck && fault == NULL && err == NULL) {
+        fault = too_slow(b);
     }
-    if (err == NULL) {
-        return fault;
+    if (fault == NULL) {
+        return err;
     }
-    bk_err_drop(fault);
-    return err;
+    bk_err_drop(err);
+    return fault;
 }
 
 bool

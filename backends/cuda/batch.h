@@ -35,6 +35,8 @@ typedef struct {
     gpu_ptr_t           *places;        /* of this batch, likewise           */
     gpu_shape_t         *shapes;        /* of this batch                     */
     int64_t              rows;          /* of this batch                     */
+    bool                 computed;      /* this batch was waited for once,   */
+    bool                 late;          /* in vain                           */
     gpu_launch_t        *launches;
     gpu_graphs_t         graphs;
     gpu_model_tensor_t  *handed;        /* to a library                      */

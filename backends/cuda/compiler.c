@@ -239,8 +239,7 @@ compile(const gpu_compiler_t *c, gpu_rtc_program_t program,
 
     snprintf(option, sizeof(option), "--gpu-architecture=%s", arch);
     options[0] = option;
-    options[1] = "--std=c++17";
-    int count = 2 + split(words, options + 2, OPTIONS_MAX - 2);
+    int count = 1 + split(words, options + 1, OPTIONS_MAX - 1);
 
     gpu_rtc_result_t rc = c->f.compile(program, count, options);
     char *log = program_log(c, program);

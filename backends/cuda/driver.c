@@ -29,7 +29,6 @@ static TRITONSERVER_Error *device_open_locked(gpu_driver_t *d,
 static TRITONSERVER_Error *device_read(gpu_device_t *device);
 static const char *name_of(const gpu_functions_t *f, gpu_result_t rc);
 static const char *words_of(const gpu_functions_t *f, gpu_result_t rc);
-static bool is_sticky(gpu_result_t rc);
 
 TRITONSERVER_Error *
 gpu_driver_open(gpu_driver_t **out)
@@ -125,6 +124,19 @@ gpu_leave(gpu_device_t *device)
     (void) device->f->context_pop(&left);
 }
 
+bool
+gpu_enter_to_free(gpu_device_t *device, const char *what)
+{
+    gpu_result_t rc = device->f->context_push(device->context);
+    if (rc != GPU_SUCCESS) {
+        rc = device->f->context_push(device->context);
+    }
+
+    bk_err_log(gpu_check(device, rc, "memory of %s stays on GPU %d", what,
+        device->ordinal), "cuda");
+    return rc == GPU_SUCCESS;
+}
+
 TRITONSERVER_Error *
 gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
 {
@@ -142,7 +154,7 @@ gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
 
     const char *name = name_of(device->f, rc);
     const char *words = words_of(device->f, rc);
-    if (is_sticky(rc)) {
+    if (gpu_is_fatal(rc)) {
         (void) atomic_compare_exchange_strong(&device->failed, &none, rc);
         return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "%s: GPU %d has"
             " failed: %s (%d): %s; nothing runs on it until the core is"
@@ -152,6 +164,24 @@ gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
     return bk_err_new(rc == GPU_OUT_OF_MEMORY ? TRITONSERVER_ERROR_UNAVAILABLE
         : TRITONSERVER_ERROR_INTERNAL, "%s: %s (%d): %s", what, name, rc,
         words);
+}
+
+bool
+gpu_is_fatal(gpu_result_t rc)
+{
+    static const gpu_result_t fatal[] = {
+        214, 220,                       /* memory or link with bit errors    */
+        GPU_ILLEGAL_ADDRESS, GPU_LAUNCH_TIMEOUT, 710, 714, 715, 716, 717, 718,
+        GPU_LAUNCH_FAILED,              /* faults of a kernel                */
+        999                             /* unknown: a lost device            */
+    };
+
+    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+        if (rc == fatal[i]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 TRITONSERVER_Error *
@@ -276,23 +306,4 @@ words_of(const gpu_functions_t *f, gpu_result_t rc)
 
     return f->error_string(rc, &text) == GPU_SUCCESS && text != NULL ? text
         : "the driver has no words for it";
-}
-
-/* After these a context does no more work; all others end one call. */
-static bool
-is_sticky(gpu_result_t rc)
-{
-    static const gpu_result_t sticky[] = {
-        214, 220,                       /* memory or link with bit errors    */
-        GPU_ILLEGAL_ADDRESS, GPU_LAUNCH_TIMEOUT, 710, 714, 715, 716, 717, 718,
-        GPU_LAUNCH_FAILED,              /* faults of a kernel                */
-        999                             /* unknown: a lost device            */
-    };
-
-    for (size_t i = 0; i < sizeof(sticky) / sizeof(sticky[0]); i++) {
-        if (rc == sticky[i]) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -58,10 +58,17 @@ BK_CHECK TRITONSERVER_Error *gpu_device_get(gpu_driver_t *driver,
 BK_CHECK TRITONSERVER_Error *gpu_enter(gpu_device_t *device);
 void gpu_leave(gpu_device_t *device);
 
+/* As gpu_enter, for memory that would otherwise stay there: tries twice, and
+ * logs what is lost.  Whether the device was entered. */
+BK_CHECK bool gpu_enter_to_free(gpu_device_t *device, const char *what);
+
 /* NULL for success, else an error that begins with what was tried.  Notes
  * the device's failure. */
 BK_CHECK TRITONSERVER_Error *gpu_check(gpu_device_t *device, gpu_result_t rc,
     const char *fmt, ...) BK_PRINTF(3, 4);
+
+/* After such an error a context does no more work. */
+bool gpu_is_fatal(gpu_result_t rc);
 
 /* The error of a device that has failed; NULL: it works. */
 BK_CHECK TRITONSERVER_Error *gpu_device_state(gpu_device_t *device);

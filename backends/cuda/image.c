@@ -2,6 +2,8 @@
 
 #include "image.h"
 
+#include "image_check.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +32,8 @@ gpu_image_make(gpu_runtime_t *rt, const gpu_model_file_t *file,
     size_t len;
 
     if (file->kind != GPU_FILE_SOURCE) {
-        return gpu_file_read(file->path, code, &len);
+        TRITONSERVER_Error *err = gpu_file_read(file->path, code, &len);
+        return err != NULL ? err : gpu_image_check(*code, len);
     }
 
     TRITONSERVER_Error *err = source_read(&source, file);

@@ -15,7 +15,8 @@
 #include "runtime.h"
 
 /* Reads the file, compiles it where it is a source.  Files *.cuh, *.h and
- * *.hpp of its directory may be included.  A zero follows the code. */
+ * *.hpp of its directory may be included.  A zero follows the code, which the
+ * caller frees on error, too. */
 BK_CHECK TRITONSERVER_Error *gpu_image_make(gpu_runtime_t *rt,
     const gpu_model_file_t *file, const char *options,
     const gpu_device_t *device, char **code);

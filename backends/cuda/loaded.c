@@ -2,6 +2,8 @@
 
 #include "loaded.h"
 
+#include "wait.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -20,7 +22,7 @@ static TRITONSERVER_Error *check_parameters(gpu_loaded_t *l, uint32_t i,
 static TRITONSERVER_Error *load_weights(gpu_loaded_t *l, uint32_t i,
     const gpu_model_file_t *file, const gpu_buffer_t *buffer);
 static TRITONSERVER_Error *copy_weights(gpu_loaded_t *l, uint32_t i,
-    const char *data, size_t len, const char *path);
+    const char *data, size_t len, const char *path, bool *ended);
 
 /* Entered for the whole of it. */
 TRITONSERVER_Error *
@@ -64,8 +66,7 @@ gpu_loaded_free(gpu_loaded_t *l)
         return;
     }
 
-    TRITONSERVER_Error *err = gpu_enter(l->device);
-    if (err == NULL) {
+    if (gpu_enter_to_free(l->device, "a model")) {
         for (uint32_t i = 0; l->weights != NULL && i < l->buffer_count; i++) {
             if (l->weights[i] != 0) {
                 (void) l->device->f->free(l->weights[i]);
@@ -76,7 +77,6 @@ gpu_loaded_free(gpu_loaded_t *l)
         }
         gpu_leave(l->device);
     }
-    bk_err_log(err, "memory of a model stays on its GPU");
     free(l->kernels);
     free(l->weights);
     free(l);
@@ -215,6 +215,7 @@ load_weights(gpu_loaded_t *l, uint32_t i, const gpu_model_file_t *file,
 {
     char *path = NULL;
     char *data = NULL;
+    bool ended = true;
     size_t len;
 
     if (buffer->file == NULL) {
@@ -227,20 +228,23 @@ load_weights(gpu_loaded_t *l, uint32_t i, const gpu_model_file_t *file,
         err = gpu_file_read(path, &data, &len);
     }
     if (err == NULL) {
-        err = copy_weights(l, i, data, len, path);
+        err = copy_weights(l, i, data, len, path, &ended);
     }
-    free(data);
+    if (ended) {                        /* else a copy may yet read it       */
+        free(data);
+    }
     free(path);
     return err;
 }
 
 static TRITONSERVER_Error *
 copy_weights(gpu_loaded_t *l, uint32_t i, const char *data, size_t len,
-    const char *path)
+    const char *path, bool *ended)
 {
     const gpu_functions_t *f = l->device->f;
     gpu_stream_t stream;
 
+    *ended = true;
     if (len == 0) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "\"%s\" is empty",
             path);
@@ -259,9 +263,16 @@ copy_weights(gpu_loaded_t *l, uint32_t i, const char *data, size_t len,
         return err;
     }
 
-    gpu_result_t copied = f->copy_to_device(l->weights[i], data, len, stream);
-    gpu_result_t done = f->stream_sync(stream);
-    (void) f->stream_destroy(stream);
-    return gpu_check(l->device, copied != GPU_SUCCESS ? copied : done,
-        "cannot copy \"%s\" to GPU %d", path, l->device->ordinal);
+    err = gpu_check(l->device, f->copy_to_device(l->weights[i], data, len,
+        stream), "cannot copy to GPU %d", l->device->ordinal);
+    TRITONSERVER_Error *late = gpu_wait_long(l->device, stream, ended);
+    if (*ended) {
+        (void) f->stream_destroy(stream);
+    }
+    if (err == NULL) {
+        err = late;
+    } else {
+        bk_err_drop(late);
+    }
+    return err == NULL ? NULL : bk_err_add(err, "\"%s\"", path);
 }

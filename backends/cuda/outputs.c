@@ -3,12 +3,14 @@
 #include "outputs.h"
 
 #include "copies.h"
+#include "wait.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 static TRITONSERVER_Error *take_output(gpu_batch_t *b, uint32_t i,
     gpu_slot_t *slot, gpu_ptr_t from);
+static TRITONSERVER_Error *await_kernels(gpu_batch_t *b);
 static TRITONSERVER_Error *ask_for_buffer(const gpu_batch_t *b, uint32_t i,
     gpu_slot_t *slot, gpu_memory_t *m);
 
@@ -44,8 +46,32 @@ take_output(gpu_batch_t *b, uint32_t i, gpu_slot_t *slot, gpu_ptr_t from)
     };
 
     slot->err = ask_for_buffer(b, i, slot, &m);
-    return slot->err != NULL ? NULL
+    if (slot->err != NULL) {
+        return NULL;
+    }
+
+    TRITONSERVER_Error *err = m.type == TRITONSERVER_MEMORY_CPU
+        ? await_kernels(b) : NULL;
+    return err != NULL || b->late ? err
         : gpu_copy_out(b->device, &m, from, b->stream);
+}
+
+/* The driver's copy to memory that is not pinned returns when it is done: a
+   kernel that does not end would hold the thread there, beyond any timeout. */
+static TRITONSERVER_Error *
+await_kernels(gpu_batch_t *b)
+{
+    bool ended;
+
+    if (b->computed) {
+        return NULL;
+    }
+
+    b->computed = true;
+    TRITONSERVER_Error *err = gpu_wait(b->device, b->stream, b->end,
+        b->program->timeout_ms, &ended);
+    b->late = !ended;
+    return err;
 }
 
 static TRITONSERVER_Error *

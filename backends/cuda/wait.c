@@ -11,51 +11,73 @@
 #define PAUSE_PART   16         /* a pause is that part of the time so far   */
 
 static TRITONSERVER_Error *wait_by_event(gpu_device_t *device,
-    gpu_stream_t stream, gpu_event_t event);
+    gpu_stream_t stream, gpu_event_t event, bool *ended);
 static void pause_ns(uint64_t ns);
 
 /* A kernel that does not end cannot be waited for by the driver, which has no
    time limit: so its stream is asked, in pauses that grow with the time. */
 TRITONSERVER_Error *
 gpu_wait(gpu_device_t *device, gpu_stream_t stream, gpu_event_t event,
-    int64_t timeout_ms, bool *in_time)
+    int64_t timeout_ms, bool *ended)
 {
     uint64_t start_ns = bk_now_ns();
-    uint64_t passed_ns = 0;
 
-    *in_time = true;
+    *ended = true;
     for ( ;; ) {
         gpu_result_t rc = device->f->stream_query(stream);
-        if (rc != GPU_NOT_READY) {
+        if (rc == GPU_SUCCESS) {
+            return NULL;
+        }
+        if (gpu_is_fatal(rc)) {
             return gpu_check(device, rc, "the kernels");
         }
+        if (rc != GPU_NOT_READY) {
+            bk_err_log(gpu_check(device, rc, "a stream cannot be asked"),
+                "cuda");
+            return gpu_wait_long(device, stream, ended);
+        }
 
-        passed_ns = bk_now_ns() - start_ns;
+        uint64_t passed_ns = bk_now_ns() - start_ns;
         if (timeout_ms > 0
             && passed_ns >= (uint64_t) timeout_ms * UINT64_C(1000000))
         {
-            *in_time = false;
+            *ended = false;
             return NULL;
         }
 
-        if (passed_ns < SPIN_NS) {
-            continue;
+        if (passed_ns >= SPIN_NS && timeout_ms == 0) {
+            return wait_by_event(device, stream, event, ended);
         }
-        if (timeout_ms == 0) {
-            return wait_by_event(device, stream, event);
+        if (passed_ns >= SPIN_NS) {
+            passed_ns /= PAUSE_PART;
+            pause_ns(passed_ns < PAUSE_NS_MAX ? passed_ns : PAUSE_NS_MAX);
         }
-        passed_ns /= PAUSE_PART;
-        pause_ns(passed_ns < PAUSE_NS_MAX ? passed_ns : PAUSE_NS_MAX);
     }
 }
 
+/* An error that does not end the device says nothing about the work, and the
+   batch has failed; a second wait tells whether anything is left of it. */
+TRITONSERVER_Error *
+gpu_wait_long(gpu_device_t *device, gpu_stream_t stream, bool *ended)
+{
+    gpu_result_t rc = device->f->stream_sync(stream);
+    gpu_result_t again = rc == GPU_SUCCESS || gpu_is_fatal(rc) ? rc
+        : device->f->stream_sync(stream);
+
+    *ended = again == GPU_SUCCESS || gpu_is_fatal(again);
+    return gpu_check(device, rc, "the kernels");
+}
+
 static TRITONSERVER_Error *
-wait_by_event(gpu_device_t *device, gpu_stream_t stream, gpu_event_t event)
+wait_by_event(gpu_device_t *device, gpu_stream_t stream, gpu_event_t event,
+    bool *ended)
 {
     gpu_result_t rc = device->f->event_record(event, stream);
+    if (rc == GPU_SUCCESS) {
+        rc = device->f->event_sync(event);
+    }
 
-    return gpu_check(device, rc != GPU_SUCCESS ? rc
-        : device->f->event_sync(event), "the kernels");
+    return rc == GPU_SUCCESS ? NULL : gpu_wait_long(device, stream, ended);
 }
 
 static void

@@ -13,10 +13,14 @@
 
 #include "driver.h"
 
-/* *in_time: the stream is empty, or has failed.  timeout_ms 0: no limit; then
- * event is recorded, which the driver wakes the thread by. */
+/* *ended: nothing in the stream touches memory any more, because it is empty
+ * or the device has failed.  timeout_ms 0: no limit; then event is recorded,
+ * which the driver wakes the thread by. */
 BK_CHECK TRITONSERVER_Error *gpu_wait(gpu_device_t *device,
-    gpu_stream_t stream, gpu_event_t event, int64_t timeout_ms,
-    bool *in_time);
+    gpu_stream_t stream, gpu_event_t event, int64_t timeout_ms, bool *ended);
+
+/* The driver's own wait. */
+BK_CHECK TRITONSERVER_Error *gpu_wait_long(gpu_device_t *device,
+    gpu_stream_t stream, bool *ended);
 
 #endif /* GPU_WAIT_H */

@@ -91,7 +91,10 @@ def test_compile_options(failing, options, words):
 @pytest.mark.parametrize("file,source,words", [
     ("model.cubin", b"not code", "the driver does not take the code"),
     ("model.cubin", b"", "the driver does not take the code"),
-    ("model.fatbin", b"\x50\xed\x55\xba", "the driver does not take the code"),
+    ("model.fatbin", b"\x50\xed\x55\xba", "the code is not whole"),
+    ("model.fatbin", b"\x50\xed\x55\xba\1\0\x10\0" + b"\xff" * 8,
+     "the code is not whole"),
+    ("model.cubin", b"\x7fELF", "the code is not whole"),
     ("model.ptx", b".version 8.0\n", "add/1/model.ptx"),
     ("model.ptx", PTX.format(version="8.0", target="sm_75").encode(), None),
     ("model.so", b"\x7fELF", "model.so"),
@@ -229,8 +232,9 @@ def test_code_for_another_gpu(failing, make_server, tmp_path):
         tmp_path, env=["FAKE_CUDA_CAPABILITY=9.0"]))
     first.stop()
     code, = (tmp_path / "cache").iterdir()
+    cubin = code.read_bytes()[80:]
     text = failing(lambda r: cuda.add_model(
-        r, file="model.cubin", source=code.read_bytes()[80:]))
+        r, file="model.cubin", source=cubin))
     assert "there is no code for GPU 0, of compute capability 8.0" in text
 
 

@@ -138,10 +138,10 @@ def test_several_devices(make_server, tmp_path):
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         got = list(pool.map(lambda i: add(server, [i], [i]), range(60)))
     assert got == [[2 * i] for i in range(60)]
-    text = server.log_text()
-    assert text.count("compiled for sm_80 by NVRTC") == 1
-    assert text.count("the code compiled earlier for sm_80") == 1
-    assert text.count("compiled for sm_90 by NVRTC") == 1
+    for line in ("compiled for sm_80 by NVRTC", "compiled for sm_90 by NVRTC",
+                 "the code compiled earlier for sm_80"):
+        server.wait_log(line)
+        assert server.log_text().count(line) == 1
     ended(server, tmp_path)
 
 
@@ -162,7 +162,7 @@ def test_compiled_code_is_kept(make_server, tmp_path):
     def run(words):
         server = make_server(cuda.add_model, **cuda.options(tmp_path))
         assert add(server, [1], [2]) == [3]
-        assert words in server.log_text()
+        server.wait_log(words)
         server.stop()
 
     cache = tmp_path / "cache"
@@ -190,7 +190,7 @@ def test_code_of_another_source_is_not_used(make_server, tmp_path):
                 r, source=text, files={"b.cuh": header},
                 parameters={"compile_options": options} if options else {}),
             **cuda.options(tmp_path))
-        assert "compiled for sm_80 by" in server.log_text()
+        server.wait_log("compiled for sm_80 by")
         server.stop()
         return len(list((tmp_path / "cache").iterdir()))
 

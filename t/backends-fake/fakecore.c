@@ -33,7 +33,7 @@ typedef struct {
     uint32_t          parameter_count;
 } fake_response_t;
 
-static int live;            /* errors, messages and responses that exist     */
+static _Atomic int live;    /* errors, messages and responses that exist     */
 static unsigned logged[TRITONSERVER_LOG_VERBOSE + 1];
 static TRITONSERVER_Message settings_message;
 static struct {
@@ -446,6 +446,15 @@ TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
 }
 
 EXPORT TRITONSERVER_Error *
+TRITONBACKEND_BackendSetExecutionPolicy(TRITONBACKEND_Backend *backend,
+    TRITONBACKEND_ExecutionPolicy policy)
+{
+    (void) backend;
+    assert_int_equal(policy, TRITONBACKEND_EXECUTION_DEVICE_BLOCKING);
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
 TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
     TRITONBACKEND_BackendAttribute *backend_attributes, bool enabled)
 {
@@ -552,6 +561,12 @@ TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance *instance,
 {
     *model = AS(TRITONBACKEND_Model, instance);
     return NULL;
+}
+
+EXPORT const char *
+TRITONSERVER_InstanceGroupKindString(TRITONSERVER_InstanceGroupKind kind)
+{
+    return kind == TRITONSERVER_INSTANCEGROUPKIND_GPU ? "GPU" : "CPU";
 }
 
 EXPORT TRITONSERVER_Error *
