@@ -96,9 +96,14 @@ ngx_http_inference_next_turn(ngx_event_t *turn)
 }
 
 
+/* A turn that was posted while the timer was set relies on it. */
+
 static void
 ngx_http_inference_stay_over(ngx_event_t *ev)
 {
+    if (!ngx_queue_empty(&ngx_posted_next_events)) {
+        ngx_add_timer(ev, 1);
+    }
 }
 
 

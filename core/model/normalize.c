@@ -35,6 +35,7 @@ inf_request_normalize(const inf_model_t *model, inf_request_t *req)
     req->batch_size = 0;
     req->strings_unchecked = false;
     req->inputs_uncopied = model->private_inputs;
+    req->inputs_lost = false;
 
     inf_err_t *err = check_input_set(model, req);
     if (err != NULL) {

@@ -51,6 +51,10 @@ inf_private_inputs_make(inf_request_t *req, bool to_host)
     if (!req->inputs_uncopied && !to_host) {
         return NULL;
     }
+    if (req->inputs_lost) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "a copy of the request's"
+            " inputs has failed");
+    }
 
     inf_err_t *none = count_copies(req, to_host);
     if (none != NULL) {
@@ -60,6 +64,7 @@ inf_private_inputs_make(inf_request_t *req, bool to_host)
     inf_copies_init(&copies, inf_memory_shared());
     inf_err_t *err = copy_inputs(req, to_host, &copies);
     inf_err_t *late = inf_copies_finish(&copies);
+    req->inputs_lost = late != NULL;
     if (err != NULL) {
         inf_err_log(late);
         return err;

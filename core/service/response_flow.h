@@ -39,8 +39,8 @@ inf_response_flow_t *inf_response_flow_new(void);
 void inf_response_flow_unref(inf_response_flow_t *flow);
 
 /* Waits until worker and core hold less than the maximum, or the worker has
-   released nothing for patience_ns: then the request is stalled for good, and nobody waits.
-   final: the last response, which does not wait. */
+   released nothing for patience_ns: then the request is stalled for good, and
+   nobody waits.  final: the last response, which does not wait. */
 inf_response_admission_t inf_response_flow_admit(inf_response_flow_t *flow,
     uint64_t patience_ns, bool final);
 

@@ -165,6 +165,8 @@ struct inf_request_s {
     bool                     outputs_default;   /* filled by normalise       */
     bool                     inputs_uncopied;   /* others may write to them:
                                                    model/private_inputs.h    */
+    bool                     inputs_lost;   /* a copy of them has failed: they
+                                               are read no more              */
     bool                     uses_regions;  /* clients map inputs or outputs,
                                                its own or its whole's        */
     bool                     strings_unchecked; /* of BYTES inputs: see

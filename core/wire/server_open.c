@@ -313,12 +313,17 @@ channel_pin_requests(unsigned char *base, uint64_t half, uint64_t size,
     const inf_channel_conf_t *conf)
 {
     uint64_t pinned = half < size ? pages_of(conf->pinned, size - half) : 0;
+    bool (*pin)(void *, uint64_t) = conf->writable ? conf->pin->pin
+        : conf->pin->pin_read_only;
 
-    if (pinned == 0 || !conf->pin->pin_read_only(base, pinned)) {
+    if (pinned == 0 || !pin(base, pinned)) {
         return 0;
     }
-    if (!conf->pin->pin_read_only(base + half, pinned)) {
+    if (!pin(base + half, pinned)) {
         conf->pin->unpin(base);
+        if (!conf->writable) {          /* pinning may have made it so       */
+            (void) mprotect(base, pinned, PROT_READ);
+        }
         return 0;
     }
 

@@ -219,6 +219,11 @@ an_instance_on_no_gpu_gets_inputs_on_the_host(void **state)
         "CUDA_ERROR_UNKNOWN");
     fake_cuda_fail(NULL, 0);
 
+    /* what was not written is not taken for the input the next time */
+    w.req.inputs_uncopied = true;
+    assert_error(inf_private_inputs_make(&w.req, true), INF_ERR_UNAVAILABLE,
+        "has failed");
+
     world_close(&w);
     assert_int_equal(inf_budget_used(&budget), 0);
     assert_ok(inf_memory_release(m, gpu, INF_MEMORY_GPU, 1));
