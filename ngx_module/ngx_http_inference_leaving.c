@@ -83,7 +83,7 @@ ngx_http_inference_leaving_init(void)
 }
 
 
-/* A worker that leaves ends when no timer is set, whatever is posted. */
+/* A worker that leaves ends when no timer is set, with turns posted or not. */
 
 void
 ngx_http_inference_next_turn(ngx_event_t *turn)
