@@ -238,10 +238,14 @@ compile(const gpu_compiler_t *c, gpu_rtc_program_t program,
     char option[GPU_ARCH_MAX + 32];
 
     snprintf(option, sizeof(option), "--gpu-architecture=%s", arch);
-    options[0] = option;
-    int count = 1 + split(words, options + 1, OPTIONS_MAX - 1);
+    options[0] = "--no-source-include";
+    options[1] = option;
+    int count = 2 + split(words, options + 2, OPTIONS_MAX - 2);
 
     gpu_rtc_result_t rc = c->f.compile(program, count, options);
+    if (rc == GPU_RTC_INVALID_OPTION) { /* an older compiler: without it     */
+        rc = c->f.compile(program, count - 1, options + 1);
+    }
     char *log = program_log(c, program);
     TRITONSERVER_Error *err = NULL;
     if (rc == GPU_RTC_COMPILATION || rc == GPU_RTC_INVALID_OPTION) {

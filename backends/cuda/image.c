@@ -3,6 +3,7 @@
 #include "image.h"
 
 #include "image_check.h"
+#include "includes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -63,8 +64,9 @@ compile(gpu_runtime_t *rt, const gpu_source_t *source, const char *options,
     }
 
     /* a key says nothing about files elsewhere */
-    bool keeps = !reads_other_files(options) && make_key(&key, source,
-        options, arch, gpu_compiler_version(compiler));
+    bool keeps = !reads_other_files(options)
+        && gpu_includes_are_known(source) && make_key(&key, source, options,
+            arch, gpu_compiler_version(compiler));
     if (keeps && gpu_cache_read(cache, &key, code, &len)) {
         bk_log(TRITONSERVER_LOG_INFO, "%s: the code compiled earlier for %s"
             " is used", source->path, arch);

@@ -66,7 +66,7 @@ SOURCES = [
     ('extern "C" __global__ void\nvector_add(const float *a)\n{\n'
      "    int i = no_such_thing;\n}\n",
      r'model.cu(4): error: identifier "no_such_thing" is undefined'),
-    ('#include "missing.h"\n', 'cannot open source file "missing.h"'),
+    ('#include "missing.h"\n', 'open source file "missing.h"'),
     ("__global__ void vector_add(int *a) { }\n",
      'there is no kernel "vector_add" in the code; in C++ it must be extern'
      ' "C"'),

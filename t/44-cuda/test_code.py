@@ -24,3 +24,24 @@ def test_inputs_that_do_not_fit_each_other(make_server, tmp_path, a, b):
     assert answer.status == 400, answer
     assert f'"a[0] == b[0]" (require_1): {a} is not {b}' in answer.error
     assert add(server, [1, 2], [3, 4]).json()["outputs"][0]["data"] == [4, 6]
+
+
+@pytest.mark.fake_gpu
+def test_code_with_other_files_is_not_kept(make_server, tmp_path):
+    """An absolute name is the one that the compiler still opens by itself."""
+    other = tmp_path / "other.h"
+    other.write_text("#define X 1\n")
+
+    def fill(repository):
+        cuda.add_model(repository, "own", files={"b.cuh": b""},
+                       source='#include "b.cuh"\n' + cuda.ADD_SOURCE)
+        cuda.add_model(repository, "abroad",
+                       source=f'#include "{other}"\n' + cuda.ADD_SOURCE)
+        cuda.add_model(repository, "below", files={"b.inc": b""},
+                       source='#include "b.inc"\n' + cuda.ADD_SOURCE)
+    server = make_server(fill, wait="live", **cuda.options(tmp_path))
+    server.wait_log("own/1/model.cu: compiled for")
+    server.wait_log("abroad/1/model.cu: compiled for")
+    server.wait_log(r'below/1/model\.cu.*open source file "b\.inc"')
+    server.stop()
+    assert len(list((tmp_path / "cache").iterdir())) == 1
