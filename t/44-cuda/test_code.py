@@ -45,3 +45,16 @@ def test_code_with_other_files_is_not_kept(make_server, tmp_path):
     server.wait_log(r'below/1/model\.cu.*open source file "b\.inc"')
     server.stop()
     assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_options_of_the_compiler_are_all_used(make_server, tmp_path):
+    def fill(repository):
+        for count in (63, 64):
+            words = [f"-DX{i}=1" for i in range(count)]
+            source = "".join(f"#if !X{i}\n#error X{i}\n#endif\n"
+                             for i in range(count)) + cuda.ADD_SOURCE
+            cuda.add_model(repository, f"words{count}", source=source,
+                           parameters={"compile_options": " ".join(words)})
+    server = make_server(fill, wait="live", **cuda.options(tmp_path))
+    server.wait_log("words63/1/model.cu: compiled for")
+    server.wait_log("words64/1/model.*compile_options has more than 63 words")
