@@ -1,6 +1,7 @@
 """What code reaches: memory by shapes that do not fit each other, the driver,
 the loader."""
 
+import os
 import shutil
 
 import pytest
@@ -58,3 +59,17 @@ def test_options_of_the_compiler_are_all_used(make_server, tmp_path):
     server = make_server(fill, wait="live", **cuda.options(tmp_path))
     server.wait_log("words63/1/model.cu: compiled for")
     server.wait_log("words64/1/model.*compile_options has more than 63 words")
+
+
+def test_what_is_no_file_is_not_included(make_server, tmp_path):
+    def fill(repository):
+        model = cuda.add_model(repository, "vector_add", files={
+            "b.cuh": b"#define TWO 2\n", ".b.cuh": b"#error hidden\n"},
+            source='#include "b.cuh"\n#include "c.h"\n' + cuda.ADD_SOURCE)
+        (model / "1/c.h").symlink_to("b.cuh")
+        (model / "1/.#b.h").symlink_to("user@host.1")
+        (model / "1/lost.h").symlink_to("nowhere")
+        (model / "1/more.h").mkdir()
+        os.mkfifo(model / "1/pipe.hpp")
+    server = make_server(fill, **cuda.options(tmp_path))
+    assert add(server, [1, 2], [3, 4]).json()["outputs"][0]["data"] == [4, 6]
