@@ -3,10 +3,12 @@ the loader."""
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
-from lib import cuda
+from lib import cuda, models, process
+from lib.server import ROOT, SLOW
 from lib.wire import tensor
 
 
@@ -73,3 +75,27 @@ def test_what_is_no_file_is_not_included(make_server, tmp_path):
         os.mkfifo(model / "1/pipe.hpp")
     server = make_server(fill, **cuda.options(tmp_path))
     assert add(server, [1, 2], [3, 4]).json()["outputs"][0]["data"] == [4, 6]
+
+
+def test_a_library_that_is_cut_off(make_server, tmp_path):
+    """The loader would end the core: it trusts the file's own tables."""
+    library = tmp_path / "model.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-I", ROOT / "backends/cuda",
+                    "-o", library, ROOT / "t/44-cuda/library.c"], check=True)
+    whole = library.read_bytes()
+    sizes = [64, len(whole) // 4, len(whole) // 2]
+
+    def fill(repository):
+        models.identity(repository, "good", [("IN", "FP32", [-1])])
+        for size in sizes:
+            model = cuda.add_model(repository, f"cut{size}", file="model.so",
+                                   source=whole[:size])
+            config = model / "config.pbtxt"
+            config.write_text("".join(
+                line for line in config.read_text().splitlines(True)
+                if "kernel_1" not in line))
+    server = make_server(fill, wait="live", **cuda.options(tmp_path))
+    for size in sizes:
+        server.wait_log(rf"cut{size}/1/model\.so.*it is cut off")
+    assert process.wait_until(
+        lambda: server.status("/v2/models/good/ready") == 200, 20 * SLOW)
