@@ -2,18 +2,25 @@
 
 #include "cache.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <openssl/evp.h>
 
 #define CODE_MAX (UINT64_C(1) << 30)
 #define NAME_MAX_LEN (2 * GPU_KEY_BYTES + 32)
+#define EXTENSION ".code"
+#define CODE_NAME_LEN (2 * GPU_KEY_BYTES + sizeof(EXTENSION) - 1)
+#define FILES_MAX 1024
+#define WRITE_MAX_S 3600        /* a write that takes longer has died        */
 
 static const char magic[8] = "infgpu\0\1";
 
@@ -25,7 +32,19 @@ typedef struct {
     uint64_t len;
 } head_t;
 
+typedef struct {
+    struct timespec used;
+    const char     *name;
+} file_t;
+
 static bool is_own_directory(int fd, const char *path);
+static void drop_left_over(const gpu_cache_t *c);
+static bool has_ended(const gpu_cache_t *c, const char *name);
+static void drop_oldest(const gpu_cache_t *c);
+static int is_temporary(const struct dirent *entry);
+static int is_code(const struct dirent *entry);
+static bool begins_as_code(const char *name);
+static int by_use(const void *a, const void *b);
 static void key_name(const gpu_key_t *key, char name[NAME_MAX_LEN]);
 static char *read_code(int fd, const gpu_key_t *key, size_t *len);
 static bool read_whole(int fd, void *to, size_t len);
@@ -58,6 +77,8 @@ gpu_cache_open(gpu_cache_t *c, const char *path)
 
     if (is_own_directory(fd, path)) {
         c->directory = fd;
+        drop_left_over(c);
+        drop_oldest(c);
     } else {
         close(fd);
     }
@@ -108,6 +129,9 @@ gpu_cache_read(const gpu_cache_t *c, const gpu_key_t *key, char **code,
     }
 
     *code = read_code(fd, key, len);
+    if (*code != NULL) {
+        (void) futimens(fd, NULL);      /* else it may go as the oldest      */
+    }
     close(fd);
     if (*code == NULL) {
         bk_log(TRITONSERVER_LOG_WARN, "compiled kernel %s is not as it was"
@@ -146,6 +170,8 @@ gpu_cache_write(const gpu_cache_t *c, const gpu_key_t *key, const char *code,
         bk_log(TRITONSERVER_LOG_WARN, "compiled kernel %s is not kept: %s",
             name, strerror(errno));
         (void) unlinkat(c->directory, temporary, 0);
+    } else {
+        drop_oldest(c);
     }
 }
 
@@ -165,13 +191,109 @@ is_own_directory(int fd, const char *path)
     return true;
 }
 
+/* Files of processes that died while they wrote them. */
+static void
+drop_left_over(const gpu_cache_t *c)
+{
+    struct dirent **names;
+
+    int count = scandirat(c->directory, ".", &names, is_temporary, NULL);
+    for (int i = 0; i < count; i++) {
+        if (has_ended(c, names[i]->d_name)) {
+            (void) unlinkat(c->directory, names[i]->d_name, 0);
+        }
+        free(names[i]);
+    }
+    if (count >= 0) {
+        free(names);
+    }
+}
+
+/* A process of another container has a number of its own, or another's. */
+static bool
+has_ended(const gpu_cache_t *c, const char *name)
+{
+    long pid = strtol(name + 1 + CODE_NAME_LEN + 1, NULL, 10);
+    struct stat st;
+
+    return pid <= 0 || (kill((pid_t) pid, 0) != 0 && errno == ESRCH)
+        || (fstatat(c->directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+            && time(NULL) - st.st_mtime > WRITE_MAX_S);
+}
+
+/* Other processes do the same at the same time: a file may be gone. */
+static void
+drop_oldest(const gpu_cache_t *c)
+{
+    struct dirent **names;
+
+    int count = scandirat(c->directory, ".", &names, is_code, NULL);
+    if (count < 0) {
+        return;
+    }
+
+    file_t *files = count > FILES_MAX
+        ? calloc((size_t) count, sizeof(*files)) : NULL;
+    if (files != NULL) {
+        for (int i = 0; i < count; i++) {
+            struct stat st = { 0 };
+            (void) fstatat(c->directory, names[i]->d_name, &st,
+                AT_SYMLINK_NOFOLLOW);
+            files[i] = (file_t) { st.st_mtim, names[i]->d_name };
+        }
+        qsort(files, (size_t) count, sizeof(*files), by_use);
+        for (int i = 0; i < count - FILES_MAX; i++) {
+            (void) unlinkat(c->directory, files[i].name, 0);
+        }
+    }
+
+    free(files);
+    for (int i = 0; i < count; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+static int
+is_temporary(const struct dirent *entry)
+{
+    return entry->d_name[0] == '.' && begins_as_code(entry->d_name + 1)
+        && entry->d_name[1 + CODE_NAME_LEN] == '.';
+}
+
+static int
+is_code(const struct dirent *entry)
+{
+    return begins_as_code(entry->d_name)
+        && entry->d_name[CODE_NAME_LEN] == '\0';
+}
+
+/* The directory may be one where other files are, too. */
+static bool
+begins_as_code(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == 2 * GPU_KEY_BYTES
+        && strncmp(name + 2 * GPU_KEY_BYTES, EXTENSION,
+            sizeof(EXTENSION) - 1) == 0;
+}
+
+static int
+by_use(const void *a, const void *b)
+{
+    const struct timespec *x = &((const file_t *) a)->used;
+    const struct timespec *y = &((const file_t *) b)->used;
+
+    return x->tv_sec != y->tv_sec ? (x->tv_sec < y->tv_sec ? -1 : 1)
+        : x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
 static void
 key_name(const gpu_key_t *key, char name[NAME_MAX_LEN])
 {
     for (size_t i = 0; i < GPU_KEY_BYTES; i++) {
         snprintf(name + 2 * i, 3, "%02x", key->bytes[i]);
     }
-    strcpy(name + 2 * GPU_KEY_BYTES, ".code");
+    strcpy(name + 2 * GPU_KEY_BYTES, EXTENSION);
 }
 
 /* NULL: not whole, not ours, or not of that key. */

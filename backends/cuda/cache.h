@@ -32,7 +32,9 @@ typedef struct {
     size_t      len;
 } gpu_key_part_t;
 
-/* path NULL: a directory of the user's own in /var/tmp. */
+/* path NULL: a directory of the user's own in /var/tmp.  Files of processes
+ * that died while writing are removed; open and write keep the 1024 files
+ * that were used last. */
 void gpu_cache_open(gpu_cache_t *c, const char *path);
 void gpu_cache_close(gpu_cache_t *c);
 

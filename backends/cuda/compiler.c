@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_MAX 64
+#define WORDS_MAX 63            /* of compile_options                        */
 
 struct gpu_compiler_s {
     gpu_rtc_functions_t f;
@@ -25,7 +25,8 @@ static TRITONSERVER_Error *look_up(gpu_compiler_t *c, void *library,
 static TRITONSERVER_Error *read_archs(gpu_compiler_t *c, const char *name);
 static TRITONSERVER_Error *failed(const gpu_compiler_t *c,
     gpu_rtc_result_t rc, const char *what);
-static int split(char *words, const char *options[], int count);
+static TRITONSERVER_Error *split(char *words, const char *options[],
+    int *count);
 static TRITONSERVER_Error *compile(const gpu_compiler_t *c,
     gpu_rtc_program_t program, const gpu_source_t *source, const char *arch,
     char *words);
@@ -216,34 +217,42 @@ failed(const gpu_compiler_t *c, gpu_rtc_result_t rc, const char *what)
             c->f.error_string(rc));
 }
 
-/* words is cut up; how many there are, at most count. */
-static int
-split(char *words, const char *options[], int count)
+/* words is cut up, and count raised by how many there are. */
+static TRITONSERVER_Error *
+split(char *words, const char *options[], int *count)
 {
+    const int most = *count + WORDS_MAX;
     char *rest = words;
-    int n = 0;
 
-    for (char *w; n < count && (w = strtok_r(rest, " \t\r\n", &rest)) != NULL;)
-    {
-        options[n++] = w;
+    for (char *w; (w = strtok_r(rest, " \t\r\n", &rest)) != NULL; ) {
+        if (*count == most) {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "compile_options has more than %d words", WORDS_MAX);
+        }
+        options[(*count)++] = w;
     }
-    return n;
+    return NULL;
 }
 
 static TRITONSERVER_Error *
 compile(const gpu_compiler_t *c, gpu_rtc_program_t program,
     const gpu_source_t *source, const char *arch, char *words)
 {
-    const char *options[OPTIONS_MAX];
     char option[GPU_ARCH_MAX + 32];
+    const char *options[2 + WORDS_MAX] = { "--no-source-include", option };
+    int count = 2;
 
     snprintf(option, sizeof(option), "--gpu-architecture=%s", arch);
-    options[0] = option;
-    int count = 1 + split(words, options + 1, OPTIONS_MAX - 1);
+    TRITONSERVER_Error *err = split(words, options, &count);
+    if (err != NULL) {
+        return err;
+    }
 
     gpu_rtc_result_t rc = c->f.compile(program, count, options);
+    if (rc == GPU_RTC_INVALID_OPTION) { /* an older compiler: without it     */
+        rc = c->f.compile(program, count - 1, options + 1);
+    }
     char *log = program_log(c, program);
-    TRITONSERVER_Error *err = NULL;
     if (rc == GPU_RTC_COMPILATION || rc == GPU_RTC_INVALID_OPTION) {
         err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "%s", log != NULL
             && log[0] != '\0' ? log : c->f.error_string(rc));

@@ -3,11 +3,13 @@
 #include "image.h"
 
 #include "image_check.h"
+#include "includes.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define OWN_PARTS 4             /* of a key, before the headers              */
 
@@ -21,6 +23,8 @@ static TRITONSERVER_Error *source_read(gpu_source_t *s,
     const gpu_model_file_t *file);
 static TRITONSERVER_Error *headers_read(gpu_source_t *s,
     const gpu_model_file_t *file, struct dirent **names, int count);
+static TRITONSERVER_Error *header_read(gpu_source_t *s,
+    const gpu_model_file_t *file, const char *name);
 static void source_fini(gpu_source_t *s);
 static int is_header(const struct dirent *entry);
 
@@ -63,8 +67,9 @@ compile(gpu_runtime_t *rt, const gpu_source_t *source, const char *options,
     }
 
     /* a key says nothing about files elsewhere */
-    bool keeps = !reads_other_files(options) && make_key(&key, source,
-        options, arch, gpu_compiler_version(compiler));
+    bool keeps = !reads_other_files(options)
+        && gpu_includes_are_known(source) && make_key(&key, source, options,
+            arch, gpu_compiler_version(compiler));
     if (keeps && gpu_cache_read(cache, &key, code, &len)) {
         bk_log(TRITONSERVER_LOG_INFO, "%s: the code compiled earlier for %s"
             " is used", source->path, arch);
@@ -161,27 +166,34 @@ headers_read(gpu_source_t *s, const gpu_model_file_t *file,
         return bk_err_nomem("headers of a model");
     }
 
-    for (int i = 0; i < count; i++) {
-        char *path;
-        size_t len;
+    TRITONSERVER_Error *err = NULL;
+    for (int i = 0; err == NULL && i < count; i++) {
+        err = header_read(s, file, names[i]->d_name);
+    }
+    return err;
+}
 
-        s->header_names[i] = strdup(names[i]->d_name);
-        s->header_count++;
-        TRITONSERVER_Error *err = s->header_names[i] == NULL
-            ? bk_err_nomem("headers of a model")
-            : gpu_model_file_beside(file, names[i]->d_name, &path);
-        if (err != NULL) {
-            return err;
-        }
+/* A directory, a pipe or a link to nothing is no file to include. */
+static TRITONSERVER_Error *
+header_read(gpu_source_t *s, const gpu_model_file_t *file, const char *name)
+{
+    struct stat st;
+    char *path;
+    size_t len;
 
-        err = gpu_file_read(path, &s->headers[i], &len);
-        free(path);
-        if (err != NULL) {
-            return err;
-        }
+    TRITONSERVER_Error *err = gpu_model_file_beside(file, name, &path);
+    if (err != NULL) {
+        return err;
     }
 
-    return NULL;
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        int i = s->header_count++;
+        s->header_names[i] = strdup(name);
+        err = s->header_names[i] == NULL ? bk_err_nomem("headers of a model")
+            : gpu_file_read(path, &s->headers[i], &len);
+    }
+    free(path);
+    return err;
 }
 
 static void
@@ -196,11 +208,12 @@ source_fini(gpu_source_t *s)
     free(s->text);
 }
 
+/* Editors hide what they have not saved behind a dot in front. */
 static int
 is_header(const struct dirent *entry)
 {
     const char *dot = strrchr(entry->d_name, '.');
 
-    return dot != NULL && (strcmp(dot, ".cuh") == 0 || strcmp(dot, ".h") == 0
+    return dot != NULL && entry->d_name[0] != '.' && (strcmp(dot, ".cuh") == 0 || strcmp(dot, ".h") == 0
         || strcmp(dot, ".hpp") == 0);
 }

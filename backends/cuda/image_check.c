@@ -6,33 +6,70 @@
 #include <string.h>
 
 #define FATBIN_MAGIC 0xba55ed50u
+#define KIND_CUBIN   2          /* of a part of a fatbin                     */
 
 typedef struct {
     uint32_t magic;
     uint16_t version;
     uint16_t head_bytes;
-    uint64_t body_bytes;
+    uint64_t body_bytes;        /* all parts                                 */
 } fatbin_head_t;
 
+/* Before each part; where it says so, its own head is longer. */
+typedef struct {
+    uint16_t kind;
+    uint16_t version;
+    uint32_t head_bytes;
+    uint64_t body_bytes;        /* with what fills it up                     */
+    uint32_t packed_bytes;      /* 0: as it is                               */
+    uint32_t others[11];
+} fatbin_part_t;
+
+/* The bytes of a cubin and what its tables say. */
+typedef struct {
+    const char *code;
+    size_t      len;
+    Elf64_Ehdr  head;
+} cubin_t;
+
+static bool is_text(const char *code, size_t len);
 static bool fatbin_is_whole(const char *code, size_t len);
+static bool part_is_whole(const char *code, size_t len, size_t *next);
 static bool cubin_is_whole(const char *code, size_t len);
+static bool is_for_a_gpu(const Elf64_Ehdr *head);
+static bool segment_is_whole(const cubin_t *c, size_t i);
+static bool section_is_whole(const cubin_t *c, size_t i, size_t name_bytes);
+static Elf64_Shdr section_of(const cubin_t *c, size_t i);
 static bool fits(uint64_t offset, uint64_t size, size_t len);
 
 TRITONSERVER_Error *
 gpu_image_check(const char *code, size_t len)
 {
     uint32_t magic = 0;
-    bool whole = true;
+    bool whole;
 
     memcpy(&magic, code, len < sizeof(magic) ? len : sizeof(magic));
     if (magic == FATBIN_MAGIC) {
         whole = fatbin_is_whole(code, len);
     } else if (memcmp(&magic, ELFMAG, SELFMAG) == 0) {
         whole = cubin_is_whole(code, len);
+    } else {
+        whole = is_text(code, len);
     }
 
     return whole ? NULL : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
         "the code is not whole, or no code of a GPU");
+}
+
+/* Some writers end it with a zero.  The driver knows other magic numbers, one
+   of which is followed by an address. */
+static bool
+is_text(const char *code, size_t len)
+{
+    size_t chars = len > 0 && code[len - 1] == '\0' ? len - 1 : len;
+
+    return memchr(code, '\0', chars) == NULL
+        && memmem(code, chars, ".version", 8) != NULL;
 }
 
 static bool
@@ -45,41 +82,128 @@ fatbin_is_whole(const char *code, size_t len)
     }
 
     memcpy(&head, code, sizeof(head));
-    return head.head_bytes >= sizeof(head)
-        && fits(head.head_bytes, head.body_bytes, len);
+    if (head.head_bytes < sizeof(head) || head.body_bytes == 0
+        || !fits(head.head_bytes, head.body_bytes, len))
+    {
+        return false;
+    }
+
+    const char *part = code + head.head_bytes;
+    size_t left = (size_t) head.body_bytes;
+    for (size_t next; left > 0; part += next, left -= next) {
+        if (!part_is_whole(part, left, &next)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Text in it is almost always compressed; only cubins can be looked at. */
+static bool
+part_is_whole(const char *code, size_t len, size_t *next)
+{
+    fatbin_part_t part;
+
+    if (len < sizeof(part)) {
+        return false;
+    }
+
+    memcpy(&part, code, sizeof(part));
+    if (part.head_bytes < sizeof(part)
+        || !fits(part.head_bytes, part.body_bytes, len)
+        || part.packed_bytes > part.body_bytes)
+    {
+        return false;
+    }
+
+    *next = part.head_bytes + (size_t) part.body_bytes;
+    return part.kind != KIND_CUBIN || part.packed_bytes > 0
+        || cubin_is_whole(code + part.head_bytes, (size_t) part.body_bytes);
 }
 
 static bool
 cubin_is_whole(const char *code, size_t len)
 {
-    Elf64_Ehdr head;
+    cubin_t c = { .code = code, .len = len };
 
-    if (len < sizeof(head)) {
+    if (len < sizeof(c.head)) {
         return false;
     }
 
-    memcpy(&head, code, sizeof(head));
-    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_CUDA
-        || (head.e_phnum > 0 && (head.e_phentsize != sizeof(Elf64_Phdr)
-            || !fits(head.e_phoff, head.e_phnum * sizeof(Elf64_Phdr), len)))
-        || (head.e_shnum > 0 && (head.e_shentsize != sizeof(Elf64_Shdr)
-            || !fits(head.e_shoff, head.e_shnum * sizeof(Elf64_Shdr), len))))
+    memcpy(&c.head, code, sizeof(c.head));
+    const Elf64_Ehdr *h = &c.head;
+    if (!is_for_a_gpu(h)
+        || !fits(h->e_phoff, h->e_phnum * sizeof(Elf64_Phdr), len)
+        || !fits(h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr), len)
+        || h->e_shstrndx >= h->e_shnum)
     {
         return false;
     }
 
-    for (size_t i = 0; i < head.e_shnum; i++) {
-        Elf64_Shdr section;
-
-        memcpy(&section, code + head.e_shoff + i * sizeof(section),
-            sizeof(section));
-        if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL
-            && !fits(section.sh_offset, section.sh_size, len))
-        {
+    for (size_t i = 0; i < h->e_phnum; i++) {
+        if (!segment_is_whole(&c, i)) {
             return false;
         }
     }
-    return true;
+
+    Elf64_Shdr names = section_of(&c, h->e_shstrndx);
+    bool whole = names.sh_type == SHT_STRTAB;
+    for (size_t i = 0; whole && i < h->e_shnum; i++) {
+        whole = section_is_whole(&c, i, (size_t) names.sh_size);
+    }
+    return whole;
+}
+
+/* More sections than fit into e_shnum no compiler writes. */
+static bool
+is_for_a_gpu(const Elf64_Ehdr *h)
+{
+    return h->e_ident[EI_CLASS] == ELFCLASS64
+        && h->e_ident[EI_DATA] == ELFDATA2LSB && h->e_machine == EM_CUDA
+        && (h->e_phnum == 0 || h->e_phentsize == sizeof(Elf64_Phdr))
+        && h->e_shnum > 0 && h->e_shentsize == sizeof(Elf64_Shdr);
+}
+
+static bool
+segment_is_whole(const cubin_t *c, size_t i)
+{
+    Elf64_Phdr segment;
+
+    memcpy(&segment, c->code + c->head.e_phoff + i * sizeof(segment),
+        sizeof(segment));
+    return segment.p_type == PT_NULL
+        || fits(segment.p_offset, segment.p_filesz, c->len);
+}
+
+/* A table of strings ends with a zero, so that no string leads out of it. */
+static bool
+section_is_whole(const cubin_t *c, size_t i, size_t name_bytes)
+{
+    Elf64_Shdr s = section_of(c, i);
+
+    if (s.sh_type == SHT_NULL) {
+        return true;
+    }
+    if (s.sh_name >= name_bytes || s.sh_link >= c->head.e_shnum) {
+        return false;
+    }
+    if (s.sh_type == SHT_NOBITS) {
+        return true;
+    }
+
+    return fits(s.sh_offset, s.sh_size, c->len)
+        && (s.sh_type != SHT_STRTAB || (s.sh_size > 0
+            && c->code[s.sh_offset + s.sh_size - 1] == '\0'));
+}
+
+static Elf64_Shdr
+section_of(const cubin_t *c, size_t i)
+{
+    Elf64_Shdr section;
+
+    memcpy(&section, c->code + c->head.e_shoff + i * sizeof(section),
+        sizeof(section));
+    return section;
 }
 
 static bool

@@ -4,7 +4,8 @@
  * Owner    nobody: it reads the caller's bytes.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: a cubin or fatbin of which a part is missing.
+ * Errors   INVALID_ARG: a cubin or fatbin of which a part is missing, or
+ *          neither of them nor PTX.
  * Route    image -> [image check] -> driver, which is told no length
  */
 
@@ -13,7 +14,7 @@
 
 #include "common/error.h"
 
-/* Bytes that are neither cubin nor fatbin are text, and end with a zero. */
+/* A zero follows the code, at which the driver's reading of text ends. */
 BK_CHECK TRITONSERVER_Error *gpu_image_check(const char *code, size_t len);
 
 #endif /* GPU_IMAGE_CHECK_H */

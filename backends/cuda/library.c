@@ -2,6 +2,8 @@
 
 #include "library.h"
 
+#include "library_check.h"
+
 #include <dlfcn.h>
 
 #define TEXT_MAX 1024
@@ -12,7 +14,13 @@ static TRITONSERVER_Error *said(int rc, char text[TEXT_MAX],
 TRITONSERVER_Error *
 gpu_library_open(gpu_library_t *l, const char *path)
 {
-    *l = (gpu_library_t) { .handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) };
+    *l = (gpu_library_t) { 0 };
+    TRITONSERVER_Error *err = gpu_library_check(path);
+    if (err != NULL) {
+        return err;
+    }
+
+    l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (l->handle == NULL) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "%s", dlerror());
     }

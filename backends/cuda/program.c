@@ -15,11 +15,15 @@
 
 static gpu_names_t names_of(const gpu_program_t *p);
 static const char *behind(const char *key, const char *prefix);
+static TRITONSERVER_Error *check_inputs(const gpu_program_t *p,
+    const gpu_shapes_t *known);
 static TRITONSERVER_Error *load_tensors(gpu_program_t *p,
     const bk_model_config_t *c);
 static TRITONSERVER_Error *load_tensor(gpu_tensor_t *t,
     const bk_tensor_config_t *c, const char *kind);
 static TRITONSERVER_Error *load_rules(gpu_program_t *p,
+    const bk_model_config_t *c);
+static TRITONSERVER_Error *load_requirements(gpu_program_t *p,
     const bk_model_config_t *c);
 static TRITONSERVER_Error *load_buffers(gpu_program_t *p,
     const bk_model_config_t *c);
@@ -59,6 +63,9 @@ gpu_program_load(gpu_program_t *p, const bk_model_config_t *c)
         err = load_rules(p, c);
     }
     if (err == NULL) {
+        err = load_requirements(p, c);
+    }
+    if (err == NULL) {
         err = load_buffers(p, c);
     }
     if (err == NULL) {
@@ -76,11 +83,15 @@ gpu_program_fini(gpu_program_t *p)
     for (uint32_t i = 0; i < p->buffer_count; i++) {
         gpu_buffer_fini(&p->buffers[i]);
     }
+    for (uint32_t i = 0; i < p->requirement_count; i++) {
+        gpu_requirement_fini(&p->requirements[i]);
+    }
     for (uint32_t i = p->input_count; i < p->tensor_count; i++) {
         gpu_rule_fini(&p->rules[i - p->input_count]);
     }
     free(p->kernels);
     free(p->buffers);
+    free(p->requirements);
     free(p->rules);
     free(p->tensors);
     *p = (gpu_program_t) { 0 };
@@ -102,12 +113,26 @@ gpu_program_shape(const gpu_program_t *p, int64_t batch, gpu_shape_t *tensors)
             err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "tensor \"%s\": its elements cannot be counted", t->name);
         }
+        if (err == NULL && i + 1 == p->input_count) {
+            err = check_inputs(p, &known);
+        }
         if (err != NULL) {
             return err;
         }
     }
 
     return NULL;
+}
+
+static TRITONSERVER_Error *
+check_inputs(const gpu_program_t *p, const gpu_shapes_t *known)
+{
+    TRITONSERVER_Error *err = NULL;
+
+    for (uint32_t i = 0; err == NULL && i < p->requirement_count; i++) {
+        err = gpu_requirement_check(&p->requirements[i], known);
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *
@@ -194,6 +219,30 @@ load_rules(gpu_program_t *p, const bk_model_config_t *c)
     }
 
     return NULL;
+}
+
+static TRITONSERVER_Error *
+load_requirements(gpu_program_t *p, const bk_model_config_t *c)
+{
+    bk_json_t *all = bk_json_member(c->root, "parameters");
+    bk_json_iter_t it = { .object = all };
+    TRITONSERVER_Error *err = NULL;
+
+    p->requirements = calloc(bk_json_count(all) + 1,
+        sizeof(*p->requirements));
+    if (p->requirements == NULL) {
+        return bk_err_nomem("requirements of a model");
+    }
+
+    while (err == NULL && bk_json_next(&it)) {
+        if (behind(it.key, "require_") != NULL) {
+            err = gpu_requirement_read(
+                &p->requirements[p->requirement_count++], it.key,
+                bk_model_config_parameter(c, it.key), p->tensors,
+                p->input_count);
+        }
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *

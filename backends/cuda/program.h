@@ -14,6 +14,7 @@
 
 #include "common/model_config.h"
 #include "kernel.h"
+#include "requirement.h"
 #include "rule.h"
 
 typedef struct {
@@ -21,6 +22,8 @@ typedef struct {
     uint32_t      input_count;
     uint32_t      tensor_count;
     gpu_rule_t   *rules;            /* one each output                       */
+    gpu_requirement_t *requirements;    /* of the inputs                    */
+    uint32_t      requirement_count;
     gpu_buffer_t *buffers;
     uint32_t      buffer_count;
     gpu_kernel_t *kernels;          /* none: for model.so                    */
@@ -38,7 +41,7 @@ BK_CHECK TRITONSERVER_Error *gpu_program_load(gpu_program_t *p,
 void gpu_program_fini(gpu_program_t *p);
 
 /* The inputs' dims are there, or they are absent: fills in what follows, the
- * outputs' dims among it. */
+ * outputs' dims among it.  INVALID_ARG: shapes that the model rejects. */
 BK_CHECK TRITONSERVER_Error *gpu_program_shape(const gpu_program_t *p,
     int64_t batch, gpu_shape_t *tensors);
 

@@ -92,9 +92,9 @@ gpu_runtime_compiler(gpu_runtime_t *rt, gpu_compiler_t **compiler,
             gpu_cache_open(&rt->cache, setting(rt, "cache-directory"));
         }
     }
+    *compiler = rt->compiler;
     pthread_mutex_unlock(&rt->lock);
 
-    *compiler = rt->compiler;
     *cache = &rt->cache;
     return err;
 }

@@ -67,7 +67,8 @@ static bool
 is_setting(const char *key)
 {
     static const char *const starts[] = {
-        "kernel_", "shape_", "scratch_", "weights_", "compile_options"
+        "kernel_", "shape_", "require_", "scratch_", "weights_",
+        "compile_options", "timeout", "graphs"
     };
 
     for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {

@@ -11,7 +11,8 @@
  * Launch geometry, arguments and options of the compiler are code in other
  * words, and a tensor's shape says how far a kernel reads and writes: with
  * others than those that it was written for, a kernel reaches memory of other
- * models.
+ * models.  Without a timeout a kernel that does not end holds its requests for
+ * ever, and each graph that is kept takes memory of the device.
  */
 
 #ifndef INF_REPOSITORY_KERNEL_SETTINGS_H

@@ -66,7 +66,7 @@ SOURCES = [
     ('extern "C" __global__ void\nvector_add(const float *a)\n{\n'
      "    int i = no_such_thing;\n}\n",
      r'model.cu(4): error: identifier "no_such_thing" is undefined'),
-    ('#include "missing.h"\n', 'cannot open source file "missing.h"'),
+    ('#include "missing.h"\n', 'open source file "missing.h"'),
     ("__global__ void vector_add(int *a) { }\n",
      'there is no kernel "vector_add" in the code; in C++ it must be extern'
      ' "C"'),
@@ -89,8 +89,10 @@ def test_compile_options(failing, options, words):
 
 
 @pytest.mark.parametrize("file,source,words", [
-    ("model.cubin", b"not code", "the driver does not take the code"),
-    ("model.cubin", b"", "the driver does not take the code"),
+    ("model.cubin", b"not code", "the code is not whole"),
+    ("model.cubin", b"", "the code is not whole"),
+    ("model.fatbin", b"\xb1\x43\x62\x46\1\0\0\0.version",
+     "no code of a GPU"),
     ("model.fatbin", b"\x50\xed\x55\xba", "the code is not whole"),
     ("model.fatbin", b"\x50\xed\x55\xba\1\0\x10\0" + b"\xff" * 8,
      "the code is not whole"),

@@ -1,4 +1,4 @@
-/* Any text as a line of backend cuda: a kernel, an expression or a rule.  Each
+/* Any text as a line of backend cuda: a kernel, a rule or a requirement.  Each
    that is read gives a value or an error for any shapes, and the same when it
    is asked again. */
 #include <stdint.h>
@@ -11,6 +11,7 @@
 #include "backends/cuda/expression_read.c"
 #include "backends/cuda/kernel.c"
 #include "backends/cuda/reader.c"
+#include "backends/cuda/requirement.c"
 #include "backends/cuda/rule.c"
 #include "check.h"
 #include "input.h"
@@ -99,6 +100,20 @@ try_rule(const char *text, const gpu_shapes_t *shapes)
     }
 }
 
+static void
+try_requirement(const char *text, const gpu_shapes_t *shapes)
+{
+    gpu_requirement_t q;
+
+    if (passes(gpu_requirement_read(&q, "require_1", text, tensors, 2))) {
+        evaluate(&q.sides[0], shapes);
+        evaluate(&q.sides[1], shapes);
+        check(passes(gpu_requirement_check(&q, shapes))
+            == passes(gpu_requirement_check(&q, shapes)));
+    }
+    gpu_requirement_fini(&q);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -125,6 +140,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     try_kernel(text, &shapes);
     try_rule(text, &shapes);
+    try_requirement(text, &shapes);
     free(text);
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "gpu_model.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -77,6 +78,14 @@ gpu_model_execute(void *state, const gpu_model_tensor_t *inputs,
     if (input_count != 2 || output_count != 1 || a->shape[1] != b->shape[0]) {
         snprintf(error, error_size, "a has %lld columns, b %lld rows",
             (long long) a->shape[1], (long long) b->shape[0]);
+        return -1;
+    }
+
+    if (a->shape[0] > INT_MAX || a->shape[1] > INT_MAX
+        || b->shape[1] > INT_MAX)
+    {
+        snprintf(error, error_size, "a or b has more than %d rows or columns,"
+            " which cuBLAS does not count", INT_MAX);
         return -1;
     }
 

@@ -1,5 +1,6 @@
 /* compiled code in a directory: what is used again, and what is not */
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -196,6 +197,105 @@ directories_of_others_are_not_used(void **state)
     assert_int_equal(rmdir(root), 0);
 }
 
+static void
+put_file(const gpu_cache_t *c, const char *name, time_t used)
+{
+    const struct timespec times[] = { { .tv_sec = used }, { .tv_sec = used } };
+
+    int fd = openat(c->directory, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+}
+
+static bool
+is_there(const gpu_cache_t *c, const char *name)
+{
+    return faccessat(c->directory, name, F_OK, 0) == 0;
+}
+
+static void
+the_files_used_last_are_kept(void **state)
+{
+    const gpu_key_t key = key_of("a"), later = key_of("b");
+    char name[NAME_MAX_LEN], root[64];
+    gpu_cache_t c;
+
+    (void) state;
+    gpu_cache_open(&c, fresh(root));
+    gpu_cache_write(&c, &key, code, sizeof(code));
+    key_name(&key, name);
+    assert_int_equal(utimensat(c.directory, name, (struct timespec[]) {
+        { .tv_sec = 1 }, { .tv_sec = 1 } }, 0), 0);
+    put_file(&c, "other.code", 1);
+    for (int i = 1; i < FILES_MAX; i++) {
+        snprintf(name, sizeof(name), "%064x.code", i);
+        put_file(&c, name, 1000 + i);
+    }
+
+    /* reading makes it the newest: the first of the others goes */
+    assert_true(has(&c, &key));
+    gpu_cache_write(&c, &later, code, sizeof(code));
+    assert_true(has(&c, &key));
+    assert_true(has(&c, &later));
+    snprintf(name, sizeof(name), "%064x.code", 1);
+    assert_false(is_there(&c, name));
+    snprintf(name, sizeof(name), "%064x.code", 2);
+    assert_true(is_there(&c, name));
+    assert_true(is_there(&c, "other.code"));
+
+    /* and at the next open */
+    snprintf(name, sizeof(name), "%064x.code", 1);
+    put_file(&c, name, 1);
+    gpu_cache_close(&c);
+    gpu_cache_open(&c, root);
+    assert_false(is_there(&c, name));
+
+    assert_int_equal(unlinkat(c.directory, "other.code", 0), 0);
+    for (int i = 2; i < FILES_MAX; i++) {
+        snprintf(name, sizeof(name), "%064x.code", i);
+        assert_int_equal(unlinkat(c.directory, name, 0), 0);
+    }
+    key_name(&later, name);
+    assert_int_equal(unlinkat(c.directory, name, 0), 0);
+    drop(&c, &key, root);
+}
+
+static void
+files_of_processes_that_died_go(void **state)
+{
+    const struct {
+        long pid;
+        long age;
+        bool stays;
+    } rows[] = {
+        { getpid(), 0, true }, { getpid(), WRITE_MAX_S + 60, false },
+        { INT_MAX, 0, false }, { 0, 0, false }
+    };
+    const gpu_key_t key = key_of("a");
+    char base[NAME_MAX_LEN], name[2 * NAME_MAX_LEN], root[64];
+    gpu_cache_t c;
+
+    (void) state;
+    gpu_cache_open(&c, fresh(root));
+    key_name(&key, base);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(name, sizeof(name), ".%s.%ld.%zx", base, rows[i].pid, i);
+        put_file(&c, name, time(NULL) - rows[i].age);
+    }
+    put_file(&c, ".mine.0.0", 1);
+    gpu_cache_close(&c);
+
+    gpu_cache_open(&c, root);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(name, sizeof(name), ".%s.%ld.%zx", base, rows[i].pid, i);
+        assert_int_equal(is_there(&c, name), rows[i].stays);
+        (void) unlinkat(c.directory, name, 0);
+    }
+    assert_int_equal(unlinkat(c.directory, ".mine.0.0", 0), 0);
+    drop(&c, &key, root);
+}
+
 int
 main(void)
 {
@@ -204,7 +304,9 @@ main(void)
         cmocka_unit_test(parts_do_not_run_together),
         cmocka_unit_test(torn_and_changed_files_are_as_none),
         cmocka_unit_test(links_are_not_followed),
-        cmocka_unit_test(directories_of_others_are_not_used)
+        cmocka_unit_test(directories_of_others_are_not_used),
+        cmocka_unit_test(the_files_used_last_are_kept),
+        cmocka_unit_test(files_of_processes_that_died_go)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

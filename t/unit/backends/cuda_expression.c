@@ -1,4 +1,4 @@
-/* expressions over shapes, and the rules of outputs' shapes */
+/* expressions over shapes, the rules of outputs' shapes, and requirements */
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include "backends/cuda/expression.c"
 #include "backends/cuda/expression_read.c"
 #include "backends/cuda/reader.c"
+#include "backends/cuda/requirement.c"
 #include "backends/cuda/rule.c"
 
 static const int64_t x_dims[] = { -1, 8 };
@@ -229,6 +230,45 @@ shapes_of_outputs_follow_their_rules(void **state)
     expect_rule("like", open, 1, "is no number", 0);
 }
 
+/* words NULL: it holds. */
+static void
+expect_requirement(const char *text, const char *words)
+{
+    gpu_requirement_t q;
+
+    TRITONSERVER_Error *err = gpu_requirement_read(&q, "require_1", text,
+        tensors, 2);
+    if (err == NULL) {
+        err = gpu_requirement_check(&q, &batch);
+    }
+    if (words == NULL) {
+        assert_null(err);
+    } else {
+        assert_non_null(err);
+        assert_int_equal(TRITONSERVER_ErrorCode(err),
+            TRITONSERVER_ERROR_INVALID_ARG);
+        assert_non_null(strstr(TRITONSERVER_ErrorMessage(err), words));
+        TRITONSERVER_ErrorDelete(err);
+    }
+    gpu_requirement_fini(&q);
+}
+
+static void
+requirements_name_both_numbers(void **state)
+{
+    (void) state;
+    expect_requirement("x[0] + 2 == 'a:0'[0]", NULL);
+    expect_requirement("x[1]==batch * 2 + 2", NULL);
+    expect_requirement("x[0] == 'a:0'[0]",
+        "\"x[0] == 'a:0'[0]\" (require_1): 5 is not 7");
+    expect_requirement("x[0] == x[1] / (batch - 3)", "division by zero");
+    expect_requirement("x[0]", "\"==\" is missing");
+    expect_requirement("x[0] == ", "at its end");
+    expect_requirement("x[0] == 5 == 5", "goes on behind its end");
+    expect_requirement("y[0] == 5", "\"y\"");
+    expect_requirement(NULL, "parameter \"require_1\"");
+}
+
 int
 main(void)
 {
@@ -238,7 +278,8 @@ main(void)
         cmocka_unit_test(errors_say_what_and_where),
         cmocka_unit_test(values_that_cannot_be_are_errors),
         cmocka_unit_test(depth_and_length_are_bounded),
-        cmocka_unit_test(shapes_of_outputs_follow_their_rules)
+        cmocka_unit_test(shapes_of_outputs_follow_their_rules),
+        cmocka_unit_test(requirements_name_both_numbers)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

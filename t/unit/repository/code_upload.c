@@ -218,7 +218,13 @@ kernels_run_as_the_repository_says(void **state)
     check_config(own, "{}", "kernel_1", "cuda");
     check_config(KERNELS("kernel_1", "k<<<2,1>>>(x)", "8", "4"), own,
         "kernel_1", "cuda");
-    check_config(KERNELS("timeout", "5", "8", "4"), own, "kernel_1", "cuda");
+    check_config(KERNELS("require_1", "x[0] == 1", "8", "4"), own,
+        "require_1", "cuda");
+    check_config("{}", KERNELS("require_1", "x[0] == 1", "8", "4"),
+        "require_1", "cuda");
+    check_config(KERNELS("timeout", "0", "8", "4"), KERNELS("timeout", "5",
+        "8", "4"), "timeout", "cuda");
+    check_config(KERNELS("graphs", "1024", "8", "4"), "{}", "graphs", "cuda");
     check_config(KERNELS("kernel_1", "k<<<1,1>>>(x)", "9", "4"), own, "input",
         "cuda");
     check_config(KERNELS("kernel_1", "k<<<1,1>>>(x)", "8", "5"), own, "input",

@@ -37,24 +37,24 @@ block_sum(float mine)
 }
 
 extern "C" __global__ void
-softmax(const float *logits, float *scores, int width)
+softmax(const float *logits, float *scores, unsigned width)
 {
     const float *in = logits + (size_t) blockIdx.x * width;
     float *out = scores + (size_t) blockIdx.x * width;
     float most = in[0];
     float sum = 0;
 
-    for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < width; i += blockDim.x) {
         most = fmaxf(most, in[i]);
     }
     most = block_max(most);
 
-    for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < width; i += blockDim.x) {
         sum += expf(in[i] - most);
     }
     sum = block_sum(sum);
 
-    for (int i = threadIdx.x; i < width; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < width; i += blockDim.x) {
         out[i] = expf(in[i] - most) / sum;
     }
 }

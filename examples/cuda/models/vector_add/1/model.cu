@@ -3,9 +3,9 @@
 extern "C" __global__ void
 vector_add(const float *a, const float *b, float *sum, int count)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 
-    if (i < count) {
+    if (i < (unsigned) count) {     // the last block has threads to spare
         sum[i] = a[i] + b[i];
     }
 }

@@ -1,0 +1,37 @@
+/*
+ * requirement.h - what shapes of inputs must have in common.
+ *
+ * Owner    the caller's struct owns its expressions until
+ *          gpu_requirement_fini; parameter and text are the configuration's.
+ * Thread   read-only after reading.
+ * Units    as expressions.
+ * Errors   INVALID_ARG: a text that is no requirement; shapes that do not
+ *          meet it, with both numbers.
+ * Route    program -> [requirement] -> shapes of a batch
+ *
+ *   requirement  sum == sum
+ */
+
+#ifndef GPU_REQUIREMENT_H
+#define GPU_REQUIREMENT_H
+
+#include "expression.h"
+
+typedef struct {
+    const char      *parameter;
+    const char      *text;
+    gpu_expression_t sides[2];
+} gpu_requirement_t;
+
+/* text may be NULL: the parameter is no text.  On error the caller still calls
+ * gpu_requirement_fini. */
+BK_CHECK TRITONSERVER_Error *gpu_requirement_read(gpu_requirement_t *q,
+    const char *parameter, const char *text, const gpu_tensor_t *inputs,
+    uint32_t input_count);
+void gpu_requirement_fini(gpu_requirement_t *q);
+
+/* known has the batch and all inputs. */
+BK_CHECK TRITONSERVER_Error *gpu_requirement_check(const gpu_requirement_t *q,
+    const gpu_shapes_t *known);
+
+#endif /* GPU_REQUIREMENT_H */
