@@ -14,7 +14,7 @@ from lib.server import SLOW
 
 pytestmark = pytest.mark.fake_gpu         # failures on order
 
-BY_RESPONSE, BY_EXECUTE, WAITS = -1, -2, -3
+BY_RESPONSE, BY_EXECUTE, WAITS, BY_ANOTHER_THREAD = -1, -2, -3, -4
 FAULT = "CUDA_ERROR_ILLEGAL_ADDRESS"
 LOST = "CUDA_ERROR_UNKNOWN"
 WARMUP = ''' }
@@ -70,6 +70,17 @@ def test_who_executes_beside_it_is_answered_by_the_next_core(gpus):
     assert process.wait_until(lambda: gpus.ends() == 2, 30 * SLOW)
     assert process.wait_until(
         lambda: gpus.ask("zero", 5).status == 200, 60 * SLOW)
+
+
+def test_an_error_that_another_thread_sends_is_held_back(gpus):
+    server = gpus.start()
+    core = server.core()
+    gpus.gate.touch()
+    answer = gpus.ask("zero", BY_ANOTHER_THREAD)
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == [BY_ANOTHER_THREAD]
+    gpus.settles(core, "zero", "one", "host")
+    assert gpus.ends() == 1
 
 
 def test_a_model_that_breaks_its_gpu_again_and_again_is_quarantined(gpus):

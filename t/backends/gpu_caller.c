@@ -6,7 +6,8 @@
  * a copy back, so OUT is IN.  -1: the kernel is "fault", and the error of the
  * driver is sent as a response; -2: the same, returned by Execute; -3: the
  * request executes while there is the file that the parameter "gate" names, and
- * says so by that name with ".waits" behind it.
+ * says so by that name with ".waits" behind it; -4: another thread executes it,
+ * and if there is that file, removes it and runs the kernel "fault".
  * The parameter "load" of the model: a kernel that each instance runs at once.
  */
 
@@ -20,6 +21,12 @@
 
 #include "../../backends/cuda/driver_functions.h"
 #include "answer.h"
+
+/* A request that another thread executes. */
+typedef struct {
+    void                  *caller;
+    TRITONBACKEND_Request *request;
+} errand_t;
 
 typedef struct {
     gpu_functions_t f;
@@ -258,6 +265,13 @@ wait_at_gate(const caller_t *c)
     }
 }
 
+static const char *
+kernel_of(const caller_t *c, int32_t value)
+{
+    return value == -1 || value == -2
+        || (value == -4 && unlink(c->gate) == 0) ? "fault" : "keep";
+}
+
 static TRITONSERVER_Error *
 answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
     void *userp)
@@ -281,16 +295,43 @@ answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
 
     err = failed(c, c->f.context_push(c->context), "no context");
     if (err == NULL) {
-        err = failed(c, run(c, value == -1 || value == -2 ? "fault" : "keep",
-                            &sent), "the kernel failed");
+        err = failed(c, run(c, kernel_of(c, value), &sent),
+                     "the kernel failed");
         c->f.context_pop(&popped);
     }
     return err != NULL ? err : answer_int32(response, "OUT", sent);
 }
 
-/* Whether a request is to be failed by Execute itself. */
+static void *
+run_errand(void *userp)
+{
+    errand_t *errand = userp;
+
+    answer_one(errand->request, NULL, answer, errand->caller);
+    free(errand);
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+send_elsewhere(caller_t *c, TRITONBACKEND_Request *request)
+{
+    errand_t *errand = malloc(sizeof(*errand));
+    pthread_t thread;
+
+    if (errand != NULL) {
+        *errand = (errand_t) { .caller = c, .request = request };
+        if (pthread_create(&thread, NULL, run_errand, errand) == 0) {
+            pthread_detach(thread);
+            return NULL;
+        }
+    }
+    free(errand);
+    return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no thread");
+}
+
+/* Whether one of the requests is that number. */
 static int
-any_returned(TRITONBACKEND_Request **requests, uint32_t count)
+any_is(TRITONBACKEND_Request **requests, uint32_t count, int32_t number)
 {
     for (uint32_t i = 0; i < count; i++) {
         const void *data;
@@ -302,7 +343,7 @@ any_returned(TRITONBACKEND_Request **requests, uint32_t count)
             memcpy(&value, data, sizeof(value));
         }
         TRITONSERVER_ErrorDelete(err);
-        if (value == -2) {
+        if (value == number) {
             return 1;
         }
     }
@@ -324,7 +365,10 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         return err;
     }
     c = state;
-    if (!any_returned(requests, count)) {
+    if (count == 1 && any_is(requests, 1, -4)) {
+        return send_elsewhere(c, requests[0]);
+    }
+    if (!any_is(requests, count, -2)) {
         return answer_each(requests, count, answer, c);
     }
 
