@@ -232,17 +232,19 @@ is_busy(const execution_t *e)
 const inf_model_t *
 inf_execution_culprit(bool *certain)
 {
+    bool several;
+
     *certain = running != NULL;
     return running != NULL ? running->instance->model
-        : inf_execution_likely_culprit();
+        : inf_execution_likely_culprit(&several);
 }
 
 const inf_model_t *
-inf_execution_likely_culprit(void)
+inf_execution_likely_culprit(bool *several)
 {
     const inf_model_t *one = NULL;
-    bool several = false;
     bool suspect = false;
+    *several = false;
 
     for (uint32_t i = 0; i < PLACES; i++) {
         const execution_t *e = atomic_load_explicit(&places[i],
@@ -252,13 +254,13 @@ inf_execution_likely_culprit(void)
         }
         if (e->suspect && !suspect) {
             suspect = true;
-            several = false;
+            *several = false;
             one = NULL;
         }
-        several |= one != NULL && one != e->instance->model;
+        *several |= one != NULL && one != e->instance->model;
         one = e->instance->model;
     }
-    return several ? NULL : one;
+    return *several ? NULL : one;
 }
 
 void

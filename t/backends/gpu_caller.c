@@ -8,7 +8,8 @@
  * request executes while there is the file that the parameter "gate" names, and
  * says so by that name with ".waits" behind it; -4: another thread executes it,
  * and if there is that file, removes it and runs the kernel "fault".
- * The parameter "load" of the model: a kernel that each instance runs at once.
+ * The parameter "load" of the model: a kernel that each instance runs at once;
+ * "wait": its initialisation waits as -3 does.
  */
 
 #include <dlfcn.h>
@@ -152,6 +153,22 @@ run(caller_t *c, const char *kernel, int32_t *value)
     return rc != GPU_SUCCESS ? rc : late;
 }
 
+static void
+wait_at_gate(const caller_t *c)
+{
+    char  waits[sizeof(c->gate) + 8];
+    FILE *f;
+
+    snprintf(waits, sizeof(waits), "%s.waits", c->gate);
+    f = fopen(waits, "w");
+    if (f != NULL) {
+        fclose(f);
+    }
+    while (access(c->gate, F_OK) == 0) {
+        usleep(2000);
+    }
+}
+
 static gpu_result_t
 open_device(caller_t *c)
 {
@@ -181,7 +198,9 @@ open_device(caller_t *c)
     if (rc == GPU_SUCCESS) {
         rc = c->f.alloc(&c->memory, sizeof(int32_t));
     }
-    if (rc == GPU_SUCCESS && c->load[0] != '\0') {
+    if (strcmp(c->load, "wait") == 0) {
+        wait_at_gate(c);
+    } else if (rc == GPU_SUCCESS && c->load[0] != '\0') {
         rc = run(c, c->load, &value);
     }
     c->f.context_pop(&popped);
@@ -247,22 +266,6 @@ TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance)
         free(state);
     }
     return NULL;
-}
-
-static void
-wait_at_gate(const caller_t *c)
-{
-    char  waits[sizeof(c->gate) + 8];
-    FILE *f;
-
-    snprintf(waits, sizeof(waits), "%s.waits", c->gate);
-    f = fopen(waits, "w");
-    if (f != NULL) {
-        fclose(f);
-    }
-    while (access(c->gate, F_OK) == 0) {
-        usleep(2000);
-    }
 }
 
 static const char *
