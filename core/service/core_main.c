@@ -568,7 +568,7 @@ end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
     inf_crash_page_note_gpu(core_page, loading);
     if (!loading && model != NULL) {
         inf_crash_page_note_execution(core_page, inf_lifecycle_title(model),
-            model->version, true);
+            model->version, guilty != NULL);
     }
     inf_log(INF_LOG_ERROR, "model=%s: %s; this core ends, and the next one"
         " begins with it anew", model != NULL ? inf_lifecycle_title(model)

@@ -120,6 +120,18 @@ def test_a_load_is_not_to_blame_for_several_models_that_execute(
     assert "was loading" not in server.log_text()
 
 
+def test_nobody_is_to_blame_where_a_model_loads_and_one_executes(
+        gpus, tmp_path):
+    with beside_a_load(gpus, tmp_path) as server:
+        core = server.core()
+        gpus.gate.touch()
+        assert gpus.ask("zero", BY_ANOTHER_THREAD).status == 200
+    gpus.settles(core, "zero", "twin")
+    assert gpus.ends() == 1
+    assert "was executing" not in server.log_text()
+    assert "was loading" not in server.log_text()
+
+
 def test_an_error_that_another_thread_sends_is_held_back(gpus):
     server = gpus.start()
     core = server.core()
