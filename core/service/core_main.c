@@ -573,6 +573,7 @@ end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
     inf_log(INF_LOG_ERROR, "model=%s: %s; this core ends, and the next one"
         " begins with it anew", model != NULL ? inf_lifecycle_title(model)
         : "?", why);
+    note_end(0);                /* told to or not, this is no end of its own */
     _exit(EXIT_FAILURE);
 }
 
