@@ -176,10 +176,16 @@ tell_of_gpu(const inf_model_t *model, bool guilty, const char *why)
 }
 
 /* A single request, and nothing else executes on its GPU, or it is a suspect:
-   then others were not under way before it. */
+   then others were not under way before it.  Other instances' executions are
+   read only where the process ends for it: elsewhere they may be freed. */
 static bool
 is_guilty(const execution_t *e)
 {
+    const inf_server_t *server = e->instance->model->server;
+
+    if (server == NULL || server->gpu_failed == NULL) {
+        return false;
+    }
     if (e->count != 1 || e->suspect) {
         return e->count == 1;
     }
