@@ -9,12 +9,13 @@ import signal
 
 import pytest
 
-from lib import process, repository
+from lib import models, process, repository
 from lib.load import Load
 from lib.server import SLOW
 
 pytestmark = pytest.mark.fake_gpu         # failures on order
 
+INT = [("IN", "INT32", [1])]
 BY_RESPONSE, BY_EXECUTE, WAITS, BY_ANOTHER_THREAD = -1, -2, -3, -4
 FAULT = "CUDA_ERROR_ILLEGAL_ADDRESS"
 LOST = "CUDA_ERROR_UNKNOWN"
@@ -130,6 +131,20 @@ def test_nobody_is_to_blame_where_a_model_loads_and_one_executes(
     assert gpus.ends() == 1
     assert "was executing" not in server.log_text()
     assert "was loading" not in server.log_text()
+
+
+def test_a_step_of_an_ensemble_costs_one_restart(gpus):
+    def fill(folder):
+        gpus.fill(folder)
+        models.ensemble(folder, "whole", INT, [("OUT", "INT32", [1])],
+                        models.step("zero", {"IN": "IN"}, {"OUT": "OUT"}))
+
+    server = gpus.start(fill)
+    core = server.core()
+    answer = gpus.ask("whole", BY_RESPONSE)
+    assert answer.status == 500 and FAULT in answer.error, answer
+    gpus.settles(core, "zero", "whole")
+    assert gpus.ends() == 1
 
 
 def test_an_error_that_another_thread_sends_is_held_back(gpus):
