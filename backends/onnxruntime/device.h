@@ -6,7 +6,8 @@
  * Thread   the instance's.
  * Units    bytes; rows as in batch.h.
  * Errors   UNSUPPORTED: memory of another GPU, or in several pieces, or at an
- *          address that the element type does not allow.
+ *          address that the element type does not allow: the core copies such
+ *          inputs to the host before, by this backend's name.
  * Route    slot -> [device] -> batch -> the library
  *
  * For a session of the CPU nothing lies on a device: common/request rejects

@@ -41,7 +41,8 @@ static execution_t *execution_start(inf_instance_t *instance,
 static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
 static inf_err_t *gpu_failure(const inf_instance_t *instance);
-static void judge(const inf_instance_t *instance);
+static int64_t gpu_of(const inf_instance_t *instance);
+static void judge(const inf_model_t *model, int64_t gpu);
 static void tell_of_gpu(const inf_model_t *model, bool guilty,
     const char *why);
 static bool is_guilty(const execution_t *e);
@@ -72,6 +73,8 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         requests[i]->payload_rows = rows;
         requests[i]->instance = instance->spec->name;
         requests[i]->abi.runs_on = instance;
+        atomic_store_explicit(&requests[i]->factory->gpu, gpu_of(instance),
+            memory_order_relaxed);
     }
 
     inf_err_t *gone = gpu_failure(instance);
@@ -98,7 +101,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     inf_err_t *err = inf_plugin_execute(instance, requests, count);
     INF_POINT(BACKEND_RETURNED);
     if (err != NULL) {
-        judge(instance);
+        judge(instance->model, gpu_of(instance));
     }
     atomic_store_explicit(&e->executing, false, memory_order_relaxed);
     running = NULL;
@@ -114,13 +117,20 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     inf_err_free(gpu_failure(instance));
 }
 
+/* -1: it is on none. */
+static int64_t
+gpu_of(const inf_instance_t *instance)
+{
+    return instance->spec->kind == INF_INSTANCE_GPU
+        ? instance->spec->device_id : -1;
+}
+
 /* Why nothing may be executed there; the host has been told of it. */
 static inf_err_t *
 gpu_failure(const inf_instance_t *instance)
 {
-    const char *why = instance->spec->kind != INF_INSTANCE_GPU ? NULL
-        : inf_memory_gpu_failure(inf_memory_shared(),
-            instance->spec->device_id);
+    const char *why = inf_memory_gpu_failure(inf_memory_shared(),
+        gpu_of(instance));
     if (why == NULL) {
         return NULL;
     }
@@ -133,29 +143,26 @@ gpu_failure(const inf_instance_t *instance)
 void
 inf_execution_judge(const inf_factory_t *factory)
 {
-    const inf_request_t *request = atomic_load_explicit(&factory->request,
-        memory_order_relaxed);
+    int64_t gpu = atomic_load_explicit(&factory->gpu, memory_order_relaxed);
 
-    const inf_instance_t *instance = running != NULL ? running->instance
-        : request != NULL ? request->abi.runs_on : NULL;
-
-    if (instance != NULL) {
-        judge(instance);
+    if (gpu >= 0) {
+        judge(factory->model, gpu);
     }
 }
 
 /* The guilty is answered before the process ends, so that no core executes it
    again. */
 static void
-judge(const inf_instance_t *instance)
+judge(const inf_model_t *model, int64_t gpu)
 {
-    inf_err_t *gone = instance->spec->kind != INF_INSTANCE_GPU ? NULL
-        : inf_memory_check_gpu(inf_memory_shared(), instance->spec->device_id);
+    inf_err_t *gone = inf_memory_check_gpu(inf_memory_shared(), gpu);
 
-    if (gone != NULL && running != NULL && is_guilty(running)) {
+    if (gone != NULL && running != NULL && gpu_of(running->instance) == gpu
+        && is_guilty(running))
+    {
         running->guilty = true;
     } else if (gone != NULL) {
-        tell_of_gpu(instance->model, false, inf_err_msg(gone));
+        tell_of_gpu(model, false, inf_err_msg(gone));
     }
     inf_err_free(gone);
 }
@@ -169,10 +176,16 @@ tell_of_gpu(const inf_model_t *model, bool guilty, const char *why)
 }
 
 /* A single request, and nothing else executes on its GPU, or it is a suspect:
-   then others were not under way before it. */
+   then others were not under way before it.  Other instances' executions are
+   read only where the process ends for it: elsewhere they may be freed. */
 static bool
 is_guilty(const execution_t *e)
 {
+    const inf_server_t *server = e->instance->model->server;
+
+    if (server == NULL || server->gpu_failed == NULL) {
+        return false;
+    }
     if (e->count != 1 || e->suspect) {
         return e->count == 1;
     }
@@ -181,8 +194,7 @@ is_guilty(const execution_t *e)
         const execution_t *o = atomic_load_explicit(&places[i],
             memory_order_acquire);
         if (o != NULL && o != e && is_busy(o)
-            && o->instance->spec->kind == INF_INSTANCE_GPU
-            && o->instance->spec->device_id == e->instance->spec->device_id)
+            && gpu_of(o->instance) == gpu_of(e->instance))
         {
             return false;
         }
@@ -226,17 +238,19 @@ is_busy(const execution_t *e)
 const inf_model_t *
 inf_execution_culprit(bool *certain)
 {
+    bool several;
+
     *certain = running != NULL;
     return running != NULL ? running->instance->model
-        : inf_execution_likely_culprit();
+        : inf_execution_likely_culprit(&several);
 }
 
 const inf_model_t *
-inf_execution_likely_culprit(void)
+inf_execution_likely_culprit(bool *several)
 {
     const inf_model_t *one = NULL;
-    bool several = false;
     bool suspect = false;
+    *several = false;
 
     for (uint32_t i = 0; i < PLACES; i++) {
         const execution_t *e = atomic_load_explicit(&places[i],
@@ -246,13 +260,13 @@ inf_execution_likely_culprit(void)
         }
         if (e->suspect && !suspect) {
             suspect = true;
-            several = false;
+            *several = false;
             one = NULL;
         }
-        several |= one != NULL && one != e->instance->model;
+        *several |= one != NULL && one != e->instance->model;
         one = e->instance->model;
     }
-    return several ? NULL : one;
+    return *several ? NULL : one;
 }
 
 void

@@ -19,10 +19,10 @@ extern const inf_executor_t inf_backend_executor;
  * For the handler of a crash, on the thread that crashes: the model to blame.
  * certain: this thread executes it; else a suspect executes, or nothing of
  * another model does.  NULL: it can't be told.  likely: the latter, wherever it
- * is called.
+ * is called; several: NULL because more than one model executes.
  */
 const inf_model_t *inf_execution_culprit(bool *certain);
-const inf_model_t *inf_execution_likely_culprit(void);
+const inf_model_t *inf_execution_likely_culprit(bool *several);
 
 /*
  * A backend has failed to execute a request, and nobody has been told yet.  If

@@ -105,6 +105,8 @@ struct inf_model_s {
     bool                     decoupled;     /* set by the load, then
                                                constant                      */
     bool                     private_inputs;    /* its requests get copies   */
+    bool                     own_gpu_inputs;    /* set by the load; see
+                                               private_inputs.h              */
     bool                     sequential;    /* its requests, or those of a
                                                composing model, may be of a
                                                sequence                      */

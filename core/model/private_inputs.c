@@ -8,15 +8,21 @@
 #include "core/tensor/copy.h"
 
 static bool is_wanted(const inf_request_t *req, const inf_input_t *in,
-    const inf_buffer_t *b, bool to_host);
-static inf_err_t *count_copies(inf_request_t *req, bool to_host);
-static inf_err_t *copy_inputs(inf_request_t *req, bool to_host,
+    const inf_buffer_t *b, int64_t gpu);
+static bool is_read_there(const inf_input_t *in, const inf_buffer_t *b,
+    int64_t gpu);
+static inf_err_t *count_copies(inf_request_t *req, int64_t gpu);
+static inf_err_t *copy_inputs(inf_request_t *req, int64_t gpu,
     inf_copies_t *copies);
 static inf_err_t *copy_buffer(inf_arena_t *arena, inf_buffer_t *b,
     inf_copies_t *copies);
 
 /* These run operators in place on the memory that they are given. */
 static const char *const writing_backends[] = { "pytorch" };
+
+/* These read a GPU's memory through a library that takes whole tensors of the
+   GPU that it computes on. */
+static const char *const own_gpu_backends[] = { "onnxruntime" };
 
 inf_err_t *
 inf_private_inputs_wanted(const Inference__ModelConfig *msg, bool *wanted)
@@ -43,12 +49,25 @@ inf_private_inputs_wanted(const Inference__ModelConfig *msg, bool *wanted)
     return NULL;
 }
 
+bool
+inf_private_inputs_own_gpu(const Inference__ModelConfig *msg)
+{
+    bool own = false;
+
+    for (size_t i = 0; msg->backend != NULL && i
+        < sizeof(own_gpu_backends) / sizeof(own_gpu_backends[0]); i++)
+    {
+        own |= strcmp(msg->backend, own_gpu_backends[i]) == 0;
+    }
+    return own;
+}
+
 inf_err_t *
-inf_private_inputs_make(inf_request_t *req, bool to_host)
+inf_private_inputs_make(inf_request_t *req, int64_t gpu)
 {
     inf_copies_t copies;
 
-    if (!req->inputs_uncopied && !to_host) {
+    if (!req->inputs_uncopied && gpu == INF_INPUTS_ANY_GPU) {
         return NULL;
     }
     if (req->inputs_lost) {
@@ -56,13 +75,13 @@ inf_private_inputs_make(inf_request_t *req, bool to_host)
             " inputs has failed");
     }
 
-    inf_err_t *none = count_copies(req, to_host);
+    inf_err_t *none = count_copies(req, gpu);
     if (none != NULL) {
         return none;
     }
 
     inf_copies_init(&copies, inf_memory_shared());
-    inf_err_t *err = copy_inputs(req, to_host, &copies);
+    inf_err_t *err = copy_inputs(req, gpu, &copies);
     inf_err_t *late = inf_copies_finish(&copies);
     req->inputs_lost = late != NULL;
     if (err != NULL) {
@@ -79,18 +98,28 @@ inf_private_inputs_make(inf_request_t *req, bool to_host)
    lies on a GPU is left. */
 static bool
 is_wanted(const inf_request_t *req, const inf_input_t *in,
-    const inf_buffer_t *b, bool to_host)
+    const inf_buffer_t *b, int64_t gpu)
 {
     bool on_gpu = b->memory_type == INF_MEMORY_GPU;
 
-    return (on_gpu && to_host) || (req->inputs_uncopied
+    return (on_gpu && !is_read_there(in, b, gpu)) || (req->inputs_uncopied
         && ((in->in_region && in->datatype == INF_TYPE_BYTES)
             || (req->model->private_inputs && !on_gpu)));
 }
 
+static bool
+is_read_there(const inf_input_t *in, const inf_buffer_t *b, int64_t gpu)
+{
+    uint32_t size = inf_datatype_size(in->datatype);
+
+    return gpu == INF_INPUTS_ANY_GPU
+        || (gpu == b->memory_id && in->buffer_count == 1 && size > 0
+            && (uintptr_t) b->base % size == 0);
+}
+
 /* Of inputs in regions, before anything is copied. */
 static inf_err_t *
-count_copies(inf_request_t *req, bool to_host)
+count_copies(inf_request_t *req, int64_t gpu)
 {
     unsigned long long bytes = 0;
 
@@ -102,7 +131,7 @@ count_copies(inf_request_t *req, bool to_host)
         const inf_input_t *in = &req->inputs[i];
         for (uint32_t b = 0; b < in->buffer_count; b++) {
             if (in->in_region
-                && is_wanted(req, in, &in->buffers[b], to_host))
+                && is_wanted(req, in, &in->buffers[b], gpu))
             {
                 bytes += in->buffers[b].size;
             }
@@ -131,13 +160,13 @@ count_copies(inf_request_t *req, bool to_host)
 
 /* Those that are wanted; the bytes are there when copies are finished. */
 static inf_err_t *
-copy_inputs(inf_request_t *req, bool to_host, inf_copies_t *copies)
+copy_inputs(inf_request_t *req, int64_t gpu, inf_copies_t *copies)
 {
     for (uint32_t i = 0; i < req->input_count; i++) {
         inf_input_t *in = &req->inputs[i];
 
         for (uint32_t b = 0; b < in->buffer_count; b++) {
-            inf_err_t *err = is_wanted(req, in, &in->buffers[b], to_host)
+            inf_err_t *err = is_wanted(req, in, &in->buffers[b], gpu)
                 ? copy_buffer(&req->arena, &in->buffers[b], copies) : NULL;
             if (err != NULL) {
                 return err;

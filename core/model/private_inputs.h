@@ -19,7 +19,9 @@
  *
  * Inputs of a client's CUDA region, and outputs of a step on a GPU, lie on that
  * GPU.  An instance of another kind than KIND_GPU gets them on the host:
- * backends built for CPUs cannot read a GPU's memory.
+ * backends built for CPUs cannot read a GPU's memory.  Backend onnxruntime
+ * binds whole tensors of its instance's GPU and can't read others: a step of an
+ * ensemble that runs on another GPU than the one before gets them on the host.
  */
 
 #ifndef INF_MODEL_PRIVATE_INPUTS_H
@@ -37,11 +39,22 @@
 INF_CHECK inf_err_t *inf_private_inputs_wanted(
     const Inference__ModelConfig *msg, bool *wanted);
 
-/* Nothing to do unless req->inputs_uncopied, which is off afterwards, or
-   to_host: bytes on a GPU are copied to the host; else they stay there, unless
-   they are strings.  req->copies bounds copies of regions: any number of
-   requests may name one region, while other inputs are no larger than what
-   their requests hold anyway. */
-INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req, bool to_host);
+/* Whether the backend reads of a GPU only whole tensors of its instance's. */
+bool inf_private_inputs_own_gpu(const Inference__ModelConfig *msg);
+
+/* In place of a GPU's number. */
+#define INF_INPUTS_ANY_GPU INT64_C(-1)
+#define INF_INPUTS_NO_GPU  INT64_C(-2)
+
+/*
+ * Nothing to do unless req->inputs_uncopied, which is off afterwards, or bytes
+ * on a GPU don't lie where they are read.  gpu: whole tensors on that one stay
+ * there, at an address that is a multiple of their element's size; other bytes
+ * on a GPU are copied to the host.  INF_INPUTS_ANY_GPU: all stay, unless they
+ * are strings of a region.  INF_INPUTS_NO_GPU: none do.  req->copies bounds
+ * copies of regions: any number of requests may name one region, while other
+ * inputs are no larger than what their requests hold anyway.
+ */
+INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req, int64_t gpu);
 
 #endif /* INF_MODEL_PRIVATE_INPUTS_H */

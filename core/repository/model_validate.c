@@ -166,5 +166,6 @@ static inf_err_t *
 set_private_inputs(const inf_model_load_t *what, inf_model_t *model)
 {
     (void) what;
+    model->own_gpu_inputs = inf_private_inputs_own_gpu(model->built);
     return inf_private_inputs_wanted(model->built, &model->private_inputs);
 }

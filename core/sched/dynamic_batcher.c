@@ -652,7 +652,7 @@ strategy_include(batcher_t *b, inf_request_t *req)
 static bool
 is_sound(inf_request_t *req)
 {
-    inf_err_t *err = inf_private_inputs_make(req, false);
+    inf_err_t *err = inf_private_inputs_make(req, INF_INPUTS_ANY_GPU);
     if (err == NULL) {
         err = inf_request_check_strings(req);
         req->strings_unchecked = err != NULL;

@@ -37,7 +37,7 @@ static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t start_ns);
 static void take_inputs(const inf_instance_thread_t *t,
     inf_payload_t *payload);
-static bool reads_host_only(const inf_instance_t *instance);
+static int64_t gpu_that_is_read(const inf_instance_t *instance);
 static void add_controls(inf_instance_thread_t *t, inf_payload_t *payload);
 static uint32_t requests_take(inf_instance_thread_t *t,
     inf_payload_t *payload, uint64_t start_ns);
@@ -493,13 +493,13 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
 static void
 take_inputs(const inf_instance_thread_t *t, inf_payload_t *payload)
 {
-    bool to_host = reads_host_only(t->instance);
+    int64_t gpu = gpu_that_is_read(t->instance);
 
     for (inf_link_t *l = payload->requests.next; l != &payload->requests; ) {
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         l = l->next;
 
-        inf_err_t *failed = inf_private_inputs_make(req, to_host);
+        inf_err_t *failed = inf_private_inputs_make(req, gpu);
         inf_err_t *malformed = failed != NULL ? NULL
             : inf_request_check_strings(req);
         if (failed == NULL && malformed == NULL) {
@@ -517,11 +517,17 @@ take_inputs(const inf_instance_thread_t *t, inf_payload_t *payload)
 }
 
 /* Where there is no GPU nothing lies on one. */
-static bool
-reads_host_only(const inf_instance_t *instance)
+static int64_t
+gpu_that_is_read(const inf_instance_t *instance)
 {
-    return inf_memory_driver(inf_memory_shared()) != NULL
-        && instance->spec->kind != INF_INSTANCE_GPU;
+    if (inf_memory_driver(inf_memory_shared()) == NULL) {
+        return INF_INPUTS_ANY_GPU;
+    }
+    if (instance->spec->kind != INF_INSTANCE_GPU) {
+        return INF_INPUTS_NO_GPU;
+    }
+    return instance->model->own_gpu_inputs ? instance->spec->device_id
+        : INF_INPUTS_ANY_GPU;
 }
 
 static void

@@ -284,7 +284,8 @@ judge_load(inf_crash_page_t *page, page_record_t *r, uint64_t now_ns)
         ? PAGE_QUARANTINED : PAGE_CRASHED);
     put_death(page, death, sizeof(death));
     inf_log(INF_LOG_WARN, "the last core %s while model=%s version=%lld was"
-        " loading; %s", death, r->name, (long long) r->version, r->crashes >= PAGE_LOADS ? "it is quarantined now"
+        " loading; %s", death, r->name, (long long) r->version,
+        r->crashes >= PAGE_LOADS ? "it is quarantined now"
         : "it is loaded alone now");
 }
 

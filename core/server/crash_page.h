@@ -12,14 +12,14 @@
  *
  * A crash is a death of a signal of the core's own doing (SEGV, ABRT, BUS, FPE,
  * ILL), or the end of a core because a GPU has failed; a kill from outside
- * counts against nobody.  A version that was loading
- * in one crash is loaded by the next core while nothing else loads; two such
- * crashes quarantine the version.  So do five in a row that executed it, ten
- * minutes apart at most, where it is clear which version it was.  A version in
- * quarantine isn't loaded until a request loads it or its files change.  The
- * page has room for 1024 versions; of those that are not in quarantine yet the
- * one that crashed longest ago gives way.  A load that is late counts as
- * loading until it ends, but others don't wait for it any more.
+ * counts against nobody.  A version that was loading in one crash is loaded by
+ * the next core while nothing else loads; two such crashes quarantine the
+ * version.  So do five in a row that executed it, ten minutes apart at most,
+ * where it is clear which version it was.  A version in quarantine isn't loaded
+ * until a request loads it or its files change.  The page has room for 1024
+ * versions; of those that are not in quarantine yet the one that crashed
+ * longest ago gives way.  A load that is late counts as loading until it ends,
+ * but others don't wait for it any more.
  */
 
 #ifndef INF_SERVER_CRASH_PAGE_H

@@ -164,9 +164,9 @@ void inf_server_gpu_failed(inf_server_t *server, const inf_model_t *guilty,
 void inf_server_check_gpus(inf_server_t *server);
 
 /*
- * Another core may have been there before, and the models that it may have had are not
- * all loaded yet.  Ask before a model is looked up: once this is false, what is
- * not found was not there.
+ * Another core may have been there before, and the models that it may have had
+ * are not all loaded yet.  Ask before a model is looked up: once this is false,
+ * what is not found was not there.
  */
 bool inf_server_restoring(inf_server_t *server);
 

@@ -561,17 +561,19 @@ end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
         pause();                        /* another thread ends the process   */
     }
 
+    bool several = false;
     const inf_model_t *model = guilty != NULL ? guilty
-        : inf_execution_likely_culprit();
-    loading |= model == NULL;           /* a load is the likelier reason     */
+        : inf_execution_likely_culprit(&several);
+    loading |= model == NULL && !several;   /* nothing else can be why       */
     inf_crash_page_note_gpu(core_page, loading);
-    if (!loading) {
+    if (!loading && model != NULL) {
         inf_crash_page_note_execution(core_page, inf_lifecycle_title(model),
-            model->version, true);
+            model->version, guilty != NULL);
     }
     inf_log(INF_LOG_ERROR, "model=%s: %s; this core ends, and the next one"
         " begins with it anew", model != NULL ? inf_lifecycle_title(model)
         : "?", why);
+    note_end(0);                /* told to or not, this is no end of its own */
     _exit(EXIT_FAILURE);
 }
 

@@ -1,6 +1,7 @@
 #include "core/tensor/cuda_driver.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,12 @@ static inf_err_t *not_in_use(const inf_cuda_t *cuda, int64_t device);
 static inf_err_t *enter(inf_cuda_t *cuda, int64_t device);
 static inf_err_t *leave(inf_cuda_t *cuda, inf_cu_result_t rc, int64_t device,
     const char *what);
+static void ask_whether_it_opens(inf_cuda_t *cuda, int64_t device,
+    inf_cu_result_t rc);
 static void ask_whether_it_lives(inf_cuda_t *cuda, int64_t device,
     inf_cu_result_t rc);
+static bool may_be_its_end(inf_cu_result_t rc);
+static void note_failure(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc);
 static void put_error(const inf_cuda_t *cuda, inf_cu_result_t rc, char *text,
     size_t cap);
 static inf_err_t *failed(const inf_cuda_t *cuda, inf_cu_result_t rc,
@@ -165,17 +170,19 @@ inf_err_t *
 inf_cuda_check(inf_cuda_t *cuda, int64_t device)
 {
     uint64_t left, all;
-    if (device_in_use(cuda, device) == NULL) {
+    const device_t *d = device_in_use(cuda, device);
+    if (d == NULL) {
         return not_in_use(cuda, device);
     }
 
-    inf_err_t *err = inf_cuda_memory_info(cuda, device, &left, &all);
-    const char *why = inf_cuda_failure(cuda, device);
-    if (why == NULL) {                  /* unless it is written just now     */
-        return err;
+    inf_err_free(inf_cuda_memory_info(cuda, device, &left, &all));
+    if (!atomic_load_explicit(&d->fails, memory_order_relaxed)) {
+        return NULL;
     }
-    inf_err_free(err);
-    return inf_err_new(INF_ERR_UNAVAILABLE, "%s", why);
+    while (!atomic_load_explicit(&d->failed, memory_order_acquire)) {
+        sched_yield();                  /* another thread writes why         */
+    }
+    return inf_err_new(INF_ERR_UNAVAILABLE, "%s", d->why);
 }
 
 const char *
@@ -666,8 +673,29 @@ enter(inf_cuda_t *cuda, int64_t device)
     }
 
     inf_cu_result_t rc = cuda->f.context_push(d->context);
-    return rc == INF_CU_SUCCESS ? NULL
-        : failed(cuda, rc, "cannot enter a GPU's context");
+    if (rc == INF_CU_SUCCESS) {
+        return NULL;
+    }
+    ask_whether_it_opens(cuda, device, rc);
+    return failed(cuda, rc, "cannot enter a GPU's context");
+}
+
+/* Not in its context, after an attempt to enter it that said rc. */
+static void
+ask_whether_it_opens(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
+{
+    inf_cu_context_t popped;
+
+    if (!may_be_its_end(rc)) {
+        return;
+    }
+
+    rc = cuda->f.context_push(cuda->devices[device].context);
+    if (rc == INF_CU_SUCCESS) {
+        cuda->f.context_pop(&popped);
+    } else {
+        note_failure(cuda, device, rc);
+    }
 }
 
 /* Of what was done since enter, rc is the result. */
@@ -689,19 +717,35 @@ ask_whether_it_lives(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
 {
     size_t left, all;
 
+    if (may_be_its_end(rc)) {
+        rc = cuda->f.memory_info(&left, &all);
+        if (rc != INF_CU_SUCCESS) {
+            note_failure(cuda, device, rc);
+        }
+    }
+}
+
+/* Neither for the arguments of a call nor for want of memory. */
+static bool
+may_be_its_end(inf_cu_result_t rc)
+{
     switch (rc) {
     case INF_CU_SUCCESS:
     case INF_CU_INVALID_VALUE:
     case INF_CU_OUT_OF_MEMORY:
     case INF_CU_PEER_UNSUPPORTED:
-        return;
+        return false;
     }
+    return true;
+}
 
+/* The first one stays. */
+static void
+note_failure(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
+{
     device_t *d = &cuda->devices[device];
-    rc = cuda->f.memory_info(&left, &all);
-    if (rc != INF_CU_SUCCESS && !atomic_exchange_explicit(&d->fails, true,
-            memory_order_relaxed))
-    {
+
+    if (!atomic_exchange_explicit(&d->fails, true, memory_order_relaxed)) {
         char text[160];
         put_error(cuda, rc, text, sizeof(text));
         snprintf(d->why, sizeof(d->why), "GPU %lld has failed, and answers"

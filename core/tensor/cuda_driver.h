@@ -61,7 +61,8 @@ INF_CHECK inf_err_t *inf_cuda_use(inf_cuda_t *cuda, int64_t device);
  * A device fails when a call fails and the driver then answers a question that
  * has nothing to do with it by an error, too: a kernel has poisoned the
  * context, or the device is lost.  No call succeeds any more in this process.
- * check asks, for failures that a backend has met: UNAVAILABLE with the reason.
+ * check asks, for failures that a backend has met: UNAVAILABLE with the reason;
+ * a question that fails alone is no failure.
  * failure is the reason as far as is known, from any call; NULL: none.
  */
 INF_CHECK inf_err_t *inf_cuda_check(inf_cuda_t *cuda, int64_t device);

@@ -38,6 +38,7 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->responses, 0, memory_order_relaxed);
     atomic_store_explicit(&f->reported, 0, memory_order_relaxed);
     atomic_store_explicit(&f->start_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&f->gpu, -1, memory_order_relaxed);
     f->ledger = NULL;
     f->awaited = NULL;
     f->place.order = NULL;

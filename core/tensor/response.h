@@ -94,6 +94,8 @@ struct inf_factory_s {
     _Atomic uint64_t     *awaited;      /* seq_cst: counts it when it ends;
                                            set while its request has it, or
                                            NULL                              */
+    _Atomic int64_t       gpu;          /* relaxed: that its request executes
+                                           on; -1: on none                   */
     struct inf_model_s   *model;        /* the sink's factory_free drops it  */
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;

@@ -14,8 +14,9 @@ import tritonclient.grpc
 import tritonclient.http
 
 from lib import gpu, models
-from lib.regions import grpc_of, rest_of, text_of
+from lib.regions import grpc_of, rest_of
 from lib.server import BACKENDS, BUILD
+from lib.wire import tensor
 
 pytestmark = pytest.mark.fake_gpu
 
@@ -26,25 +27,46 @@ A = numpy.arange(4, dtype=numpy.float32).reshape(1, 4)
 B = numpy.full((1, 4), 100, numpy.float32)
 
 
-def fill(repository):
+def add(repository, name, device):
     models.write_model(
-        repository, "add", 'name: "add"\nbackend: "onnxruntime"\n'
+        repository, name, f'name: "{name}"\nbackend: "onnxruntime"\n'
         "max_batch_size: 8\n"
         + models.io_block("input", [("A", "FP32", [4]), ("B", "FP32", [4])])
         + models.io_block("output", [("SUM", "FP32", [4])])
-        + "instance_group { kind: KIND_GPU gpus: [ 0 ] }\n"
+        + f"instance_group {{ kind: KIND_GPU gpus: [ {device} ] }}\n"
         "dynamic_batching { max_queue_delay_microseconds: 20000 }\n",
         files={1: {"model.onnx":
                    (MODELS / "add/1/model.onnx").read_bytes()}})
 
 
+def fill(repository):
+    add(repository, "add", 0)
+
+
+def fill_two(repository):
+    """The second step is on another GPU than the first."""
+    add(repository, "add", 0)
+    add(repository, "more", 1)
+    models.ensemble(
+        repository, "both", [("A", "FP32", [4]), ("B", "FP32", [4])],
+        [("SUM", "FP32", [4])],
+        models.step("add", {"A": "A", "B": "B"}, {"SUM": "half"}),
+        models.step("more", {"A": "half", "B": "B"}, {"SUM": "SUM"}),
+        extra="max_batch_size: 8\n")
+
+
 @pytest.fixture
-def gpus(make_server, tmp_path):
+def backends(tmp_path):
     if not LIBRARY.exists():
         pytest.skip("the build has no library with a CUDA provider")
     shutil.copytree(LIBRARY.parent, tmp_path / "onnxruntime")
     tmp_path.chmod(0o755)
-    return make_server(fill, backends=tmp_path, http2=True,
+    return tmp_path
+
+
+@pytest.fixture
+def gpus(make_server, backends):
+    return make_server(fill, backends=backends, http2=True,
                        parts="all shared_memory", inference_env=gpu.env())
 
 
@@ -90,9 +112,25 @@ def test_tensors_in_a_region_of_the_gpu(api, client):
 
 
 def test_an_element_across_its_own_size(api, client):
-    assert "no multiple of the 4 bytes" in text_of(api, ask, api, client,
-                                                   given=66)
+    """It is read on the host."""
+    ask(api, client, out=128)
+    answer = ask(api, client, given=130)
+    moved = (A + B).tobytes()[2:] + bytes(2)
+    assert answer.as_numpy("SUM").tobytes() == (
+        numpy.frombuffer(moved, numpy.float32).reshape(1, 4) + B).tobytes()
     assert ask(api, client).as_numpy("SUM").tolist() == (A + B).tolist()
+
+
+def test_steps_of_an_ensemble_on_two_gpus(make_server, backends):
+    server = make_server(fill_two, backends=backends, parts="all",
+                         inference_env=gpu.env(2))
+    for _ in range(3):
+        answer = server.infer("both", {"inputs": [
+            tensor("A", "FP32", [1, 4], A.ravel().tolist()),
+            tensor("B", "FP32", [1, 4], B.ravel().tolist())]})
+        assert answer.status == 200, answer
+        assert answer.json()["outputs"][0]["data"] \
+            == (A + 2 * B).ravel().tolist()
 
 
 def test_batches_of_the_host_and_of_the_gpu(api, gpus, client):

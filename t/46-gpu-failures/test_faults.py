@@ -2,19 +2,21 @@
 
 import base64
 import concurrent.futures
+import contextlib
 import json
 import os
 import signal
 
 import pytest
 
-from lib import process, repository
+from lib import models, process, repository
 from lib.load import Load
 from lib.server import SLOW
 
 pytestmark = pytest.mark.fake_gpu         # failures on order
 
-BY_RESPONSE, BY_EXECUTE, WAITS = -1, -2, -3
+INT = [("IN", "INT32", [1])]
+BY_RESPONSE, BY_EXECUTE, WAITS, BY_ANOTHER_THREAD = -1, -2, -3, -4
 FAULT = "CUDA_ERROR_ILLEGAL_ADDRESS"
 LOST = "CUDA_ERROR_UNKNOWN"
 WARMUP = ''' }
@@ -70,6 +72,90 @@ def test_who_executes_beside_it_is_answered_by_the_next_core(gpus):
     assert process.wait_until(lambda: gpus.ends() == 2, 30 * SLOW)
     assert process.wait_until(
         lambda: gpus.ask("zero", 5).status == 200, 60 * SLOW)
+
+
+EXPLICIT = """
+    inference_model_control explicit;
+    inference_load_model zero;
+    inference_load_model twin;
+"""
+
+
+@contextlib.contextmanager
+def beside_a_load(gpus, tmp_path):
+    """A server with zero and twin on GPU 0, where "slow" loads until the end of
+    the block."""
+    gate = tmp_path / "load"
+    gate.touch()
+
+    def fill(folder):
+        gpus.fill(folder)
+        gpus.model(folder, "twin", "kind: KIND_GPU gpus: [0]")
+        gpus.model(folder, "slow", "kind: KIND_GPU gpus: [1]", load="wait",
+                   gate=str(gate))
+
+    server = gpus.start(fill, http=EXPLICIT)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(repository.ask, server, "load", "slow")
+        try:
+            assert process.wait_until(gate.with_suffix(".waits").exists,
+                                      20 * SLOW)
+            yield server
+        finally:
+            gate.unlink()
+
+
+def test_a_load_is_not_to_blame_for_several_models_that_execute(
+        gpus, tmp_path):
+    with beside_a_load(gpus, tmp_path) as server:
+        core = server.core()
+        gpus.gate.touch()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(gpus.ask, "zero", WAITS)
+            assert process.wait_until(gpus.waiting, 10 * SLOW)
+            pool.submit(gpus.ask, "twin", BY_RESPONSE)
+            server.next_core(core)
+            gpus.gate.unlink()
+    gpus.settles(core, "zero", "twin")
+    server.wait_log("model=twin version=1 was executing")
+    assert "was loading" not in server.log_text()
+
+
+def test_nobody_is_to_blame_where_a_model_loads_and_one_executes(
+        gpus, tmp_path):
+    with beside_a_load(gpus, tmp_path) as server:
+        core = server.core()
+        gpus.gate.touch()
+        assert gpus.ask("zero", BY_ANOTHER_THREAD).status == 200
+    gpus.settles(core, "zero", "twin")
+    assert gpus.ends() == 1
+    assert "was executing" not in server.log_text()
+    assert "was loading" not in server.log_text()
+
+
+def test_a_step_of_an_ensemble_costs_one_restart(gpus):
+    def fill(folder):
+        gpus.fill(folder)
+        models.ensemble(folder, "whole", INT, [("OUT", "INT32", [1])],
+                        models.step("zero", {"IN": "IN"}, {"OUT": "OUT"}))
+
+    server = gpus.start(fill)
+    core = server.core()
+    answer = gpus.ask("whole", BY_RESPONSE)
+    assert answer.status == 500 and FAULT in answer.error, answer
+    gpus.settles(core, "zero", "whole")
+    assert gpus.ends() == 1
+
+
+def test_an_error_that_another_thread_sends_is_held_back(gpus):
+    server = gpus.start()
+    core = server.core()
+    gpus.gate.touch()
+    answer = gpus.ask("zero", BY_ANOTHER_THREAD)
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == [BY_ANOTHER_THREAD]
+    gpus.settles(core, "zero", "one", "host")
+    assert gpus.ends() == 1
 
 
 def test_a_model_that_breaks_its_gpu_again_and_again_is_quarantined(gpus):

@@ -7,8 +7,8 @@
  *          objects but the provider's options.
  * Thread   any; counters are atomic.
  * Units    calls.
- * Errors   Device memory that the fake driver has not given out, or of another
- *          GPU than the provider's, is ORT_FAIL: the real library would read
+ * Errors   Device memory that the fake driver has not given out, or of a GPU
+ *          that no provider is for, is ORT_FAIL: the real library would read
  *          what is not there.
  * Route    backend -> [ort_gpu] -> libonnxruntime
  *
@@ -37,7 +37,8 @@ static const OrtApi *real;
 static OrtApi ours;
 static struct {
     _Atomic uint64_t  inputs, outputs, runs;
-    _Atomic int       device;
+    _Atomic int       device;       /* of the last provider                  */
+    _Atomic uint64_t  devices;      /* a bit for each of all providers       */
     char              text[1024];   /* the last provider's options           */
     _Atomic uintptr_t bytes[64];    /* of the last tensors on a GPU          */
     _Atomic uint32_t  next;
@@ -92,6 +93,7 @@ append_cuda(OrtSessionOptions *session, const OrtCUDAProviderOptionsV2 *cuda)
 
     (void) session;
     seen.device = o->device;
+    seen.devices |= UINT64_C(1) << o->device;
     memcpy(seen.text, o->text, sizeof(seen.text));
     return NULL;
 }
@@ -122,7 +124,7 @@ tensor_over(const OrtMemoryInfo *info, void *data, size_t len,
         return real->CreateTensorWithDataAsOrtValue(info, data, len, shape,
             dims, type, out);
     }
-    if (device != seen.device) {
+    if ((seen.devices >> device & 1) == 0) {
         return real->CreateStatus(ORT_FAIL, "memory of another GPU");
     }
 

@@ -6,8 +6,10 @@
  * a copy back, so OUT is IN.  -1: the kernel is "fault", and the error of the
  * driver is sent as a response; -2: the same, returned by Execute; -3: the
  * request executes while there is the file that the parameter "gate" names, and
- * says so by that name with ".waits" behind it.
- * The parameter "load" of the model: a kernel that each instance runs at once.
+ * says so by that name with ".waits" behind it; -4: another thread executes it,
+ * and if there is that file, removes it and runs the kernel "fault".
+ * The parameter "load" of the model: a kernel that each instance runs at once;
+ * "wait": its initialisation waits as -3 does.
  */
 
 #include <dlfcn.h>
@@ -20,6 +22,12 @@
 
 #include "../../backends/cuda/driver_functions.h"
 #include "answer.h"
+
+/* A request that another thread executes. */
+typedef struct {
+    void                  *caller;
+    TRITONBACKEND_Request *request;
+} errand_t;
 
 typedef struct {
     gpu_functions_t f;
@@ -145,6 +153,22 @@ run(caller_t *c, const char *kernel, int32_t *value)
     return rc != GPU_SUCCESS ? rc : late;
 }
 
+static void
+wait_at_gate(const caller_t *c)
+{
+    char  waits[sizeof(c->gate) + 8];
+    FILE *f;
+
+    snprintf(waits, sizeof(waits), "%s.waits", c->gate);
+    f = fopen(waits, "w");
+    if (f != NULL) {
+        fclose(f);
+    }
+    while (access(c->gate, F_OK) == 0) {
+        usleep(2000);
+    }
+}
+
 static gpu_result_t
 open_device(caller_t *c)
 {
@@ -174,7 +198,9 @@ open_device(caller_t *c)
     if (rc == GPU_SUCCESS) {
         rc = c->f.alloc(&c->memory, sizeof(int32_t));
     }
-    if (rc == GPU_SUCCESS && c->load[0] != '\0') {
+    if (strcmp(c->load, "wait") == 0) {
+        wait_at_gate(c);
+    } else if (rc == GPU_SUCCESS && c->load[0] != '\0') {
         rc = run(c, c->load, &value);
     }
     c->f.context_pop(&popped);
@@ -242,20 +268,11 @@ TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance)
     return NULL;
 }
 
-static void
-wait_at_gate(const caller_t *c)
+static const char *
+kernel_of(const caller_t *c, int32_t value)
 {
-    char  waits[sizeof(c->gate) + 8];
-    FILE *f;
-
-    snprintf(waits, sizeof(waits), "%s.waits", c->gate);
-    f = fopen(waits, "w");
-    if (f != NULL) {
-        fclose(f);
-    }
-    while (access(c->gate, F_OK) == 0) {
-        usleep(2000);
-    }
+    return value == -1 || value == -2
+        || (value == -4 && unlink(c->gate) == 0) ? "fault" : "keep";
 }
 
 static TRITONSERVER_Error *
@@ -281,16 +298,43 @@ answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
 
     err = failed(c, c->f.context_push(c->context), "no context");
     if (err == NULL) {
-        err = failed(c, run(c, value == -1 || value == -2 ? "fault" : "keep",
-                            &sent), "the kernel failed");
+        err = failed(c, run(c, kernel_of(c, value), &sent),
+                     "the kernel failed");
         c->f.context_pop(&popped);
     }
     return err != NULL ? err : answer_int32(response, "OUT", sent);
 }
 
-/* Whether a request is to be failed by Execute itself. */
+static void *
+run_errand(void *userp)
+{
+    errand_t *errand = userp;
+
+    answer_one(errand->request, NULL, answer, errand->caller);
+    free(errand);
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+send_elsewhere(caller_t *c, TRITONBACKEND_Request *request)
+{
+    errand_t *errand = malloc(sizeof(*errand));
+    pthread_t thread;
+
+    if (errand != NULL) {
+        *errand = (errand_t) { .caller = c, .request = request };
+        if (pthread_create(&thread, NULL, run_errand, errand) == 0) {
+            pthread_detach(thread);
+            return NULL;
+        }
+    }
+    free(errand);
+    return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no thread");
+}
+
+/* Whether one of the requests is that number. */
 static int
-any_returned(TRITONBACKEND_Request **requests, uint32_t count)
+any_is(TRITONBACKEND_Request **requests, uint32_t count, int32_t number)
 {
     for (uint32_t i = 0; i < count; i++) {
         const void *data;
@@ -302,7 +346,7 @@ any_returned(TRITONBACKEND_Request **requests, uint32_t count)
             memcpy(&value, data, sizeof(value));
         }
         TRITONSERVER_ErrorDelete(err);
-        if (value == -2) {
+        if (value == number) {
             return 1;
         }
     }
@@ -324,7 +368,10 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         return err;
     }
     c = state;
-    if (!any_returned(requests, count)) {
+    if (count == 1 && any_is(requests, 1, -4)) {
+        return send_elsewhere(c, requests[0]);
+    }
+    if (!any_is(requests, count, -2)) {
         return answer_each(requests, count, answer, c);
     }
 

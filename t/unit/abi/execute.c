@@ -27,6 +27,9 @@ static inf_model_t         *model;
 static inf_backend_t        backend = { .name = (char *) "b" };
 static inf_instance_spec_t  spec = { .name = (char *) "m_0" };
 static inf_instance_t       instance;
+static inf_instance_t       other;          /* of another model              */
+static shot_t               others;
+static bool                 several;
 static inf_err_t          *(*does)(inf_request_t **requests, uint32_t count);
 static int                  rescheduled;
 static bool                 sequence_is_over;
@@ -40,7 +43,7 @@ inf_err_t *
 __wrap_inf_plugin_execute(inf_instance_t *i, inf_request_t **requests,
     uint32_t count)
 {
-    assert_ptr_equal(i, &instance);
+    assert_true(i == &instance || i == &other);
     for (uint32_t n = 0; n < count; n++) {
         assert_int_equal(requests[n]->payload_rows, count);
     }
@@ -412,6 +415,59 @@ requests_given_back_fail_and_padding_requests_do_not_count(void **state)
     assert_int_equal(model->statistics.fail.count, 0);
 }
 
+static inf_err_t *
+look_alone(inf_request_t **requests, uint32_t count)
+{
+    assert_ptr_equal(inf_execution_likely_culprit(&several), model);
+    assert_false(several);
+    return give_all_back(requests, count);
+}
+
+static inf_err_t *
+look_at_two(inf_request_t **requests, uint32_t count)
+{
+    assert_null(inf_execution_likely_culprit(&several));
+    assert_true(several);
+    return give_all_back(requests, count);
+}
+
+static inf_err_t *
+look_beside_another(inf_request_t **requests, uint32_t count)
+{
+    inf_request_t *of_other[1] = { &others.request };
+
+    does = look_at_two;
+    inf_backend_executor.execute(&other, of_other, 1);
+    return give_all_back(requests, count);
+}
+
+static void
+several_models_that_execute_are_told_from_none(void **state)
+{
+    (void) state;
+    shot_t s;
+    inf_model_t *second = inf_model_new("n", 1, "/n");
+
+    second->backend = &backend;
+    other = (inf_instance_t) { .model = second, .spec = &spec };
+    several = true;
+    assert_null(inf_execution_likely_culprit(&several));
+    assert_false(several);
+
+    shoot(&s, false);
+    execute_one(&s, look_alone);
+    shot_end(&s);
+
+    shoot(&s, false);
+    shoot(&others, false);
+    execute_one(&s, look_beside_another);
+    shot_end(&s);
+    shot_end(&others);
+    inf_execution_free(other.abi.execution);
+    inf_statistics_fini(&other.statistics);
+    inf_model_free(second);
+}
+
 static int
 setup(void **state)
 {
@@ -450,7 +506,8 @@ main(void)
         T(who_cannot_run_once_more_is_still_the_backend_s),
         T(a_failed_execution_leaves_those_that_run_once_more_alone),
         T(release_flags_are_one_or_the_other),
-        T(only_iterative_sequences_run_once_more)
+        T(only_iterative_sequences_run_once_more),
+        T(several_models_that_execute_are_told_from_none)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

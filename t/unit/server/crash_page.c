@@ -393,6 +393,14 @@ break_gpu_by_executing(void)
 }
 
 static void
+perhaps_break_gpu_by_executing(void)
+{
+    load_begins("innocent", 1);
+    inf_crash_page_note_gpu(w.page, false);
+    inf_crash_page_note_execution(w.page, "likely", 1, false);
+}
+
+static void
 a_core_that_ends_for_a_gpu_counts_as_a_crash(void **state)
 {
     (void) state;
@@ -402,12 +410,14 @@ a_core_that_ends_for_a_gpu_counts_as_a_crash(void **state)
     }
     for (int i = 0; i < 5; i++) {
         core_dies(break_gpu_by_executing, 0);
+        core_dies(perhaps_break_gpu_by_executing, 0);
     }
     core_starts();
     is_quarantined("bad", 1);
     is_rejected("bad", 2, "the core died 5 times while this model was"
         " executing");
     load_ends(load_begins("innocent", 1));
+    load_ends(load_begins("likely", 1));
     core_ends();
 }
 

@@ -283,8 +283,8 @@ a_gpu_whose_context_can_t_be_entered_does_nothing(void **state)
         inf_cuda_ipc_open(cuda, 0, handle, &other),
     };
     size_t count = sizeof(errors) / sizeof(errors[0]);
-    /* beside the entering, only whether the peer can be reached */
-    assert_in_range(fake_cuda_calls() - calls, count, count + 1);
+    /* beside the entering, twice each, only whether the peer can be reached */
+    assert_in_range(fake_cuda_calls() - calls, 2 * count, 2 * count + 1);
     for (size_t i = 0; i < count; i++) {
         fails(errors[i], INF_ERR_INTERNAL, why);
     }
@@ -348,6 +348,11 @@ a_gpu_that_answers_nothing_any_more_has_failed(void **state)
     fails(inf_cuda_alloc(cuda, 0, 64, &p), INF_ERR_INTERNAL, "(801)");
     assert_null(inf_cuda_failure(cuda, 0));
     succeeds(inf_cuda_check(cuda, 0));
+    fake_cuda_fail_rules("cuMemGetInfo_v2:801:1:0");
+    succeeds(inf_cuda_check(cuda, 0));
+    fake_cuda_fail_rules("cuCtxPushCurrent_v2:801:1");
+    fails(inf_cuda_alloc(cuda, 0, 64, &p), INF_ERR_INTERNAL, "(801)");
+    succeeds(inf_cuda_check(cuda, 0));
 
     /* not known until somebody asks */
     fake_cuda_break(0, 700);
@@ -364,6 +369,20 @@ a_gpu_that_answers_nothing_any_more_has_failed(void **state)
     assert_null(inf_cuda_failure(cuda, 2));
     assert_null(inf_cuda_failure(cuda, -1));
 
+    inf_cuda_close(cuda);
+}
+
+static void
+a_gpu_whose_context_is_closed_has_failed(void **state)
+{
+    (void) state;
+    inf_cuda_t *cuda = open_two();
+
+    fake_cuda_fail("cuCtxPushCurrent_v2", 719);
+    fails(inf_cuda_check(cuda, 0), INF_ERR_UNAVAILABLE, "GPU 0 has failed, and"
+        " answers every call by CUDA_ERROR_LAUNCH_FAILED (719)");
+    assert_non_null(inf_cuda_failure(cuda, 0));
+    fake_cuda_fail(NULL, 0);
     inf_cuda_close(cuda);
 }
 
@@ -438,6 +457,7 @@ main(void)
         T(a_gpu_whose_context_can_t_be_entered_does_nothing),
         T(a_gpu_that_says_nothing_about_itself_is_named),
         T(a_gpu_that_answers_nothing_any_more_has_failed),
+        T(a_gpu_whose_context_is_closed_has_failed),
         T(one_gpu_that_says_nothing_is_alone_with_that),
         T(every_call_may_fail)
     };
