@@ -127,17 +127,19 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
 bool
 gpu_batch_is_done(gpu_batch_t *b)
 {
+    gpu_result_t rc = GPU_NOT_READY;
+
     TRITONSERVER_Error *err = gpu_enter(b->device);
-    if (err != NULL) {
-        bk_err_drop(err);
-        return true;                    /* the driver does nothing more      */
+    if (err == NULL) {
+        rc = b->device->f->stream_query(b->stream);
+        err = rc == GPU_NOT_READY ? NULL
+            : gpu_check(b->device, rc, "kernels that were late");
+        gpu_leave(b->device);
     }
 
-    gpu_result_t rc = b->device->f->stream_query(b->stream);
-    gpu_leave(b->device);
-    bk_err_log(rc == GPU_NOT_READY ? NULL
-        : gpu_check(b->device, rc, "kernels that were late"), "cuda");
-    return rc != GPU_NOT_READY;
+    /* any other error says nothing about the work; the caller asks again */
+    bk_err_drop(err);
+    return rc == GPU_SUCCESS || gpu_device_has_failed(b->device);
 }
 
 static TRITONSERVER_Error *

@@ -55,7 +55,8 @@ void gpu_batch_fini(gpu_batch_t *b);
 BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots,
     uint32_t count, gpu_times_t *times, bool *stuck);
 
-/* Whether nothing is left in the stream, by which *stuck ends. */
+/* Whether nothing in the stream touches memory any more, by which *stuck
+ * ends: it is empty, or the device has failed. */
 bool gpu_batch_is_done(gpu_batch_t *b);
 
 #endif /* GPU_BATCH_H */

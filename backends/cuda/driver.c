@@ -184,6 +184,12 @@ gpu_is_fatal(gpu_result_t rc)
     return false;
 }
 
+bool
+gpu_device_has_failed(const gpu_device_t *device)
+{
+    return atomic_load_explicit(&device->failed, memory_order_relaxed) != 0;
+}
+
 TRITONSERVER_Error *
 gpu_device_state(gpu_device_t *device)
 {

@@ -70,6 +70,9 @@ BK_CHECK TRITONSERVER_Error *gpu_check(gpu_device_t *device, gpu_result_t rc,
 /* After such an error a context does no more work. */
 bool gpu_is_fatal(gpu_result_t rc);
 
+/* For good: no work of the process runs on it any more. */
+bool gpu_device_has_failed(const gpu_device_t *device);
+
 /* The error of a device that has failed; NULL: it works. */
 BK_CHECK TRITONSERVER_Error *gpu_device_state(gpu_device_t *device);
 

@@ -404,6 +404,16 @@ every_call_may_fail_once(void **state)
 }
 
 static void
+execute_again(fake_model_t *m)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 };
+    fake_request_t *r = request(m, a, b, 1, 2);
+
+    assert_null(execute(m, r));
+    fake_request_free(r);
+}
+
+static void
 kernels_that_are_late_keep_their_requests(void **state)
 {
     const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 111, 222 };
@@ -427,11 +437,23 @@ kernels_that_are_late_keep_their_requests(void **state)
     assert_true(r[1]->final && r[1]->failed && r[1]->released);
     assert_false(r[0]->released);
 
+    /* a call that fails does not say that the kernels have ended */
+    static const char *const calls[] = {
+        "cuStreamQuery", "cuCtxPushCurrent_v2"
+    };
+    for (int i = 0; i < 2; i++) {
+        uint64_t asked = fake_cuda_count(calls[i]);
+
+        fake_cuda_fail(calls[i], 801);
+        execute_again(&m);
+        assert_true(fake_cuda_count(calls[i]) > asked);
+        assert_false(r[0]->released || is_ready(&m));
+    }
+    fake_cuda_fail(NULL, 0);
+
     fake_cuda_hang(NULL);
     for (int i = 0; i < 1000 && !r[0]->released; i++) {
-        fake_request_t *poll = request(&m, a, b, 1, 2);
-        assert_null(execute(&m, poll));
-        fake_request_free(poll);
+        execute_again(&m);
     }
     assert_true(r[0]->released);
     assert_true(is_ready(&m));
