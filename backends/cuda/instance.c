@@ -67,7 +67,8 @@ gpu_instance_free(gpu_instance_t *inst)
         return;
     }
 
-    if (!gpu_late_release(&inst->late, &inst->batch)) {
+    gpu_late_stop(&inst->late);
+    if (!gpu_late_release(&inst->late)) {
         bk_log(TRITONSERVER_LOG_ERROR, "an instance ends while its kernels"
             " run; its memory on the GPU is not given back");
         return;
@@ -94,7 +95,7 @@ gpu_instance_execute(gpu_instance_t *inst, TRITONBACKEND_Request **requests,
 {
     gpu_times_t times = { .start_ns = bk_now_ns() };
 
-    (void) gpu_late_release(&inst->late, &inst->batch);
+    (void) gpu_late_release(&inst->late);
     TRITONSERVER_Error *err = slots_reserve(inst, count);
     if (err != NULL) {
         return err;
@@ -256,7 +257,7 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
     times.end_ns = bk_now_ns();
 
     if (stuck) {
-        gpu_late_keep(&inst->late, slots, count, inst->handle, &times);
+        gpu_late_keep(&inst->late, &inst->batch, slots, count, inst->handle, &times);
         return;
     }
 

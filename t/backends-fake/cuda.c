@@ -403,14 +403,14 @@ every_call_may_fail_once(void **state)
     assert_true(n > 60);
 }
 
+/* Without an execution. */
 static void
-execute_again(fake_model_t *m)
+await_ready(fake_model_t *m)
 {
-    const float a[] = { 1, 2 }, b[] = { 10, 20 };
-    fake_request_t *r = request(m, a, b, 1, 2);
-
-    assert_null(execute(m, r));
-    fake_request_free(r);
+    for (int i = 0; i < 10000 && !is_ready(m); i++) {
+        usleep(1000);
+    }
+    assert_true(is_ready(m));
 }
 
 static void
@@ -445,23 +445,48 @@ kernels_that_are_late_keep_their_requests(void **state)
         uint64_t asked = fake_cuda_count(calls[i]);
 
         fake_cuda_fail(calls[i], 801);
-        execute_again(&m);
-        assert_true(fake_cuda_count(calls[i]) > asked);
+        for (int k = 0; k < 10000 && fake_cuda_count(calls[i]) < asked + 3;
+             k++)
+        {
+            usleep(1000);
+        }
+        assert_true(fake_cuda_count(calls[i]) >= asked + 3);
         assert_false(r[0]->released || is_ready(&m));
     }
     fake_cuda_fail(NULL, 0);
 
     fake_cuda_hang(NULL);
-    for (int i = 0; i < 1000 && !r[0]->released; i++) {
-        execute_again(&m);
-    }
+    await_ready(&m);
     assert_true(r[0]->released);
-    assert_true(is_ready(&m));
     fake_execute(&m, &r[2], 1);
     expect_sum(r[2], sum, 2);
     for (int i = 0; i < 3; i++) {
         fake_request_free(r[i]);
     }
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
+/* The core finalizes an instance once its requests are released. */
+static void
+an_instance_ends_after_its_late_kernels(void **state)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 };
+    fake_backend_t backend;
+    fake_request_t *r;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[2]", "," PARAMETER("timeout", "30")));
+    r = request(&m, a, b, 1, 2);
+    fake_cuda_hang("add");
+    assert_null(execute(&m, r));
+    assert_false(r->released);
+    fake_cuda_hang(NULL);
+    await_ready(&m);
+    assert_true(r->released);
+    fake_request_free(r);
     fake_model_unload(&m);
     close_backend(&backend);
 }
@@ -595,6 +620,7 @@ main(int argc, char **argv)
         cmocka_unit_test(inputs_in_several_buffers_are_put_together),
         cmocka_unit_test(every_call_may_fail_once),
         cmocka_unit_test(kernels_that_are_late_keep_their_requests),
+        cmocka_unit_test(an_instance_ends_after_its_late_kernels),
         cmocka_unit_test(instances_on_a_device_overlap),
         cmocka_unit_test(a_fault_ends_the_device)
     };
