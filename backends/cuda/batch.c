@@ -82,6 +82,7 @@ gpu_batch_fini(gpu_batch_t *b)
     }
 
     free(b->rooms);
+    free(b->needs);
     free(b->places);
     free(b->shapes);
     free(b->launches);
@@ -149,6 +150,7 @@ make_tables(gpu_batch_t *b)
     size_t all = tensors + b->program->buffer_count;
 
     b->rooms = calloc(all, sizeof(*b->rooms));
+    b->needs = calloc(all, sizeof(*b->needs));
     b->places = calloc(all, sizeof(*b->places));
     b->shapes = calloc(tensors, sizeof(*b->shapes));
     b->launches = calloc((size_t) b->program->kernel_count + 1,
@@ -156,8 +158,8 @@ make_tables(gpu_batch_t *b)
     b->handed = calloc(tensors, sizeof(*b->handed));
     b->handed_shapes = calloc(tensors * (GPU_DIMS_MAX + 1),
         sizeof(*b->handed_shapes));
-    return b->rooms != NULL && b->places != NULL && b->shapes != NULL
-        && b->launches != NULL && b->handed != NULL
+    return b->rooms != NULL && b->needs != NULL && b->places != NULL
+        && b->shapes != NULL && b->launches != NULL && b->handed != NULL
         && b->handed_shapes != NULL ? NULL
         : bk_err_nomem("tables of an instance");
 }
@@ -216,10 +218,13 @@ queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, gpu_times_t *times)
 {
     TRITONSERVER_Error *err = read_shapes(b, slots, count);
     if (err == NULL) {
-        err = gpu_inputs_place(b, slots, count);
+        err = gpu_inputs_find(b, slots, count);
     }
     if (err == NULL) {
-        err = gpu_batch_memory_rest(b);
+        err = gpu_batch_memory_take(b);
+    }
+    if (err == NULL) {
+        err = gpu_inputs_copy(b, slots, count);
     }
     if (err != NULL) {
         return err;

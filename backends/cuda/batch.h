@@ -32,6 +32,8 @@ typedef struct {
     gpu_stream_t         stream;
     gpu_event_t          end;           /* of a batch without a timeout      */
     gpu_room_t          *rooms;         /* of tensors, then of buffers       */
+    uint64_t            *needs;         /* of this batch, bytes; 0: no room  */
+    uint64_t             memory_most;   /* of all rooms together, bytes      */
     gpu_ptr_t           *places;        /* of this batch, likewise           */
     gpu_shape_t         *shapes;        /* of this batch                     */
     int64_t              rows;          /* of this batch                     */

@@ -160,6 +160,8 @@ LINE = "vector_add<<<{}>>>({})"
     ({"scratch_t": "8 * 1024 * 1024 * 1024"}, "GPU 0 has no 8589934592 bytes"),
     ({"timeout": "soon"}, "must be a whole number"),
     ({"graphs": "-1"}, "must be a whole number"),
+    ({"memory": "0"}, "must be a whole number"),
+    ({"memory": "60"}, 'an instance may take 60 (parameter "memory")'),
 ])
 def test_parameters(failing, parameters, words):
     assert words in failing(lambda r: cuda.add_model(
@@ -273,7 +275,10 @@ def serving(make_server, tmp_path):
     ({"kernel_1": "vector_add<<<1, 1>>>(a, b, sum, "
                   "int(a[0] / 3 * 3000000000))"},
      "argument 4 of kernel \"vector_add\": 3000000000 is beyond 32 bits"),
-    ({"scratch_t": "a[0] / 3 * 9000000000"}, "GPU 0 has no 9000000000 bytes"),
+    ({"scratch_t": "a[0] / 3 * 9000000000", "memory": "10000000000"},
+     "GPU 0 has no 9000000000 bytes"),
+    ({"scratch_t": "a[0] / 3 * 9000000", "memory": "1000000"},
+     '"t" needs 9000000 bytes on GPU 0'),
     ({"shape_sum": "2 - a[0]"}, 'dimension 0 of output "sum" would be -1'),
 ])
 def test_shapes_that_do_not_fit(serving, parameters, words):

@@ -218,6 +218,42 @@ a_request_that_does_not_fit_costs_no_other(void **state)
     close_backend(&backend);
 }
 
+/* The buffers of the two sizes have no room beside each other. */
+static void
+a_batch_takes_no_more_than_its_memory(void **state)
+{
+    static const struct {
+        int64_t width;
+        bool    fits;
+    } rows[] = {
+        { 1, true }, { 30, true }, { 1, true }, { 65, false }, { 30, true },
+        { 64, false }
+    };
+    const float zeros[65] = { 0 };
+    fake_backend_t backend;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[-1]", "," PARAMETER("memory", "1024") ","
+        PARAMETER("scratch_x", "max(1000 - 30 * elements(a), 4)")));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        fake_request_t *r = request(&m, zeros, zeros, 1, rows[i].width);
+
+        fake_execute(&m, &r, 1);
+        assert_int_equal(r->failed, !rows[i].fits);
+        if (rows[i].fits) {
+            expect_sum(r, weights, (size_t) rows[i].width);
+        } else {
+            assert_int_equal(r->error_code, TRITONSERVER_ERROR_INVALID_ARG);
+            assert_non_null(strstr(r->error, "may take 1024"));
+        }
+        fake_request_free(r);
+    }
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
 /* ---- memory of devices */
 
 extern int cuMemAlloc_v2(unsigned long long *base, size_t size);
@@ -616,6 +652,7 @@ main(int argc, char **argv)
         cmocka_unit_test(requests_run_as_one_batch),
         cmocka_unit_test(batches_end_at_the_model_s_rows_and_at_other_shapes),
         cmocka_unit_test(a_request_that_does_not_fit_costs_no_other),
+        cmocka_unit_test(a_batch_takes_no_more_than_its_memory),
         cmocka_unit_test(tensors_on_the_device_stay_there),
         cmocka_unit_test(inputs_in_several_buffers_are_put_together),
         cmocka_unit_test(every_call_may_fail_once),
