@@ -19,6 +19,7 @@ static TRITONSERVER_Error *read_shapes(gpu_batch_t *b,
 static TRITONSERVER_Error *queue(gpu_batch_t *b, gpu_slot_t *slots,
     uint32_t count, gpu_times_t *times);
 static TRITONSERVER_Error *compute(gpu_batch_t *b);
+static TRITONSERVER_Error *clear_outputs(gpu_batch_t *b);
 static TRITONSERVER_Error *compute_by_library(gpu_batch_t *b);
 static TRITONSERVER_Error *too_slow(const gpu_batch_t *b);
 
@@ -245,8 +246,29 @@ compute(gpu_batch_t *b)
     }
 
     TRITONSERVER_Error *err = make_launches(b, &count);
+    if (err == NULL && count < b->program->kernel_count) {
+        err = clear_outputs(b);
+    }
     return err != NULL ? err
         : gpu_graphs_run(&b->graphs, b->launches, count, b->stream);
+}
+
+/* A kernel that is not launched writes nothing, and the memory holds what an
+   earlier batch left: other clients' tensors. */
+static TRITONSERVER_Error *
+clear_outputs(gpu_batch_t *b)
+{
+    const gpu_program_t *p = b->program;
+    TRITONSERVER_Error *err = NULL;
+
+    for (uint32_t i = p->input_count; err == NULL && i < p->tensor_count; i++)
+    {
+        size_t bytes = (size_t) b->shapes[i].bytes;
+        err = bytes == 0 ? NULL : gpu_check(b->device,
+            b->device->f->fill(b->places[i], 0, bytes, b->stream),
+            "cannot clear output \"%s\"", p->tensors[i].name);
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *

@@ -254,6 +254,31 @@ a_batch_takes_no_more_than_its_memory(void **state)
     close_backend(&backend);
 }
 
+/* Of a width beyond 2 the second kernel, which writes the output, does not. */
+static void
+outputs_of_kernels_that_do_not_run_are_zeros(void **state)
+{
+    static const int64_t widths[] = { 2, 3, 2, 3 };
+    const float a[3] = { 0 }, zeros[3] = { 0 };
+    fake_backend_t backend;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[-1]", "," PARAMETER("kernel_3",
+        "add<<<max(3 - a[0], 0),1>>>(half,w,sum,int(elements(sum)))")
+        "," PARAMETER("kernel_2", "add<<<1,1>>>(a,b,half,int(1))")));
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        fake_request_t *r = request(&m, a, a, 1, widths[i]);
+
+        fake_execute(&m, &r, 1);
+        expect_sum(r, widths[i] == 2 ? weights : zeros, (size_t) widths[i]);
+        fake_request_free(r);
+    }
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
 /* ---- memory of devices */
 
 extern int cuMemAlloc_v2(unsigned long long *base, size_t size);
@@ -653,6 +678,7 @@ main(int argc, char **argv)
         cmocka_unit_test(batches_end_at_the_model_s_rows_and_at_other_shapes),
         cmocka_unit_test(a_request_that_does_not_fit_costs_no_other),
         cmocka_unit_test(a_batch_takes_no_more_than_its_memory),
+        cmocka_unit_test(outputs_of_kernels_that_do_not_run_are_zeros),
         cmocka_unit_test(tensors_on_the_device_stay_there),
         cmocka_unit_test(inputs_in_several_buffers_are_put_together),
         cmocka_unit_test(every_call_may_fail_once),
