@@ -252,7 +252,8 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
         if (err == NULL) {
             err = gpu_batch_run(&inst->batch, slots, count, &times, &stuck);
         }
-        gpu_slots_fail(slots, count, gpu_model_blame(inst->model, err));
+        gpu_slots_fail(slots, count, gpu_model_blame_by_name(inst->model,
+            err));
     }
     times.end_ns = bk_now_ns();
 
