@@ -641,6 +641,45 @@ a_fault_ends_the_device(void **state)
     fake_cuda_fault_in(NULL);
 }
 
+/* No number tells whether a device has failed: the driver is asked. */
+static void
+an_error_of_one_call_ends_no_device(void **state)
+{
+    static const int codes[] = { 719, 801, 999 };
+    const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 111, 222 };
+    fake_backend_t backend;
+    fake_request_t *r;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[2]", ""));
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        fake_cuda_fail("cuMemcpyHtoDAsync_v2", codes[i]);
+        r = request(&m, a, b, 1, 2);
+        fake_execute(&m, &r, 1);
+        assert_int_equal(r->error_code, TRITONSERVER_ERROR_INTERNAL);
+        fake_request_free(r);
+        fake_cuda_fail(NULL, 0);
+        assert_true(is_ready(&m));
+        r = request(&m, a, b, 1, 2);
+        fake_execute(&m, &r, 1);
+        expect_sum(r, sum, 2);
+        fake_request_free(r);
+    }
+
+    fake_cuda_break(0, 333);            /* a number of no list               */
+    r = request(&m, a, b, 1, 2);
+    fake_execute(&m, &r, 1);
+    assert_int_equal(r->error_code, TRITONSERVER_ERROR_UNAVAILABLE);
+    assert_non_null(strstr(r->error, "GPU 0 has failed"));
+    fake_request_free(r);
+    assert_false(is_ready(&m));
+    fake_model_unload(&m);
+    fake_backend_close(&backend);
+    fake_cuda_break(0, 0);
+}
+
 static int
 make_model(void **state)
 {
@@ -686,6 +725,7 @@ main(int argc, char **argv)
         cmocka_unit_test(kernels_that_are_late_keep_their_requests),
         cmocka_unit_test(an_instance_ends_after_its_late_kernels),
         cmocka_unit_test(instances_on_a_device_overlap),
+        cmocka_unit_test(an_error_of_one_call_ends_no_device),
         cmocka_unit_test(a_fault_ends_the_device)
     };
 
