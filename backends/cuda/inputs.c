@@ -18,7 +18,9 @@ gpu_inputs_find(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 {
     for (uint32_t i = 0; i < b->program->input_count; i++) {
         b->places[i] = 0;
-        if (b->shapes[i].absent || count > 1) {
+        if (b->shapes[i].absent || count > 1
+            || b->program->writes_inputs)
+        {
             continue;
         }
 

@@ -367,6 +367,35 @@ tensors_on_the_device_stay_there(void **state)
 }
 
 static void
+inputs_that_kernels_write_to_are_copied(void **state)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 11, 22 };
+    const int64_t shape[] = { 1, 2 };
+    fake_backend_t backend;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[2]", ","
+        PARAMETER("INFERENCE_WRITABLE_INPUTS", "true") ","
+        PARAMETER("kernel_1", "add<<<1,1>>>(a,b,sum,int(elements(sum)))") ","
+        PARAMETER("kernel_2", "add<<<1,1>>>(a,b,a,int(elements(sum)))")));
+    fake_request_t *r = fake_request_new(&m);
+    fake_tensor_t *t = fake_request_input(r, "a", TRITONSERVER_TYPE_FP32,
+        shape, 2, NULL, 0);
+    put_on_gpu(t, 0, a, sizeof(a));
+    fake_request_input(r, "b", TRITONSERVER_TYPE_FP32, shape, 2, b,
+        sizeof(b));
+    fake_request_want(r, "sum");
+    fake_execute(&m, &r, 1);
+    expect_sum(r, sum, 2);
+    assert_memory_equal(fake_cuda_bytes(t->chunks[0]), a, sizeof(a));
+    fake_request_free(r);
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
+static void
 inputs_in_several_buffers_are_put_together(void **state)
 {
     const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 111, 222 };
@@ -720,6 +749,7 @@ main(int argc, char **argv)
         cmocka_unit_test(a_batch_takes_no_more_than_its_memory),
         cmocka_unit_test(outputs_of_kernels_that_do_not_run_are_zeros),
         cmocka_unit_test(tensors_on_the_device_stay_there),
+        cmocka_unit_test(inputs_that_kernels_write_to_are_copied),
         cmocka_unit_test(inputs_in_several_buffers_are_put_together),
         cmocka_unit_test(every_call_may_fail_once),
         cmocka_unit_test(kernels_that_are_late_keep_their_requests),
