@@ -82,6 +82,7 @@ gpu_batch_fini(gpu_batch_t *b)
         gpu_leave(b->device);
     }
 
+    gpu_graphs_forget(&b->graphs);      /* nothing, unless it stays there    */
     free(b->rooms);
     free(b->needs);
     free(b->places);
