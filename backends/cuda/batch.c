@@ -18,7 +18,7 @@ static TRITONSERVER_Error *read_shapes(gpu_batch_t *b,
     const gpu_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *queue(gpu_batch_t *b, gpu_slot_t *slots,
     uint32_t count, gpu_times_t *times);
-static TRITONSERVER_Error *compute(gpu_batch_t *b);
+static TRITONSERVER_Error *compute(gpu_batch_t *b, uint32_t count);
 static TRITONSERVER_Error *clear_outputs(gpu_batch_t *b);
 static TRITONSERVER_Error *compute_by_library(gpu_batch_t *b);
 static TRITONSERVER_Error *too_slow(const gpu_batch_t *b);
@@ -98,6 +98,7 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
     gpu_times_t *times, bool *stuck)
 {
     *stuck = false;
+    b->queued = false;
     b->computed = false;
     b->late = false;
     TRITONSERVER_Error *err = gpu_device_state(b->device);
@@ -218,6 +219,8 @@ read_shapes(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 static TRITONSERVER_Error *
 queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, gpu_times_t *times)
 {
+    uint32_t launches = 0;
+
     TRITONSERVER_Error *err = read_shapes(b, slots, count);
     if (err == NULL) {
         err = gpu_inputs_find(b, slots, count);
@@ -225,31 +228,30 @@ queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, gpu_times_t *times)
     if (err == NULL) {
         err = gpu_batch_memory_take(b);
     }
-    if (err == NULL) {
-        err = gpu_inputs_copy(b, slots, count);
+    if (err == NULL && b->library == NULL) {
+        err = make_launches(b, &launches);
     }
     if (err != NULL) {
         return err;
     }
 
+    b->queued = true;
+    err = gpu_inputs_copy(b, slots, count);
+    if (err != NULL) {
+        return err;
+    }
+
     times->compute_start_ns = bk_now_ns();
-    err = compute(b);
+    err = b->library != NULL ? compute_by_library(b) : compute(b, launches);
     return err != NULL ? err : gpu_outputs_take(b, slots, count);
 }
 
 static TRITONSERVER_Error *
-compute(gpu_batch_t *b)
+compute(gpu_batch_t *b, uint32_t count)
 {
-    uint32_t count;
+    TRITONSERVER_Error *err = count < b->program->kernel_count
+        ? clear_outputs(b) : NULL;
 
-    if (b->library != NULL) {
-        return compute_by_library(b);
-    }
-
-    TRITONSERVER_Error *err = make_launches(b, &count);
-    if (err == NULL && count < b->program->kernel_count) {
-        err = clear_outputs(b);
-    }
     return err != NULL ? err
         : gpu_graphs_run(&b->graphs, b->launches, count, b->stream);
 }

@@ -37,6 +37,7 @@ typedef struct {
     gpu_ptr_t           *places;        /* of this batch, likewise           */
     gpu_shape_t         *shapes;        /* of this batch                     */
     int64_t              rows;          /* of this batch                     */
+    bool                 queued;        /* the device has work of this batch */
     bool                 computed;      /* this batch was waited for once,   */
     bool                 late;          /* in vain                           */
     gpu_launch_t        *launches;
@@ -52,7 +53,8 @@ BK_CHECK TRITONSERVER_Error *gpu_batch_init(gpu_batch_t *b,
     const gpu_loaded_t *loaded);
 void gpu_batch_fini(gpu_batch_t *b);
 
-/* Runs the slots, which join.  *stuck: the kernels did not end in time; the
+/* Runs the slots, which join.  After an error with b->queued false nothing
+ * was begun, and a part of them may run.  *stuck: the kernels did not end in time; the
  * memory of requests and responses may yet be read and written. */
 BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots,
     uint32_t count, gpu_times_t *times, bool *stuck);

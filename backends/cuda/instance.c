@@ -26,6 +26,8 @@ static uint32_t group_end(const gpu_instance_t *inst, uint32_t from,
     uint32_t count);
 static void group_run(gpu_instance_t *inst, gpu_slot_t *slots,
     uint32_t count, gpu_times_t times);
+static void run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots,
+    uint32_t count, gpu_times_t times);
 static void group_report(gpu_instance_t *inst, const gpu_slot_t *slots,
     uint32_t count, const gpu_times_t *times);
 
@@ -243,7 +245,7 @@ static void
 group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
     gpu_times_t times)
 {
-    bool stuck = false;
+    bool stuck = false, alone = false;
 
     times.compute_start_ns = bk_now_ns();
     times.compute_end_ns = times.compute_start_ns;
@@ -251,6 +253,12 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
         TRITONSERVER_Error *err = gpu_instance_state(inst);
         if (err == NULL) {
             err = gpu_batch_run(&inst->batch, slots, count, &times, &stuck);
+            alone = err != NULL && count > 1 && !inst->batch.queued;
+        }
+        if (alone) {
+            bk_err_drop(err);
+            run_one_by_one(inst, slots, count, times);
+            return;
         }
         gpu_slots_fail(slots, count, gpu_model_blame_by_name(inst->model,
             err));
@@ -265,6 +273,17 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
     group_report(inst, slots, count, &times);
     for (uint32_t i = 0; i < count; i++) {
         gpu_slot_finish(&slots[i], inst->handle, &times);
+    }
+}
+
+/* Requests that are valid alone may not be together: geometry, memory and
+   numbers of a batch grow with its rows. */
+static void
+run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
+    gpu_times_t times)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        group_run(inst, &slots[i], 1, times);
     }
 }
 

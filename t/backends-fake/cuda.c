@@ -279,6 +279,41 @@ outputs_of_kernels_that_do_not_run_are_zeros(void **state)
     close_backend(&backend);
 }
 
+/* Two rows have no room, one has. */
+static void
+requests_that_fail_together_run_one_by_one(void **state)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 111, 222 };
+    const char *const limits[] = {
+        PARAMETER("scratch_x", "1 / (2 - batch)"),
+        PARAMETER("kernel_3", "add<<<1,1022 + batch * 2>>>(a,b,half,int(0))"),
+        PARAMETER("memory", "32")
+    };
+    char config[2048];
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        fake_backend_t backend;
+        fake_request_t *r[2];
+        fake_model_t m;
+
+        snprintf(config, sizeof(config), CONFIG("[-1]", ",%s"), limits[i]);
+        open_backend(&backend);
+        load(&m, &backend, config);
+        for (int k = 0; k < 2; k++) {
+            r[k] = request(&m, a, b, 1, 2);
+        }
+        fake_execute(&m, r, 2);
+        for (int k = 0; k < 2; k++) {
+            expect_sum(r[k], sum, 2);
+            fake_request_free(r[k]);
+        }
+        assert_int_equal(m.batches, 2);
+        fake_model_unload(&m);
+        close_backend(&backend);
+    }
+}
+
 /* ---- memory of devices */
 
 extern int cuMemAlloc_v2(unsigned long long *base, size_t size);
@@ -748,6 +783,7 @@ main(int argc, char **argv)
         cmocka_unit_test(a_request_that_does_not_fit_costs_no_other),
         cmocka_unit_test(a_batch_takes_no_more_than_its_memory),
         cmocka_unit_test(outputs_of_kernels_that_do_not_run_are_zeros),
+        cmocka_unit_test(requests_that_fail_together_run_one_by_one),
         cmocka_unit_test(tensors_on_the_device_stay_there),
         cmocka_unit_test(inputs_that_kernels_write_to_are_copied),
         cmocka_unit_test(inputs_in_several_buffers_are_put_together),
