@@ -18,7 +18,8 @@ static TRITONSERVER_Error *read_shapes(gpu_batch_t *b,
     const gpu_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *queue(gpu_batch_t *b, gpu_slot_t *slots,
     uint32_t count, gpu_times_t *times);
-static TRITONSERVER_Error *compute(gpu_batch_t *b);
+static TRITONSERVER_Error *compute(gpu_batch_t *b, uint32_t count);
+static TRITONSERVER_Error *clear_outputs(gpu_batch_t *b);
 static TRITONSERVER_Error *compute_by_library(gpu_batch_t *b);
 static TRITONSERVER_Error *too_slow(const gpu_batch_t *b);
 
@@ -81,7 +82,9 @@ gpu_batch_fini(gpu_batch_t *b)
         gpu_leave(b->device);
     }
 
+    gpu_graphs_forget(&b->graphs);      /* nothing, unless it stays there    */
     free(b->rooms);
+    free(b->needs);
     free(b->places);
     free(b->shapes);
     free(b->launches);
@@ -95,6 +98,7 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
     gpu_times_t *times, bool *stuck)
 {
     *stuck = false;
+    b->queued = false;
     b->computed = false;
     b->late = false;
     TRITONSERVER_Error *err = gpu_device_state(b->device);
@@ -127,17 +131,19 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
 bool
 gpu_batch_is_done(gpu_batch_t *b)
 {
+    gpu_result_t rc = GPU_NOT_READY;
+
     TRITONSERVER_Error *err = gpu_enter(b->device);
-    if (err != NULL) {
-        bk_err_drop(err);
-        return true;                    /* the driver does nothing more      */
+    if (err == NULL) {
+        rc = b->device->f->stream_query(b->stream);
+        err = rc == GPU_NOT_READY ? NULL
+            : gpu_check(b->device, rc, "kernels that were late");
+        gpu_leave(b->device);
     }
 
-    gpu_result_t rc = b->device->f->stream_query(b->stream);
-    gpu_leave(b->device);
-    bk_err_log(rc == GPU_NOT_READY ? NULL
-        : gpu_check(b->device, rc, "kernels that were late"), "cuda");
-    return rc != GPU_NOT_READY;
+    /* any other error says nothing about the work; the caller asks again */
+    bk_err_drop(err);
+    return rc == GPU_SUCCESS || gpu_device_has_failed(b->device);
 }
 
 static TRITONSERVER_Error *
@@ -147,6 +153,7 @@ make_tables(gpu_batch_t *b)
     size_t all = tensors + b->program->buffer_count;
 
     b->rooms = calloc(all, sizeof(*b->rooms));
+    b->needs = calloc(all, sizeof(*b->needs));
     b->places = calloc(all, sizeof(*b->places));
     b->shapes = calloc(tensors, sizeof(*b->shapes));
     b->launches = calloc((size_t) b->program->kernel_count + 1,
@@ -154,8 +161,8 @@ make_tables(gpu_batch_t *b)
     b->handed = calloc(tensors, sizeof(*b->handed));
     b->handed_shapes = calloc(tensors * (GPU_DIMS_MAX + 1),
         sizeof(*b->handed_shapes));
-    return b->rooms != NULL && b->places != NULL && b->shapes != NULL
-        && b->launches != NULL && b->handed != NULL
+    return b->rooms != NULL && b->needs != NULL && b->places != NULL
+        && b->shapes != NULL && b->launches != NULL && b->handed != NULL
         && b->handed_shapes != NULL ? NULL
         : bk_err_nomem("tables of an instance");
 }
@@ -212,34 +219,59 @@ read_shapes(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 static TRITONSERVER_Error *
 queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, gpu_times_t *times)
 {
+    uint32_t launches = 0;
+
     TRITONSERVER_Error *err = read_shapes(b, slots, count);
     if (err == NULL) {
-        err = gpu_inputs_place(b, slots, count);
+        err = gpu_inputs_find(b, slots, count);
     }
     if (err == NULL) {
-        err = gpu_batch_memory_rest(b);
+        err = gpu_batch_memory_take(b);
+    }
+    if (err == NULL && b->library == NULL) {
+        err = make_launches(b, &launches);
     }
     if (err != NULL) {
         return err;
     }
 
+    b->queued = true;
+    err = gpu_inputs_copy(b, slots, count);
+    if (err != NULL) {
+        return err;
+    }
+
     times->compute_start_ns = bk_now_ns();
-    err = compute(b);
+    err = b->library != NULL ? compute_by_library(b) : compute(b, launches);
     return err != NULL ? err : gpu_outputs_take(b, slots, count);
 }
 
 static TRITONSERVER_Error *
-compute(gpu_batch_t *b)
+compute(gpu_batch_t *b, uint32_t count)
 {
-    uint32_t count;
+    TRITONSERVER_Error *err = count < b->program->kernel_count
+        ? clear_outputs(b) : NULL;
 
-    if (b->library != NULL) {
-        return compute_by_library(b);
-    }
-
-    TRITONSERVER_Error *err = make_launches(b, &count);
     return err != NULL ? err
         : gpu_graphs_run(&b->graphs, b->launches, count, b->stream);
+}
+
+/* A kernel that is not launched writes nothing, and the memory holds what an
+   earlier batch left: other clients' tensors. */
+static TRITONSERVER_Error *
+clear_outputs(gpu_batch_t *b)
+{
+    const gpu_program_t *p = b->program;
+    TRITONSERVER_Error *err = NULL;
+
+    for (uint32_t i = p->input_count; err == NULL && i < p->tensor_count; i++)
+    {
+        size_t bytes = (size_t) b->shapes[i].bytes;
+        err = bytes == 0 ? NULL : gpu_check(b->device,
+            b->device->f->fill(b->places[i], 0, bytes, b->stream),
+            "cannot clear output \"%s\"", p->tensors[i].name);
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *

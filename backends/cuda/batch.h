@@ -32,9 +32,12 @@ typedef struct {
     gpu_stream_t         stream;
     gpu_event_t          end;           /* of a batch without a timeout      */
     gpu_room_t          *rooms;         /* of tensors, then of buffers       */
+    uint64_t            *needs;         /* of this batch, bytes; 0: no room  */
+    uint64_t             memory_most;   /* of all rooms together, bytes      */
     gpu_ptr_t           *places;        /* of this batch, likewise           */
     gpu_shape_t         *shapes;        /* of this batch                     */
     int64_t              rows;          /* of this batch                     */
+    bool                 queued;        /* the device has work of this batch */
     bool                 computed;      /* this batch was waited for once,   */
     bool                 late;          /* in vain                           */
     gpu_launch_t        *launches;
@@ -50,12 +53,14 @@ BK_CHECK TRITONSERVER_Error *gpu_batch_init(gpu_batch_t *b,
     const gpu_loaded_t *loaded);
 void gpu_batch_fini(gpu_batch_t *b);
 
-/* Runs the slots, which join.  *stuck: the kernels did not end in time; the
+/* Runs the slots, which join.  After an error with b->queued false nothing
+ * was begun, and a part of them may run.  *stuck: the kernels did not end in time; the
  * memory of requests and responses may yet be read and written. */
 BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots,
     uint32_t count, gpu_times_t *times, bool *stuck);
 
-/* Whether nothing is left in the stream, by which *stuck ends. */
+/* Whether nothing in the stream touches memory any more, by which *stuck
+ * ends: it is empty, or the device has failed. */
 bool gpu_batch_is_done(gpu_batch_t *b);
 
 #endif /* GPU_BATCH_H */

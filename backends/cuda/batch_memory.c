@@ -4,12 +4,33 @@
 
 #include <inttypes.h>
 
+#define DEVICE_PART 8           /* of the device's memory, for an instance   */
+
+static TRITONSERVER_Error *count_needs(gpu_batch_t *b);
+static TRITONSERVER_Error *need_of(const gpu_batch_t *b, uint32_t i,
+    int64_t *bytes);
+static const char *name_of(const gpu_batch_t *b, uint32_t i);
+static uint64_t drop_what_is_too_much(gpu_batch_t *b);
+static TRITONSERVER_Error *grow(gpu_batch_t *b, uint32_t i, uint64_t spare);
+
+/* A configuration that tells the sizes may take more: it is the operator's
+   word, not a client's. */
 TRITONSERVER_Error *
 gpu_batch_memory_largest(gpu_batch_t *b, bool *known)
 {
     uint32_t inputs = b->program->input_count;
+    size_t left = 0, all = 0;
 
     *known = false;
+    TRITONSERVER_Error *err = gpu_check(b->device,
+        b->device->f->memory_info(&left, &all), "memory of GPU %d",
+        b->device->ordinal);
+    if (err != NULL) {
+        return err;
+    }
+
+    b->memory_most = b->program->memory_most > 0
+        ? (uint64_t) b->program->memory_most : all / DEVICE_PART;
     for (uint32_t i = 0; i < inputs; i++) {
         const gpu_tensor_t *t = &b->program->tensors[i];
 
@@ -23,84 +44,183 @@ gpu_batch_memory_largest(gpu_batch_t *b, bool *known)
 
     *known = true;
     b->rows = b->program->rows_most > 0 ? b->program->rows_most : 1;
-    TRITONSERVER_Error *err = gpu_program_shape(b->program, b->rows,
-        b->shapes);
-    for (uint32_t i = 0; err == NULL && i < inputs; i++) {
-        err = gpu_batch_memory_reserve(b, i, b->shapes[i].bytes);
-        b->places[i] = b->rooms[i].base;
+    if (b->program->memory_most == 0) {
+        b->memory_most = INT64_MAX;
     }
-    return err != NULL ? err : gpu_batch_memory_rest(b);
+    err = gpu_program_shape(b->program, b->rows, b->shapes);
+    return err != NULL ? err : gpu_batch_memory_take(b);
 }
 
+/* Before a batch queues anything.  Rooms that are larger than this batch needs
+   are given up only where all rooms together would have too much. */
 TRITONSERVER_Error *
-gpu_batch_memory_rest(gpu_batch_t *b)
+gpu_batch_memory_take(gpu_batch_t *b)
+{
+    uint32_t tensors = b->program->tensor_count;
+    uint32_t count = tensors + b->program->buffer_count;
+
+    TRITONSERVER_Error *err = count_needs(b);
+    if (err != NULL) {
+        return err;
+    }
+
+    uint64_t spare = drop_what_is_too_much(b);
+    for (uint32_t i = 0; i < count; i++) {
+        if (b->needs[i] == 0) {
+            continue;
+        }
+
+        if (b->rooms[i].size < b->needs[i]) {
+            err = grow(b, i, spare);
+            if (err != NULL) {
+                return err;
+            }
+            spare -= b->rooms[i].size - b->needs[i];
+        }
+        b->places[i] = b->rooms[i].base;
+    }
+
+    for (uint32_t i = 0; i < b->program->buffer_count; i++) {
+        if (b->program->buffers[i].file != NULL) {
+            b->places[tensors + i] = b->loaded->weights[i];
+        }
+    }
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+count_needs(gpu_batch_t *b)
+{
+    uint32_t count = b->program->tensor_count + b->program->buffer_count;
+    uint64_t all = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t bytes = 0;
+
+        TRITONSERVER_Error *err = need_of(b, i, &bytes);
+        if (err == NULL && bytes < 0) {
+            err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "\"%s\" would have %" PRId64 " bytes", name_of(b, i), bytes);
+        }
+        if (err == NULL && (uint64_t) bytes > b->memory_most - all) {
+            err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "\"%s\" needs %"
+                PRId64 " bytes on GPU %d, %" PRIu64 " are needed before it;"
+                " an instance may take %" PRIu64 " (parameter \"memory\")",
+                name_of(b, i), bytes, b->device->ordinal, all,
+                b->memory_most);
+        }
+        if (err != NULL) {
+            return err;
+        }
+
+        b->needs[i] = (uint64_t) bytes;
+        all += (uint64_t) bytes;
+    }
+    return NULL;
+}
+
+/* 0: weights, an absent input, an input that is used where it lies. */
+static TRITONSERVER_Error *
+need_of(const gpu_batch_t *b, uint32_t i, int64_t *bytes)
 {
     const gpu_program_t *p = b->program;
     gpu_shapes_t shapes = { .batch = b->rows, .tensors = b->shapes };
     TRITONSERVER_Error *err = NULL;
 
-    for (uint32_t i = p->input_count; err == NULL && i < p->tensor_count; i++)
-    {
-        err = gpu_batch_memory_reserve(b, i, b->shapes[i].bytes);
-        b->places[i] = b->rooms[i].base;
+    if (i < p->input_count && (b->shapes[i].absent || b->places[i] != 0)) {
+        return NULL;
+    }
+    if (i < p->tensor_count) {
+        *bytes = b->shapes[i].bytes;
+
+    } else if (p->buffers[i - p->tensor_count].file != NULL) {
+        return NULL;
+
+    } else {
+        err = gpu_expression_value(&p->buffers[i - p->tensor_count].bytes,
+            &shapes, p->buffers[i - p->tensor_count].name, bytes);
     }
 
-    for (uint32_t i = 0; err == NULL && i < p->buffer_count; i++) {
-        const gpu_buffer_t *buffer = &p->buffers[i];
-        int64_t bytes;
-
-        if (buffer->file != NULL) {
-            b->places[p->tensor_count + i] = b->loaded->weights[i];
-            continue;
-        }
-
-        err = gpu_expression_value(&buffer->bytes, &shapes, buffer->name,
-            &bytes);
-        if (err == NULL) {
-            err = gpu_batch_memory_reserve(b, p->tensor_count + i, bytes);
-        }
-        b->places[p->tensor_count + i] = b->rooms[p->tensor_count + i].base;
-    }
-
+    /* an empty one has an address, too */
+    *bytes = err == NULL && *bytes == 0 ? 1 : *bytes;
     return err;
 }
 
-/* A half more than asked for where it grows, so that sizes that rise little by
-   little take new memory now and then, not each time.  A room of 0 bytes has
-   an address, too. */
-TRITONSERVER_Error *
-gpu_batch_memory_reserve(gpu_batch_t *b, uint32_t i, int64_t bytes)
+static const char *
+name_of(const gpu_batch_t *b, uint32_t i)
 {
-    gpu_room_t *room = &b->rooms[i];
-    const char *name = i < b->program->tensor_count
-        ? b->program->tensors[i].name
+    return i < b->program->tensor_count ? b->program->tensors[i].name
         : b->program->buffers[i - b->program->tensor_count].name;
+}
 
-    if (bytes < 0) {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "\"%s\" would have %" PRId64 " bytes", name, bytes);
+/* How much more than this batch needs may be taken. */
+static uint64_t
+drop_what_is_too_much(gpu_batch_t *b)
+{
+    uint32_t count = b->program->tensor_count + b->program->buffer_count;
+
+    for (bool dropped = false; ; dropped = true) {
+        uint64_t left = b->memory_most;
+        bool fits = true;
+
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t size = b->rooms[i].size > b->needs[i]
+                ? b->rooms[i].size : b->needs[i];
+            fits = fits && size <= left;
+            left -= fits ? size : 0;
+        }
+        if (fits) {
+            return left;
+        }
+        if (dropped) {                  /* needs alone were counted: never   */
+            return 0;
+        }
+
+        for (uint32_t i = 0; i < count; i++) {
+            if (b->rooms[i].size > b->needs[i]) {
+                (void) b->device->f->free(b->rooms[i].base);
+                b->rooms[i] = (gpu_room_t) { 0 };
+            }
+        }
     }
-    if (room->base != 0 && (uint64_t) bytes <= room->size) {
-        return NULL;
+}
+
+/* A half more than needed where a room grows, so that sizes that rise little
+   by little take new memory now and then, not each time.  The old memory is
+   given back first only where there is no room for both. */
+static TRITONSERVER_Error *
+grow(gpu_batch_t *b, uint32_t i, uint64_t spare)
+{
+    const gpu_functions_t *f = b->device->f;
+    gpu_room_t *room = &b->rooms[i];
+    uint64_t least = b->needs[i];
+    uint64_t more = room->base == 0 ? 0 : least / 2 < spare ? least / 2
+        : spare;
+    uint64_t size = least + more;
+    gpu_ptr_t base = 0;
+
+    gpu_result_t rc = f->alloc(&base, size);
+    if (rc == GPU_OUT_OF_MEMORY && more > 0) {
+        size = least;
+        rc = f->alloc(&base, size);
+    }
+    if (rc != GPU_OUT_OF_MEMORY && rc != GPU_SUCCESS) {
+        return gpu_check(b->device, rc, "memory for \"%s\"", name_of(b, i));
     }
 
-    uint64_t least = bytes > 0 ? (uint64_t) bytes : 1;
-    uint64_t size = room->base != 0 ? least + least / 2 : least;
     if (room->base != 0) {
-        (void) b->device->f->free(room->base);
+        (void) f->free(room->base);
         *room = (gpu_room_t) { 0 };
     }
-
-    gpu_result_t rc = b->device->f->alloc(&room->base, size);
-    if (rc == GPU_OUT_OF_MEMORY && size > least) {
+    if (rc == GPU_OUT_OF_MEMORY) {
         size = least;
-        rc = b->device->f->alloc(&room->base, size);
+        rc = f->alloc(&base, size);
     }
     if (rc != GPU_SUCCESS) {
-        room->base = 0;
         return gpu_check(b->device, rc, "GPU %d has no %" PRIu64 " bytes for"
-            " \"%s\"", b->device->ordinal, least, name);
+            " \"%s\"", b->device->ordinal, least, name_of(b, i));
     }
-    room->size = size;
+
+    *room = (gpu_room_t) { .base = base, .size = size };
     return NULL;
 }

@@ -6,8 +6,8 @@
  * Thread   the batch's, its device entered.
  * Units    bytes.
  * Errors   UNAVAILABLE: the device has no memory left.  INVALID_ARG: a size
- *          that cannot be.
- * Route    batch, inputs -> [batch memory] -> driver
+ *          that cannot be, or more than an instance may take.
+ * Route    batch -> [batch memory] -> driver
  */
 
 #ifndef GPU_BATCH_MEMORY_H
@@ -20,12 +20,9 @@
 BK_CHECK TRITONSERVER_Error *gpu_batch_memory_largest(gpu_batch_t *b,
     bool *known);
 
-/* For tensor or buffer i, of which the present content is lost. */
-BK_CHECK TRITONSERVER_Error *gpu_batch_memory_reserve(gpu_batch_t *b,
-    uint32_t i, int64_t bytes);
-
-/* For outputs and scratch memory, by the shapes of this batch; notes the
- * places of these and of the weights. */
-BK_CHECK TRITONSERVER_Error *gpu_batch_memory_rest(gpu_batch_t *b);
+/* For all inputs without a place, outputs and scratch memory, by the shapes of
+ * this batch; notes the places of these and of the weights.  Nothing is queued
+ * in the stream: the content of this memory is lost. */
+BK_CHECK TRITONSERVER_Error *gpu_batch_memory_take(gpu_batch_t *b);
 
 #endif /* GPU_BATCH_MEMORY_H */

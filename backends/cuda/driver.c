@@ -26,6 +26,7 @@ static TRITONSERVER_Error *load(gpu_driver_t *d, const char *name);
 static TRITONSERVER_Error *start(gpu_driver_t *d);
 static TRITONSERVER_Error *device_open_locked(gpu_driver_t *d,
     gpu_device_t *device);
+static void ask_whether_it_lives(gpu_device_t *device, gpu_result_t rc);
 static TRITONSERVER_Error *device_read(gpu_device_t *device);
 static const char *name_of(const gpu_functions_t *f, gpu_result_t rc);
 static const char *words_of(const gpu_functions_t *f, gpu_result_t rc);
@@ -141,7 +142,6 @@ TRITONSERVER_Error *
 gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
 {
     char what[TEXT_MAX];
-    int none = 0;
     va_list args;
 
     if (rc == GPU_SUCCESS) {
@@ -152,10 +152,14 @@ gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);
 
+    ask_whether_it_lives(device, rc);
+    if (gpu_device_has_failed(device)) {
+        rc = atomic_load_explicit(&device->failed, memory_order_relaxed);
+    }
+
     const char *name = name_of(device->f, rc);
     const char *words = words_of(device->f, rc);
-    if (gpu_is_fatal(rc)) {
-        (void) atomic_compare_exchange_strong(&device->failed, &none, rc);
+    if (gpu_device_has_failed(device)) {
         return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "%s: GPU %d has"
             " failed: %s (%d): %s; nothing runs on it until the core is"
             " restarted", what, device->ordinal, name, rc, words);
@@ -167,21 +171,9 @@ gpu_check(gpu_device_t *device, gpu_result_t rc, const char *fmt, ...)
 }
 
 bool
-gpu_is_fatal(gpu_result_t rc)
+gpu_device_has_failed(const gpu_device_t *device)
 {
-    static const gpu_result_t fatal[] = {
-        214, 220,                       /* memory or link with bit errors    */
-        GPU_ILLEGAL_ADDRESS, GPU_LAUNCH_TIMEOUT, 710, 714, 715, 716, 717, 718,
-        GPU_LAUNCH_FAILED,              /* faults of a kernel                */
-        999                             /* unknown: a lost device            */
-    };
-
-    for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
-        if (rc == fatal[i]) {
-            return true;
-        }
-    }
-    return false;
+    return atomic_load_explicit(&device->failed, memory_order_relaxed) != 0;
 }
 
 TRITONSERVER_Error *
@@ -288,6 +280,31 @@ device_read(gpu_device_t *device)
 
     device->capability = major * 10 + minor;
     return NULL;
+}
+
+/* After a call that said rc.  Drivers add numbers of errors, and some are both
+   of one call and of a failed device (docs/decisions/0072-a-gpu-that-fails-
+   ends-the-core.md): a failed device answers every call by an error.  How much
+   memory is free may be asked at any time, also while a stream captures. */
+static void
+ask_whether_it_lives(gpu_device_t *device, gpu_result_t rc)
+{
+    gpu_context_t left;
+    size_t unused, all;
+    int none = 0;
+
+    if (rc == GPU_INVALID_VALUE || rc == GPU_OUT_OF_MEMORY
+        || device->context == NULL || gpu_device_has_failed(device)
+        || device->f->context_push(device->context) != GPU_SUCCESS)
+    {
+        return;
+    }
+
+    rc = device->f->memory_info(&unused, &all);
+    (void) device->f->context_pop(&left);
+    if (rc != GPU_SUCCESS) {
+        (void) atomic_compare_exchange_strong(&device->failed, &none, rc);
+    }
 }
 
 static const char *

@@ -62,13 +62,13 @@ void gpu_leave(gpu_device_t *device);
  * logs what is lost.  Whether the device was entered. */
 BK_CHECK bool gpu_enter_to_free(gpu_device_t *device, const char *what);
 
-/* NULL for success, else an error that begins with what was tried.  Notes
- * the device's failure. */
+/* NULL for success, else an error that begins with what was tried.  Asks
+ * whether the device has failed, and notes it. */
 BK_CHECK TRITONSERVER_Error *gpu_check(gpu_device_t *device, gpu_result_t rc,
     const char *fmt, ...) BK_PRINTF(3, 4);
 
-/* After such an error a context does no more work. */
-bool gpu_is_fatal(gpu_result_t rc);
+/* For good: no work of the process runs on it any more. */
+bool gpu_device_has_failed(const gpu_device_t *device);
 
 /* The error of a device that has failed; NULL: it works. */
 BK_CHECK TRITONSERVER_Error *gpu_device_state(gpu_device_t *device);

@@ -96,6 +96,8 @@ enum {
         unsigned block_x, unsigned block_y, unsigned block_z,                \
         unsigned shared_bytes, gpu_stream_t stream, void **arguments,         \
         void **extra))                                                       \
+    ROW(memory_info, cuMemGetInfo_v2, (size_t *free_bytes,                    \
+        size_t *total_bytes))                                                 \
     ROW(alloc, cuMemAlloc_v2, (gpu_ptr_t *base, size_t size))                 \
     ROW(free, cuMemFree_v2, (gpu_ptr_t base))                                 \
     ROW(copy_to_device, cuMemcpyHtoDAsync_v2, (gpu_ptr_t dst,                 \

@@ -52,6 +52,15 @@ gpu_graphs_fini(gpu_graphs_t *g)
     g->entries = NULL;
 }
 
+void
+gpu_graphs_forget(gpu_graphs_t *g)
+{
+    for (uint32_t i = 0; g->entries != NULL && i < g->most; i++) {
+        g->entries[i].exec = NULL;
+    }
+    gpu_graphs_fini(g);
+}
+
 TRITONSERVER_Error *
 gpu_graphs_run(gpu_graphs_t *g, const gpu_launch_t *launches, uint32_t count,
     gpu_stream_t stream)

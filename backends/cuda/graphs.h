@@ -38,6 +38,9 @@ BK_CHECK TRITONSERVER_Error *gpu_graphs_init(gpu_graphs_t *g,
     const gpu_program_t *program, const gpu_loaded_t *loaded);
 void gpu_graphs_fini(gpu_graphs_t *g);
 
+/* The same where the device cannot be entered: the driver's objects stay. */
+void gpu_graphs_forget(gpu_graphs_t *g);
+
 /* Puts the launches into the stream, by a graph or one by one. */
 BK_CHECK TRITONSERVER_Error *gpu_graphs_run(gpu_graphs_t *g,
     const gpu_launch_t *launches, uint32_t count, gpu_stream_t stream);

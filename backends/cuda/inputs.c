@@ -2,13 +2,10 @@
 
 #include "inputs.h"
 
-#include "batch_memory.h"
 #include "copies.h"
 
 #define ALIGNMENT 16            /* of the widest load of a kernel            */
 
-static TRITONSERVER_Error *place_input(gpu_batch_t *b, uint32_t i,
-    const gpu_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *find_in_place(const gpu_batch_t *b,
     const bk_input_t *in, gpu_ptr_t *place);
 static TRITONSERVER_Error *copy_input(gpu_batch_t *b, const bk_input_t *in,
@@ -17,15 +14,18 @@ static TRITONSERVER_Error *buffer_of(const gpu_batch_t *b,
     const bk_input_t *in, uint32_t index, gpu_memory_t *m);
 
 TRITONSERVER_Error *
-gpu_inputs_place(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
+gpu_inputs_find(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 {
     for (uint32_t i = 0; i < b->program->input_count; i++) {
         b->places[i] = 0;
-        if (b->shapes[i].absent) {
+        if (b->shapes[i].absent || count > 1
+            || b->program->writes_inputs)
+        {
             continue;
         }
 
-        TRITONSERVER_Error *err = place_input(b, i, slots, count);
+        TRITONSERVER_Error *err = find_in_place(b, &slots[0].inputs[i],
+            &b->places[i]);
         if (err != NULL) {
             return bk_err_add(err, "input \"%s\"",
                 b->program->tensors[i].name);
@@ -35,28 +35,23 @@ gpu_inputs_place(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
     return NULL;
 }
 
-static TRITONSERVER_Error *
-place_input(gpu_batch_t *b, uint32_t i, const gpu_slot_t *slots,
-    uint32_t count)
+TRITONSERVER_Error *
+gpu_inputs_copy(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 {
-    uint64_t done = 0;
+    for (uint32_t i = 0; i < b->program->input_count; i++) {
+        gpu_ptr_t to = b->places[i];
 
-    if (count == 1) {
-        TRITONSERVER_Error *err = find_in_place(b, &slots[0].inputs[i],
-            &b->places[i]);
-        if (err != NULL || b->places[i] != 0) {
-            return err;
+        for (uint32_t k = 0; k < count && b->needs[i] > 0; k++) {
+            TRITONSERVER_Error *err = copy_input(b, &slots[k].inputs[i], to);
+            if (err != NULL) {
+                return bk_err_add(err, "input \"%s\"",
+                    b->program->tensors[i].name);
+            }
+            to += slots[k].inputs[i].len_bytes;
         }
     }
 
-    TRITONSERVER_Error *err = gpu_batch_memory_reserve(b, i, b->shapes[i].bytes);
-    for (uint32_t k = 0; err == NULL && k < count; k++) {
-        err = copy_input(b, &slots[k].inputs[i], b->rooms[i].base + done);
-        done += slots[k].inputs[i].len_bytes;
-    }
-
-    b->places[i] = b->rooms[i].base;
-    return err;
+    return NULL;
 }
 
 /* *place stays 0 where it cannot be used as it is. */

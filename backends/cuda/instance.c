@@ -26,6 +26,8 @@ static uint32_t group_end(const gpu_instance_t *inst, uint32_t from,
     uint32_t count);
 static void group_run(gpu_instance_t *inst, gpu_slot_t *slots,
     uint32_t count, gpu_times_t times);
+static void run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots,
+    uint32_t count, gpu_times_t times);
 static void group_report(gpu_instance_t *inst, const gpu_slot_t *slots,
     uint32_t count, const gpu_times_t *times);
 
@@ -67,7 +69,8 @@ gpu_instance_free(gpu_instance_t *inst)
         return;
     }
 
-    if (!gpu_late_release(&inst->late, &inst->batch)) {
+    gpu_late_stop(&inst->late);
+    if (!gpu_late_release(&inst->late)) {
         bk_log(TRITONSERVER_LOG_ERROR, "an instance ends while its kernels"
             " run; its memory on the GPU is not given back");
         return;
@@ -94,7 +97,7 @@ gpu_instance_execute(gpu_instance_t *inst, TRITONBACKEND_Request **requests,
 {
     gpu_times_t times = { .start_ns = bk_now_ns() };
 
-    (void) gpu_late_release(&inst->late, &inst->batch);
+    (void) gpu_late_release(&inst->late);
     TRITONSERVER_Error *err = slots_reserve(inst, count);
     if (err != NULL) {
         return err;
@@ -242,7 +245,7 @@ static void
 group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
     gpu_times_t times)
 {
-    bool stuck = false;
+    bool stuck = false, alone = false;
 
     times.compute_start_ns = bk_now_ns();
     times.compute_end_ns = times.compute_start_ns;
@@ -250,19 +253,37 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
         TRITONSERVER_Error *err = gpu_instance_state(inst);
         if (err == NULL) {
             err = gpu_batch_run(&inst->batch, slots, count, &times, &stuck);
+            alone = err != NULL && count > 1 && !inst->batch.queued;
         }
-        gpu_slots_fail(slots, count, gpu_model_blame(inst->model, err));
+        if (alone) {
+            bk_err_drop(err);
+            run_one_by_one(inst, slots, count, times);
+            return;
+        }
+        gpu_slots_fail(slots, count, gpu_model_blame_by_name(inst->model,
+            err));
     }
     times.end_ns = bk_now_ns();
 
     if (stuck) {
-        gpu_late_keep(&inst->late, slots, count, inst->handle, &times);
+        gpu_late_keep(&inst->late, &inst->batch, slots, count, inst->handle, &times);
         return;
     }
 
     group_report(inst, slots, count, &times);
     for (uint32_t i = 0; i < count; i++) {
         gpu_slot_finish(&slots[i], inst->handle, &times);
+    }
+}
+
+/* Requests that are valid alone may not be together: geometry, memory and
+   numbers of a batch grow with its rows. */
+static void
+run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
+    gpu_times_t times)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        group_run(inst, &slots[i], 1, times);
     }
 }
 

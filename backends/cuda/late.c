@@ -3,13 +3,23 @@
 #include "late.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+#define PAUSE_NS 20000000       /* between two questions to the driver       */
+
+static void *watch(void *arg);
+static bool release_if_done(gpu_late_t *late);
 
 void
-gpu_late_keep(gpu_late_t *late, const gpu_slot_t *slots, uint32_t count,
-    TRITONBACKEND_ModelInstance *instance, const gpu_times_t *times)
+gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch, const gpu_slot_t *slots,
+    uint32_t count, TRITONBACKEND_ModelInstance *instance,
+    const gpu_times_t *times)
 {
+    gpu_late_stop(late);
+    late->batch = batch;
     late->slots = calloc(count, sizeof(*late->slots));
     late->count = count;
+    atomic_store_explicit(&late->stopping, false, memory_order_relaxed);
     atomic_store_explicit(&late->waiting, true, memory_order_relaxed);
 
     for (uint32_t i = 0; i < count; i++) {
@@ -20,15 +30,60 @@ gpu_late_keep(gpu_late_t *late, const gpu_slot_t *slots, uint32_t count,
             late->slots[i] = slot;
         }
     }
+
+    int rc = late->slots == NULL ? -1
+        : pthread_create(&late->watcher, NULL, watch, late);
+    late->watched = rc == 0;
+    if (rc > 0) {
+        bk_log(TRITONSERVER_LOG_ERROR, "no thread waits for kernels that are"
+            " late (error %d): the instance asks when it executes", rc);
+    }
 }
 
 bool
-gpu_late_release(gpu_late_t *late, gpu_batch_t *batch)
+gpu_late_release(gpu_late_t *late)
 {
-    if (late->count == 0) {
-        return true;
+    return !gpu_late_is_waiting(late)
+        || (!late->watched && late->slots != NULL && release_if_done(late));
+}
+
+void
+gpu_late_stop(gpu_late_t *late)
+{
+    if (late->watched) {
+        atomic_store_explicit(&late->stopping, true, memory_order_relaxed);
+        (void) pthread_join(late->watcher, NULL);
+        late->watched = false;
     }
-    if (late->slots == NULL || !gpu_batch_is_done(batch)) {
+}
+
+bool
+gpu_late_is_waiting(const gpu_late_t *late)
+{
+    return atomic_load_explicit(&late->waiting, memory_order_acquire);
+}
+
+/* The instance may execute nothing more, because it is being unloaded, and
+   the core unloads no instance that has requests: so this does not wait for
+   an execution. */
+static void *
+watch(void *arg)
+{
+    const struct timespec pause = { .tv_nsec = PAUSE_NS };
+    gpu_late_t *late = arg;
+
+    while (!release_if_done(late)
+        && !atomic_load_explicit(&late->stopping, memory_order_relaxed))
+    {
+        (void) nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+static bool
+release_if_done(gpu_late_t *late)
+{
+    if (!gpu_batch_is_done(late->batch)) {
         return false;
     }
 
@@ -39,16 +94,10 @@ gpu_late_release(gpu_late_t *late, gpu_batch_t *batch)
     }
 
     bk_log(TRITONSERVER_LOG_WARN, "kernels that were late have ended on GPU"
-        " %d; their instance runs again", batch->device->ordinal);
+        " %d; their instance runs again", late->batch->device->ordinal);
     free(late->slots);
     late->slots = NULL;
     late->count = 0;
-    atomic_store_explicit(&late->waiting, false, memory_order_relaxed);
+    atomic_store_explicit(&late->waiting, false, memory_order_release);
     return true;
-}
-
-bool
-gpu_late_is_waiting(const gpu_late_t *late)
-{
-    return atomic_load_explicit(&late->waiting, memory_order_relaxed);
 }

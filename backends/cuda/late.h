@@ -3,9 +3,12 @@
  *
  * Owner    The instance owns it; it owns responses and requests of its slots:
  *          the GPU may yet read and write their memory.
- * Thread   the instance's; gpu_late_is_waiting: any.
+ * Thread   the instance's; stop also the one that frees the instance;
+ *          gpu_late_is_waiting: any.  A thread of its own, the watcher,
+ *          releases the requests and then ends.
  * Units    none.
  * Errors   Without memory for the list the requests are kept for good.
+ *          Without a watcher they are released when the instance executes.
  * Route    instance -> [late] -> release
  */
 
@@ -14,18 +17,31 @@
 
 #include "batch.h"
 
+#include <pthread.h>
+
 typedef struct {
+    /* the watcher's, as is the batch's stream, while waiting is true */
+    gpu_batch_t *batch;
     gpu_slot_t  *slots;
     uint32_t     count;
-    _Atomic bool waiting;               /* relaxed: what readiness says      */
+
+    pthread_t    watcher;
+    bool         watched;               /* the watcher is to be joined       */
+    _Atomic bool stopping;              /* relaxed: the watcher ends         */
+    _Atomic bool waiting;               /* release, acquire: false gives the
+                                         * fields above back                 */
 } gpu_late_t;
 
-/* Answers each with its error.  late is empty. */
-void gpu_late_keep(gpu_late_t *late, const gpu_slot_t *slots, uint32_t count,
+/* Answers each with its error.  late is not waiting. */
+void gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch,
+    const gpu_slot_t *slots, uint32_t count,
     TRITONBACKEND_ModelInstance *instance, const gpu_times_t *times);
 
-/* Releases them if their kernels have ended; whether none is left. */
-bool gpu_late_release(gpu_late_t *late, gpu_batch_t *batch);
+/* Whether none is left. */
+bool gpu_late_release(gpu_late_t *late);
+
+/* Ends the watcher; requests whose kernels have not ended are kept. */
+void gpu_late_stop(gpu_late_t *late);
 
 bool gpu_late_is_waiting(const gpu_late_t *late);
 

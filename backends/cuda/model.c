@@ -119,6 +119,13 @@ gpu_model_blame(const gpu_model_t *m, TRITONSERVER_Error *err)
         : bk_err_add(err, "cannot run \"%s\"", m->file.path);
 }
 
+TRITONSERVER_Error *
+gpu_model_blame_by_name(const gpu_model_t *m, TRITONSERVER_Error *err)
+{
+    return err == NULL ? NULL
+        : bk_err_add(err, "cannot run model \"%s\"", m->config.name);
+}
+
 static TRITONSERVER_Error *
 model_setup(gpu_model_t *m, TRITONBACKEND_Model *handle)
 {

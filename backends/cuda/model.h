@@ -7,7 +7,7 @@
  *          the model is freed.
  * Thread   new and free: one; load: any loader's.
  * Units    none.
- * Errors   every one names the model's file.
+ * Errors   every one names the model's file; requests' its name.
  * Route    cuda -> [model] -> program, model file, loaded, library
  */
 
@@ -38,6 +38,10 @@ BK_CHECK TRITONSERVER_Error *gpu_model_load(gpu_model_t *m, int64_t device,
 
 /* Puts the model's file in front of err; NULL stays NULL. */
 BK_CHECK TRITONSERVER_Error *gpu_model_blame(const gpu_model_t *m,
+    TRITONSERVER_Error *err);
+
+/* The same with its name, for clients: paths are the server's own matter. */
+BK_CHECK TRITONSERVER_Error *gpu_model_blame_by_name(const gpu_model_t *m,
     TRITONSERVER_Error *err);
 
 #endif /* GPU_MODEL_STATE_H */

@@ -53,6 +53,14 @@ gpu_program_load(gpu_program_t *p, const bk_model_config_t *c)
     TRITONSERVER_Error *err = bk_model_config_parameter_int(c, "timeout", 0,
         TIMEOUT_TOP, &p->timeout_ms);
     if (err == NULL) {
+        err = bk_model_config_parameter_bool(c, "INFERENCE_WRITABLE_INPUTS",
+            &p->writes_inputs);
+    }
+    if (err == NULL) {
+        err = bk_model_config_parameter_int(c, "memory", 1, INT64_MAX,
+            &p->memory_most);
+    }
+    if (err == NULL) {
         err = bk_model_config_parameter_int(c, "graphs", 0, GRAPHS_TOP,
             &p->graphs_most);
     }

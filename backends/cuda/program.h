@@ -32,6 +32,8 @@ typedef struct {
     int64_t       rows_most;        /* 0: no batching                        */
     const char   *compile_options;  /* "": none                              */
     int64_t       timeout_ms;       /* of a batch; 0: none                   */
+    bool          writes_inputs;    /* then they are copied, always          */
+    int64_t       memory_most;      /* of an instance; 0: not configured     */
     int64_t       graphs_most;      /* kept; 0: none                         */
 } gpu_program_t;
 

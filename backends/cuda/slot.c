@@ -128,8 +128,12 @@ read_input(gpu_slot_t *slot, uint32_t i, const gpu_program_t *program)
 
     TRITONSERVER_Error *err = bk_input_open(in, slot->request, t->name);
     if (err != NULL) {
+        TRITONSERVER_Error_Code code = TRITONSERVER_ErrorCode(err);
+
         in->handle = NULL;
-        if (t->optional) {
+        if (t->optional && (code == TRITONSERVER_ERROR_INVALID_ARG
+            || code == TRITONSERVER_ERROR_NOT_FOUND))
+        {
             bk_err_drop(err);
             err = NULL;
         }

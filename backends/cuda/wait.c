@@ -28,12 +28,12 @@ gpu_wait(gpu_device_t *device, gpu_stream_t stream, gpu_event_t event,
         if (rc == GPU_SUCCESS) {
             return NULL;
         }
-        if (gpu_is_fatal(rc)) {
-            return gpu_check(device, rc, "the kernels");
-        }
         if (rc != GPU_NOT_READY) {
-            bk_err_log(gpu_check(device, rc, "a stream cannot be asked"),
-                "cuda");
+            TRITONSERVER_Error *err = gpu_check(device, rc, "the kernels");
+            if (gpu_device_has_failed(device)) {
+                return err;
+            }
+            bk_err_log(err, "a stream cannot be asked");
             return gpu_wait_long(device, stream, ended);
         }
 
@@ -60,12 +60,17 @@ gpu_wait(gpu_device_t *device, gpu_stream_t stream, gpu_event_t event,
 TRITONSERVER_Error *
 gpu_wait_long(gpu_device_t *device, gpu_stream_t stream, bool *ended)
 {
-    gpu_result_t rc = device->f->stream_sync(stream);
-    gpu_result_t again = rc == GPU_SUCCESS || gpu_is_fatal(rc) ? rc
-        : device->f->stream_sync(stream);
+    TRITONSERVER_Error *err = gpu_check(device, device->f->stream_sync(stream),
+        "the kernels");
 
-    *ended = again == GPU_SUCCESS || gpu_is_fatal(again);
-    return gpu_check(device, rc, "the kernels");
+    *ended = err == NULL || gpu_device_has_failed(device);
+    if (!*ended) {
+        TRITONSERVER_Error *again = gpu_check(device,
+            device->f->stream_sync(stream), "the kernels");
+        *ended = again == NULL || gpu_device_has_failed(device);
+        bk_err_drop(again);
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *

@@ -162,6 +162,8 @@ LINE = "vector_add<<<{}>>>({})"
     ({"scratch_t": "8 * 1024 * 1024 * 1024"}, "GPU 0 has no 8589934592 bytes"),
     ({"timeout": "soon"}, "must be a whole number"),
     ({"graphs": "-1"}, "must be a whole number"),
+    ({"memory": "0"}, "must be a whole number"),
+    ({"memory": "60"}, 'an instance may take 60 (parameter "memory")'),
 ])
 def test_parameters(failing, parameters, words):
     assert words in failing(lambda r: cuda.add_model(
@@ -275,7 +277,10 @@ def serving(make_server, tmp_path):
     ({"kernel_1": "vector_add<<<1, 1>>>(a, b, sum, "
                   "int(a[0] / 3 * 3000000000))"},
      "argument 4 of kernel \"vector_add\": 3000000000 is beyond 32 bits"),
-    ({"scratch_t": "a[0] / 3 * 9000000000"}, "GPU 0 has no 9000000000 bytes"),
+    ({"scratch_t": "a[0] / 3 * 9000000000", "memory": "10000000000"},
+     "GPU 0 has no 9000000000 bytes"),
+    ({"scratch_t": "a[0] / 3 * 9000000", "memory": "1000000"},
+     '"t" needs 9000000 bytes on GPU 0'),
     ({"shape_sum": "2 - a[0]"}, 'dimension 0 of output "sum" would be -1'),
 ])
 def test_shapes_that_do_not_fit(serving, parameters, words):
@@ -300,7 +305,8 @@ def test_a_fault_of_a_kernel(serving):
     answer = server.infer("add", request(1, 3))
     assert answer.status == 503, answer
     assert "GPU 0 has failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)" \
-        in answer.error and "add/1/model.cu" in answer.error
+        in answer.error and 'cannot run model "add"' in answer.error
+    assert "model.cu" not in answer.error
     other_models_serve(server)
 
 

@@ -91,9 +91,10 @@ def test_graphs(make_server, tmp_path, graphs):
             assert add(server, [1] * n, [n] * n) == [1 + 2 * n] * n
     made = ended(server, tmp_path)["calls"]
     played = made.get("cuGraphLaunch", 0)
-    # 15 batches of three kinds; the first of a kind is launched by hand.  Two
+    # 15 batches of three kinds; the first of a kind is launched by hand, and
+    # so is the second of the first kind: memory has grown and moved.  Two
     # places for three kinds in turn are always the wrong ones.
-    assert played == {16: 12, 2: 0, 0: 0}[graphs]
+    assert played == {16: 11, 2: 0, 0: 0}[graphs]
     assert made.get("cuGraphInstantiateWithFlags", 0) \
         == {16: 3, 2: 0, 0: 0}[graphs]
 

@@ -218,6 +218,102 @@ a_request_that_does_not_fit_costs_no_other(void **state)
     close_backend(&backend);
 }
 
+/* The buffers of the two sizes have no room beside each other. */
+static void
+a_batch_takes_no_more_than_its_memory(void **state)
+{
+    static const struct {
+        int64_t width;
+        bool    fits;
+    } rows[] = {
+        { 1, true }, { 30, true }, { 1, true }, { 65, false }, { 30, true },
+        { 64, false }
+    };
+    const float zeros[65] = { 0 };
+    fake_backend_t backend;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[-1]", "," PARAMETER("memory", "1024") ","
+        PARAMETER("scratch_x", "max(1000 - 30 * elements(a), 4)")));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        fake_request_t *r = request(&m, zeros, zeros, 1, rows[i].width);
+
+        fake_execute(&m, &r, 1);
+        assert_int_equal(r->failed, !rows[i].fits);
+        if (rows[i].fits) {
+            expect_sum(r, weights, (size_t) rows[i].width);
+        } else {
+            assert_int_equal(r->error_code, TRITONSERVER_ERROR_INVALID_ARG);
+            assert_non_null(strstr(r->error, "may take 1024"));
+        }
+        fake_request_free(r);
+    }
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
+/* Of a width beyond 2 the second kernel, which writes the output, does not. */
+static void
+outputs_of_kernels_that_do_not_run_are_zeros(void **state)
+{
+    static const int64_t widths[] = { 2, 3, 2, 3 };
+    const float a[3] = { 0 }, zeros[3] = { 0 };
+    fake_backend_t backend;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[-1]", "," PARAMETER("kernel_3",
+        "add<<<max(3 - a[0], 0),1>>>(half,w,sum,int(elements(sum)))")
+        "," PARAMETER("kernel_2", "add<<<1,1>>>(a,b,half,int(1))")));
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        fake_request_t *r = request(&m, a, a, 1, widths[i]);
+
+        fake_execute(&m, &r, 1);
+        expect_sum(r, widths[i] == 2 ? weights : zeros, (size_t) widths[i]);
+        fake_request_free(r);
+    }
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
+/* Two rows have no room, one has. */
+static void
+requests_that_fail_together_run_one_by_one(void **state)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 111, 222 };
+    const char *const limits[] = {
+        PARAMETER("scratch_x", "1 / (2 - batch)"),
+        PARAMETER("kernel_3", "add<<<1,1022 + batch * 2>>>(a,b,half,int(0))"),
+        PARAMETER("memory", "32")
+    };
+    char config[2048];
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        fake_backend_t backend;
+        fake_request_t *r[2];
+        fake_model_t m;
+
+        snprintf(config, sizeof(config), CONFIG("[-1]", ",%s"), limits[i]);
+        open_backend(&backend);
+        load(&m, &backend, config);
+        for (int k = 0; k < 2; k++) {
+            r[k] = request(&m, a, b, 1, 2);
+        }
+        fake_execute(&m, r, 2);
+        for (int k = 0; k < 2; k++) {
+            expect_sum(r[k], sum, 2);
+            fake_request_free(r[k]);
+        }
+        assert_int_equal(m.batches, 2);
+        fake_model_unload(&m);
+        close_backend(&backend);
+    }
+}
+
 /* ---- memory of devices */
 
 extern int cuMemAlloc_v2(unsigned long long *base, size_t size);
@@ -301,6 +397,35 @@ tensors_on_the_device_stay_there(void **state)
         assert_int_equal(fake_cuda_moved(FAKE_CUDA_TO_HOST), 0);
         fake_request_free(r);
     }
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
+static void
+inputs_that_kernels_write_to_are_copied(void **state)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 11, 22 };
+    const int64_t shape[] = { 1, 2 };
+    fake_backend_t backend;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[2]", ","
+        PARAMETER("INFERENCE_WRITABLE_INPUTS", "true") ","
+        PARAMETER("kernel_1", "add<<<1,1>>>(a,b,sum,int(elements(sum)))") ","
+        PARAMETER("kernel_2", "add<<<1,1>>>(a,b,a,int(elements(sum)))")));
+    fake_request_t *r = fake_request_new(&m);
+    fake_tensor_t *t = fake_request_input(r, "a", TRITONSERVER_TYPE_FP32,
+        shape, 2, NULL, 0);
+    put_on_gpu(t, 0, a, sizeof(a));
+    fake_request_input(r, "b", TRITONSERVER_TYPE_FP32, shape, 2, b,
+        sizeof(b));
+    fake_request_want(r, "sum");
+    fake_execute(&m, &r, 1);
+    expect_sum(r, sum, 2);
+    assert_memory_equal(fake_cuda_bytes(t->chunks[0]), a, sizeof(a));
+    fake_request_free(r);
     fake_model_unload(&m);
     close_backend(&backend);
 }
@@ -403,6 +528,16 @@ every_call_may_fail_once(void **state)
     assert_true(n > 60);
 }
 
+/* Without an execution. */
+static void
+await_ready(fake_model_t *m)
+{
+    for (int i = 0; i < 10000 && !is_ready(m); i++) {
+        usleep(1000);
+    }
+    assert_true(is_ready(m));
+}
+
 static void
 kernels_that_are_late_keep_their_requests(void **state)
 {
@@ -427,19 +562,56 @@ kernels_that_are_late_keep_their_requests(void **state)
     assert_true(r[1]->final && r[1]->failed && r[1]->released);
     assert_false(r[0]->released);
 
-    fake_cuda_hang(NULL);
-    for (int i = 0; i < 1000 && !r[0]->released; i++) {
-        fake_request_t *poll = request(&m, a, b, 1, 2);
-        assert_null(execute(&m, poll));
-        fake_request_free(poll);
+    /* a call that fails does not say that the kernels have ended */
+    static const char *const calls[] = {
+        "cuStreamQuery", "cuCtxPushCurrent_v2"
+    };
+    for (int i = 0; i < 2; i++) {
+        uint64_t asked = fake_cuda_count(calls[i]);
+
+        fake_cuda_fail(calls[i], 801);
+        for (int k = 0; k < 10000 && fake_cuda_count(calls[i]) < asked + 3;
+             k++)
+        {
+            usleep(1000);
+        }
+        assert_true(fake_cuda_count(calls[i]) >= asked + 3);
+        assert_false(r[0]->released || is_ready(&m));
     }
+    fake_cuda_fail(NULL, 0);
+
+    fake_cuda_hang(NULL);
+    await_ready(&m);
     assert_true(r[0]->released);
-    assert_true(is_ready(&m));
     fake_execute(&m, &r[2], 1);
     expect_sum(r[2], sum, 2);
     for (int i = 0; i < 3; i++) {
         fake_request_free(r[i]);
     }
+    fake_model_unload(&m);
+    close_backend(&backend);
+}
+
+/* The core finalizes an instance once its requests are released. */
+static void
+an_instance_ends_after_its_late_kernels(void **state)
+{
+    const float a[] = { 1, 2 }, b[] = { 10, 20 };
+    fake_backend_t backend;
+    fake_request_t *r;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[2]", "," PARAMETER("timeout", "30")));
+    r = request(&m, a, b, 1, 2);
+    fake_cuda_hang("add");
+    assert_null(execute(&m, r));
+    assert_false(r->released);
+    fake_cuda_hang(NULL);
+    await_ready(&m);
+    assert_true(r->released);
+    fake_request_free(r);
     fake_model_unload(&m);
     close_backend(&backend);
 }
@@ -514,7 +686,8 @@ a_fault_ends_the_device(void **state)
         assert_int_equal(r->error_code, TRITONSERVER_ERROR_UNAVAILABLE);
         assert_non_null(strstr(r->error, "GPU 0 has failed"));
         assert_non_null(strstr(r->error, "700"));
-        assert_non_null(strstr(r->error, "model.ptx"));
+        assert_non_null(strstr(r->error, "cannot run model \"fake\""));
+        assert_null(strstr(r->error, "model.ptx"));
         fake_request_free(r);
     }
     assert_false(is_ready(&m));
@@ -530,6 +703,45 @@ a_fault_ends_the_device(void **state)
     fake_backend_close(&backend);
     fake_cuda_break(0, 0);
     fake_cuda_fault_in(NULL);
+}
+
+/* No number tells whether a device has failed: the driver is asked. */
+static void
+an_error_of_one_call_ends_no_device(void **state)
+{
+    static const int codes[] = { 719, 801, 999 };
+    const float a[] = { 1, 2 }, b[] = { 10, 20 }, sum[] = { 111, 222 };
+    fake_backend_t backend;
+    fake_request_t *r;
+    fake_model_t m;
+
+    (void) state;
+    open_backend(&backend);
+    load(&m, &backend, CONFIG("[2]", ""));
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        fake_cuda_fail("cuMemcpyHtoDAsync_v2", codes[i]);
+        r = request(&m, a, b, 1, 2);
+        fake_execute(&m, &r, 1);
+        assert_int_equal(r->error_code, TRITONSERVER_ERROR_INTERNAL);
+        fake_request_free(r);
+        fake_cuda_fail(NULL, 0);
+        assert_true(is_ready(&m));
+        r = request(&m, a, b, 1, 2);
+        fake_execute(&m, &r, 1);
+        expect_sum(r, sum, 2);
+        fake_request_free(r);
+    }
+
+    fake_cuda_break(0, 333);            /* a number of no list               */
+    r = request(&m, a, b, 1, 2);
+    fake_execute(&m, &r, 1);
+    assert_int_equal(r->error_code, TRITONSERVER_ERROR_UNAVAILABLE);
+    assert_non_null(strstr(r->error, "GPU 0 has failed"));
+    fake_request_free(r);
+    assert_false(is_ready(&m));
+    fake_model_unload(&m);
+    fake_backend_close(&backend);
+    fake_cuda_break(0, 0);
 }
 
 static int
@@ -569,11 +781,17 @@ main(int argc, char **argv)
         cmocka_unit_test(requests_run_as_one_batch),
         cmocka_unit_test(batches_end_at_the_model_s_rows_and_at_other_shapes),
         cmocka_unit_test(a_request_that_does_not_fit_costs_no_other),
+        cmocka_unit_test(a_batch_takes_no_more_than_its_memory),
+        cmocka_unit_test(outputs_of_kernels_that_do_not_run_are_zeros),
+        cmocka_unit_test(requests_that_fail_together_run_one_by_one),
         cmocka_unit_test(tensors_on_the_device_stay_there),
+        cmocka_unit_test(inputs_that_kernels_write_to_are_copied),
         cmocka_unit_test(inputs_in_several_buffers_are_put_together),
         cmocka_unit_test(every_call_may_fail_once),
         cmocka_unit_test(kernels_that_are_late_keep_their_requests),
+        cmocka_unit_test(an_instance_ends_after_its_late_kernels),
         cmocka_unit_test(instances_on_a_device_overlap),
+        cmocka_unit_test(an_error_of_one_call_ends_no_device),
         cmocka_unit_test(a_fault_ends_the_device)
     };
 
