@@ -1,5 +1,5 @@
-"""What code reaches: memory by shapes that do not fit each other, the driver,
-the loader."""
+"""Code that would reach too far: memory by shapes that do not fit each other,
+the driver, the loader."""
 
 import os
 import shutil
