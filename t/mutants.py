@@ -60,9 +60,8 @@ JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 # the world of that one is virtual (CMakeLists.txt)
-WRAPPED = ["clock_gettime", "pthread_create", "pthread_join",
-           "pthread_setname_np", "inf_runner_submit", "inf_runner_cancel",
-           "inf_runner_rejects_at"]
+WRAPPED = ["clock_gettime", "inf_thread_start", "pthread_join",
+           "inf_runner_submit", "inf_runner_cancel", "inf_runner_rejects_at"]
 
 MUTANTS = [
     ("a batch may have one row too many", BATCHER,

