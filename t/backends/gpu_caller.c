@@ -212,7 +212,11 @@ close_device(caller_t *c)
 {
     gpu_context_t popped;
 
-    if (c->context == NULL || c->f.context_push(c->context) != GPU_SUCCESS) {
+    /* a call that fails once leaves nothing behind */
+    if (c->context == NULL
+        || (c->f.context_push(c->context) != GPU_SUCCESS
+            && c->f.context_push(c->context) != GPU_SUCCESS))
+    {
         return;
     }
     if (c->memory != 0) {

@@ -15,8 +15,9 @@ mkdir -p "$build"
 cmake -G Ninja -S . -B "$build" -DINF_SANITIZE=address,undefined \
     -DINF_NOPOOL=ON > "$build/cmake.log" 2>&1 \
     || { cat "$build/cmake.log"; exit 1; }
-ninja -C "$build" inference-core triton_identity triton_cuda cuda_fake \
-    nvml_fake > "$build/ninja.log" 2>&1 || { cat "$build/ninja.log"; exit 1; }
+ninja -C "$build" inference-core triton_identity triton_cuda \
+    triton_onnxruntime cuda_fake nvml_fake > "$build/ninja.log" 2>&1 \
+    || { cat "$build/ninja.log"; exit 1; }
 INF_SANITIZE=address,undefined sh tools/nginx-module.sh "$build"
 
 run()
