@@ -54,8 +54,8 @@ BK_CHECK TRITONSERVER_Error *gpu_batch_init(gpu_batch_t *b,
 void gpu_batch_fini(gpu_batch_t *b);
 
 /* Runs the slots, which join.  After an error with b->queued false nothing
- * was begun, and a part of them may run.  *stuck: the kernels did not end in time; the
- * memory of requests and responses may yet be read and written. */
+ * was begun, and a part of them may run.  *stuck: the kernels did not end in
+ * time; the memory of requests and responses may yet be read and written. */
 BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots,
     uint32_t count, gpu_times_t *times, bool *stuck);
 

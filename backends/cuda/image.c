@@ -214,6 +214,7 @@ is_header(const struct dirent *entry)
 {
     const char *dot = strrchr(entry->d_name, '.');
 
-    return dot != NULL && entry->d_name[0] != '.' && (strcmp(dot, ".cuh") == 0 || strcmp(dot, ".h") == 0
-        || strcmp(dot, ".hpp") == 0);
+    return dot != NULL && entry->d_name[0] != '.'
+        && (strcmp(dot, ".cuh") == 0 || strcmp(dot, ".h") == 0
+            || strcmp(dot, ".hpp") == 0);
 }

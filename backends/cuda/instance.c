@@ -266,7 +266,8 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
     times.end_ns = bk_now_ns();
 
     if (stuck) {
-        gpu_late_keep(&inst->late, &inst->batch, slots, count, inst->handle, &times);
+        gpu_late_keep(&inst->late, &inst->batch, slots, count, inst->handle,
+            &times);
         return;
     }
 

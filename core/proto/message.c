@@ -103,6 +103,26 @@ inf_message_pack(const ProtobufCMessage *m, inf_buf_t *out)
     return NULL;
 }
 
+bool
+inf_message_same(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    inf_buf_t x, y;
+
+    inf_buf_init(&x);
+    inf_buf_init(&y);
+    inf_err_t *err = inf_message_pack(a, &x);
+    if (err == NULL) {
+        err = inf_message_pack(b, &y);
+    }
+    bool same = err == NULL && x.len == y.len
+        && (x.len == 0 || memcmp(x.data, y.data, x.len) == 0);
+
+    inf_err_free(err);
+    inf_buf_fini(&x);
+    inf_buf_fini(&y);
+    return same;
+}
+
 inf_err_t *
 inf_message_unpack(const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
     ProtobufCMessage **out)

@@ -15,6 +15,7 @@
 #define INF_PROTO_MESSAGE_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 
 #include "core/base/buf.h"
 #include "core/base/error.h"
@@ -42,6 +43,9 @@ INF_CHECK inf_err_t *inf_message_clone(const ProtobufCMessage *m,
 
 /* The bytes that pack will append. */
 size_t inf_message_packed_len(const ProtobufCMessage *m);
+
+/* Whether both pack to the same bytes; false without memory. */
+bool inf_message_same(const ProtobufCMessage *a, const ProtobufCMessage *b);
 
 /* Appends to out. */
 INF_CHECK inf_err_t *inf_message_pack(const ProtobufCMessage *m,

@@ -41,7 +41,6 @@ static inf_err_t *check_agents(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
 static bool names_file(const char *key, const char *value);
 static bool has_agent(const Inference__ModelConfig *own, const agent_t *agent);
-static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b);
 static inf_err_t *check_parameters(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
 static inf_err_t *check_threads(const Inference__ModelConfig *sent,
@@ -284,32 +283,12 @@ has_agent(const Inference__ModelConfig *own, const agent_t *agent)
         own->model_repository_agents;
 
     for (size_t i = 0; known != NULL && i < known->n_agents; i++) {
-        if (same_message(&known->agents[i]->base, &agent->base)) {
+        if (inf_message_same(&known->agents[i]->base, &agent->base)) {
             return true;
         }
     }
 
     return false;
-}
-
-static bool
-same_message(const ProtobufCMessage *a, const ProtobufCMessage *b)
-{
-    inf_buf_t x, y;
-
-    inf_buf_init(&x);
-    inf_buf_init(&y);
-    inf_err_t *err = inf_message_pack(a, &x);
-    if (err == NULL) {
-        err = inf_message_pack(b, &y);
-    }
-    bool same = err == NULL && x.len == y.len
-        && (x.len == 0 || memcmp(x.data, y.data, x.len) == 0);
-
-    inf_err_free(err);
-    inf_buf_fini(&x);
-    inf_buf_fini(&y);
-    return same;
 }
 
 static inf_err_t *

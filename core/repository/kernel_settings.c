@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/base/buf.h"
 #include "core/model/config_parameter.h"
 #include "core/proto/message.h"
 
@@ -13,8 +12,7 @@ static const char *first_other(const Inference__ModelConfig *a,
 static bool is_setting(const char *key);
 static bool same_tensors(const Inference__ModelConfig *a,
     const Inference__ModelConfig *b);
-static inf_err_t *pack_tensors(const Inference__ModelConfig *msg,
-    inf_buf_t *out);
+static Inference__ModelConfig tensors_of(const Inference__ModelConfig *msg);
 static inf_err_t *not_accepted(const char *what);
 
 inf_err_t *
@@ -82,25 +80,15 @@ is_setting(const char *key)
 static bool
 same_tensors(const Inference__ModelConfig *a, const Inference__ModelConfig *b)
 {
-    inf_buf_t x, y;
+    Inference__ModelConfig x = tensors_of(a);
+    Inference__ModelConfig y = tensors_of(b);
 
-    inf_buf_init(&x);
-    inf_buf_init(&y);
-    inf_err_t *err = pack_tensors(a, &x);
-    if (err == NULL) {
-        err = pack_tensors(b, &y);
-    }
-    bool same = err == NULL && x.len == y.len
-        && (x.len == 0 || memcmp(x.data, y.data, x.len) == 0);
-
-    inf_err_free(err);
-    inf_buf_fini(&x);
-    inf_buf_fini(&y);
-    return same;
+    return inf_message_same(&x.base, &y.base);
 }
 
-static inf_err_t *
-pack_tensors(const Inference__ModelConfig *msg, inf_buf_t *out)
+/* Borrows from msg. */
+static Inference__ModelConfig
+tensors_of(const Inference__ModelConfig *msg)
 {
     Inference__ModelConfig part = INFERENCE__MODEL_CONFIG__INIT;
 
@@ -110,7 +98,7 @@ pack_tensors(const Inference__ModelConfig *msg, inf_buf_t *out)
     part.output = msg->output;
     part.max_batch_size = msg->max_batch_size;
     part.default_model_filename = msg->default_model_filename;
-    return inf_message_pack(&part.base, out);
+    return part;
 }
 
 static inf_err_t *
