@@ -66,7 +66,7 @@ is_setting(const char *key)
 {
     static const char *const starts[] = {
         "kernel_", "shape_", "require_", "scratch_", "weights_",
-        "compile_options", "timeout", "graphs"
+        "compile_options", "timeout", "memory", "graphs"
     };
 
     for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {

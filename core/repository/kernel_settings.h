@@ -12,7 +12,8 @@
  * words, and a tensor's shape says how far a kernel reads and writes: with
  * others than those that it was written for, a kernel reaches memory of other
  * models.  Without a timeout a kernel that does not end holds its requests for
- * ever, and each graph that is kept takes memory of the device.
+ * ever, and memory of the device is what a batch may take and what graphs
+ * keep.
  */
 
 #ifndef INF_REPOSITORY_KERNEL_SETTINGS_H

@@ -224,6 +224,7 @@ kernels_run_as_the_repository_says(void **state)
         "require_1", "cuda");
     check_config(KERNELS("timeout", "0", "8", "4"), KERNELS("timeout", "5",
         "8", "4"), "timeout", "cuda");
+    check_config(KERNELS("memory", "0", "8", "4"), "{}", "memory", "cuda");
     check_config(KERNELS("graphs", "1024", "8", "4"), "{}", "graphs", "cuda");
     check_config(KERNELS("kernel_1", "k<<<1,1>>>(x)", "9", "4"), own, "input",
         "cuda");
