@@ -11,6 +11,7 @@ in /dev/shm is left.  Without --core the fake core is built first.
 import argparse
 import contextlib
 import ctypes
+import errno
 import fcntl
 import glob
 import http.client
@@ -881,6 +882,8 @@ def seqpacket_sockets(pid):
     pidfd = os.pidfd_open(pid)
     for name in os.listdir(f"/proc/{pid}/fd"):
         fd = LIBC.syscall(SYS_PIDFD_GETFD, pidfd, int(name), 0)
+        if fd < 0 and ctypes.get_errno() == errno.EBADF:
+            continue                         # closed since it was listed
         assert fd >= 0, os.strerror(ctypes.get_errno())
         if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
             os.close(fd)
