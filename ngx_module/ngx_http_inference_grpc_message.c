@@ -144,20 +144,20 @@ ngx_http_inference_stream_size(ngx_http_inference_ctx_t *ctx)
 void
 ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
 {
-    uint64_t                       taken;
+    uint64_t                       before;
     ngx_http_inference_stream_t   *stream;
     ngx_http_inference_message_t  *m;
 
     m = ctx->message;
     stream = m->stream;
 
-    taken = stream->taken;
+    before = stream->held + stream->taken;
 
     stream->taken += size - m->size;
     m->size = size;
 
-    if (taken > NGX_HTTP_INFERENCE_STREAM_HELD
-        && stream->taken <= NGX_HTTP_INFERENCE_STREAM_HELD)
+    if (before > NGX_HTTP_INFERENCE_STREAM_HELD
+        && stream->held + stream->taken <= NGX_HTTP_INFERENCE_STREAM_HELD)
     {
         ngx_http_inference_stream_wake(stream->call);
     }
@@ -184,6 +184,53 @@ ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx)
     return ctx->message
            && (ctx->state != NGX_HTTP_INFERENCE_WAITING
                || !ngx_queue_empty(&ctx->message->replies));
+}
+
+
+/* Numbers of calls that have none; a call takes the last one. */
+
+static uint16_t    ngx_http_inference_numbers[INF_MAX_SLOTS];
+static ngx_uint_t  ngx_http_inference_number_count;
+static ngx_uint_t  ngx_http_inference_number_next = 1;
+
+
+uint32_t
+ngx_http_inference_stream_number(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_stream_t  *stream;
+
+    if (ctx->message == NULL) {
+        return 0;
+    }
+
+    stream = ctx->message->stream;
+
+    if (stream->number == 0) {
+
+        if (ngx_http_inference_number_count > 0) {
+            stream->number = ngx_http_inference_numbers[
+                                           --ngx_http_inference_number_count];
+
+        } else if (ngx_http_inference_number_next <= INF_MAX_SLOTS) {
+            stream->number = ngx_http_inference_number_next++;
+        }
+    }
+
+    return stream->number;
+}
+
+
+void
+ngx_http_inference_stream_give_number(ngx_http_inference_stream_t *stream)
+{
+    if (stream->number != 0
+        && stream->open == 0
+        && ngx_queue_empty(&stream->outputs))
+    {
+        ngx_http_inference_numbers[ngx_http_inference_number_count++] =
+                                                               stream->number;
+        stream->number = 0;
+    }
 }
 
 
@@ -490,6 +537,7 @@ ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
     ngx_queue_insert_head(&stream->spare_messages, &m->queue);
     stream->open--;
 
+    ngx_http_inference_stream_give_number(stream);
     ngx_http_inference_stream_wake_all(stream);
     ngx_http_inference_stream_wake(stream->call);
 }

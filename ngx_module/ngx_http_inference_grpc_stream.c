@@ -22,8 +22,8 @@
     ((stream)->rest && (stream)->rest->pos != (stream)->rest->last)
 
 /* from so many bytes held to the bound, or below */
-#define ngx_http_inference_stream_fell(stream, before, bound)                 \
-    ((before) > (bound) && (stream)->held <= (bound))
+#define ngx_http_inference_stream_fell(before, now, bound)                    \
+    ((before) > (bound) && (now) <= (bound))
 
 
 static void ngx_http_inference_stream_leave(void *data);
@@ -189,6 +189,9 @@ ngx_http_inference_stream_cleanup(void *data)
         ngx_http_inference_reply_release(&out->reply);
         inf_arena_fini(&out->arena);
     }
+
+    stream->open = 0;
+    ngx_http_inference_stream_give_number(stream);
 }
 
 
@@ -476,8 +479,7 @@ ngx_http_inference_stream_holds_window(ngx_http_inference_ctx_t *ctx)
 static ngx_uint_t
 ngx_http_inference_stream_is_full(ngx_http_inference_stream_t *stream)
 {
-    return stream->held > NGX_HTTP_INFERENCE_STREAM_HELD
-           || stream->taken > NGX_HTTP_INFERENCE_STREAM_HELD
+    return stream->held + stream->taken > NGX_HTTP_INFERENCE_STREAM_HELD
            || stream->open >= NGX_HTTP_INFERENCE_STREAM_OPEN;
 }
 
@@ -813,16 +815,20 @@ ngx_http_inference_stream_drained(ngx_http_inference_stream_t *stream)
         inf_arena_reset(&out->arena);
     }
 
-    if (ngx_http_inference_stream_fell(stream, held,
-                                       NGX_HTTP_INFERENCE_STREAM_PREPARED))
+    ngx_http_inference_stream_give_number(stream);
+
+    if (ngx_http_inference_stream_fell(held, stream->held,
+                                       NGX_HTTP_INFERENCE_STREAM_PREPARED)
+        || ngx_http_inference_stream_fell(held, stream->held,
+                                          NGX_HTTP_INFERENCE_STREAM_HELD))
     {
         ngx_http_inference_stream_wake_all(stream);
     }
 
-    if (ngx_http_inference_stream_fell(stream, held,
+    if (ngx_http_inference_stream_fell(held + stream->taken,
+                                       stream->held + stream->taken,
                                        NGX_HTTP_INFERENCE_STREAM_HELD))
     {
-        ngx_http_inference_stream_wake_all(stream);
         ngx_http_inference_stream_wake(stream->call);
     }
 }

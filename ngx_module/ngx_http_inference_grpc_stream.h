@@ -22,8 +22,8 @@
 #define NGX_HTTP_INFERENCE_STOPPING                                           \
     "GRPC server is shutting down and has stopped accepting new requests."
 
-/* what responses may hold for a client that does not read, beyond one of them,
-   and its requests, beyond one that is being received */
+/* what requests and prepared responses may hold together, beyond one of them,
+   before the call is received on */
 #define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)
 
 /* of responses of decoupled models, which the core bounds: so many bytes of
@@ -58,6 +58,7 @@ struct ngx_http_inference_stream_s {
 
     ngx_queue_t                  outputs;       /* not drained, in order     */
     uint64_t                     held;          /* bytes of them             */
+    uint32_t                     number;        /* for the core; 0: none     */
     ngx_chain_t                 *pending;       /* to be given to nginx      */
     ngx_chain_t                **last;
     ngx_chain_t                 *free;
@@ -98,6 +99,9 @@ struct ngx_http_inference_message_s {
    memory. */
 ngx_http_inference_message_t *ngx_http_inference_stream_message(
     ngx_http_inference_stream_t *stream);
+
+/* Its number is another call's once nothing of it is left. */
+void ngx_http_inference_stream_give_number(ngx_http_inference_stream_t *stream);
 
 /* All of it is here. */
 void ngx_http_inference_stream_complete(ngx_http_inference_message_t *m);

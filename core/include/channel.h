@@ -192,7 +192,8 @@ typedef struct {
     uint16_t method;            /* CALL: inf_method_t                        */
     uint32_t slot;
     uint32_t generation;        /* of the slot; answers carry it back        */
-    uint32_t reserved;
+    uint32_t call;              /* INFER: number of the stream that has sent
+                                   it, at most the slots; 0: none            */
     uint64_t offset;            /* of the record in the request arena        */
     uint64_t length;
     uint64_t deadline_ns;       /* 0: none                                   */

@@ -64,6 +64,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
         return (inf_infer_fed_t) { 0 };
     }
 
+    in_flight->call = submission->call;
     inf_factory_start(&in_flight->factory, NULL, "", &inf_response_sink,
         in_flight);
 
@@ -397,7 +398,8 @@ inf_infer_queue(inf_in_flight_t *in_flight, uint64_t now_ns, bool nonblocking,
     bool queued;
 
     if (inf_model_is_decoupled(req->model)) {
-        in_flight->flow = inf_response_flow_new();
+        in_flight->flow = inf_session_flow(in_flight->session,
+            in_flight->call);
         if (in_flight->flow == NULL) {
             return inf_err_nomem();
         }

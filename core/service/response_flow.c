@@ -10,19 +10,13 @@
 /* Below the channel's; a sender holds no other lock. */
 #define RANK_FLOW 85u
 
-typedef enum {
-    FLOW_RUNS,
-    FLOW_STALLS,                /* nobody waits any more                     */
-    FLOW_STALLED                /* and a response has been told so           */
-} flow_state_t;
-
 struct inf_response_flow_s {
     _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
     inf_lock_t       lock;      /* rank 85; guards what follows              */
     inf_cond_t       room;      /* something was released                    */
     uint64_t         held;      /* bytes that the worker has not released    */
     uint64_t         releases;  /* so far                                    */
-    flow_state_t     state;
+    bool             stalled;   /* nobody waits while it is full             */
 };
 
 static void await_release_locked(inf_response_flow_t *flow,
@@ -42,6 +36,13 @@ inf_response_flow_new(void)
     return flow;
 }
 
+inf_response_flow_t *
+inf_response_flow_ref(inf_response_flow_t *flow)
+{
+    atomic_fetch_add_explicit(&flow->refs, 1, memory_order_relaxed);
+    return flow;
+}
+
 void
 inf_response_flow_unref(inf_response_flow_t *flow)
 {
@@ -54,50 +55,43 @@ inf_response_flow_unref(inf_response_flow_t *flow)
     free(flow);
 }
 
-inf_response_admission_t
-inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns,
-    bool final)
+bool
+inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns)
 {
     inf_lock(&flow->lock);
-    while (!final && flow->state == FLOW_RUNS
-        && flow->held >= INF_RESPONSE_FLOW_MAX)
-    {
+    while (!flow->stalled && flow->held >= INF_RESPONSE_FLOW_MAX) {
         await_release_locked(flow, patience_ns);
     }
 
-    flow_state_t state = flow->state;
-    if (state == FLOW_STALLS) {
-        flow->state = FLOW_STALLED;
-    }
+    bool admitted = !flow->stalled;
     inf_unlock(&flow->lock);
 
-    return state == FLOW_RUNS ? INF_RESPONSE_ADMITTED
-        : state == FLOW_STALLS ? INF_RESPONSE_STALLED : INF_RESPONSE_DROPPED;
+    return admitted;
 }
 
-/* Until the worker releases something, or the request stalls. */
+/* Until the worker releases something, or the flow stalls. */
 static void
 await_release_locked(inf_response_flow_t *flow, uint64_t patience_ns)
 {
     uint64_t releases = flow->releases;
     uint64_t until_ns = inf_clock_ns() + patience_ns;
 
-    while (flow->releases == releases && flow->state == FLOW_RUNS) {
+    while (flow->releases == releases && !flow->stalled) {
         if (!inf_cond_wait_until(&flow->room, &flow->lock, until_ns)) {
-            if (flow->releases == releases && flow->state == FLOW_RUNS) {
-                flow->state = FLOW_STALLS;
-            }
-            return;
+            flow->stalled |= flow->releases == releases;
+            break;
         }
+    }
+
+    if (flow->stalled) {
+        inf_cond_broadcast(&flow->room);    /* nor does anyone else wait     */
     }
 }
 
 void
 inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes)
 {
-    atomic_fetch_add_explicit(&flow->refs, 1, memory_order_relaxed);
-
-    inf_lock(&flow->lock);
+    inf_lock(&inf_response_flow_ref(flow)->lock);
     flow->held += bytes;
     inf_unlock(&flow->lock);
 }
@@ -110,6 +104,7 @@ inf_response_flow_give(void *userp, uint64_t bytes)
     inf_lock(&flow->lock);
     flow->held -= bytes;
     flow->releases++;
+    flow->stalled &= flow->held >= INF_RESPONSE_FLOW_MAX;
     inf_cond_broadcast(&flow->room);
     inf_unlock(&flow->lock);
 

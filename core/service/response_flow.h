@@ -1,14 +1,16 @@
 /*
- * response_flow.h - how much of one request's responses waits for its client:
- *                   a backend that is faster than the client waits here.
+ * response_flow.h - how much of a call's decoupled responses waits for its
+ *                   client: a backend that is faster than the client waits
+ *                   here.  All requests on one stream share a flow; any other
+ *                   request has its own.
  *
- * Owner    A reference each: the in-flight request, and each response that the
- *          worker has not released.
+ * Owner    A reference each: the session for each stream, the in-flight
+ *          request, and each response that the worker has not released.
  * Thread   any.  admit may be called by several threads that send responses of
- *          the request; never by the thread with the intake role, which takes
- *          the releases.
+ *          the call; never by the thread with the intake role, which takes the
+ *          releases.
  * Units    bytes, ns.
- * Errors   STALLED: the worker has released nothing for too long.
+ * Errors   none.
  * Route    backend -> infer's sink -> [response_flow] -> channel -> worker ->
  *          release -> [response_flow]
  */
@@ -26,23 +28,19 @@
 
 typedef struct inf_response_flow_s inf_response_flow_t;
 
-typedef enum {
-    INF_RESPONSE_ADMITTED,
-    INF_RESPONSE_STALLED,       /* the first one that had no room            */
-    INF_RESPONSE_DROPPED        /* one behind that                           */
-} inf_response_admission_t;
-
 /* One reference; NULL: out of memory. */
 inf_response_flow_t *inf_response_flow_new(void);
+
+/* One more; flow may not be NULL. */
+inf_response_flow_t *inf_response_flow_ref(inf_response_flow_t *flow);
 
 /* flow may be NULL. */
 void inf_response_flow_unref(inf_response_flow_t *flow);
 
-/* Waits until worker and core hold less than the maximum, or the worker has
-   released nothing for patience_ns: then the request is stalled for good, and
-   nobody waits.  final: the last response, which does not wait. */
-inf_response_admission_t inf_response_flow_admit(inf_response_flow_t *flow,
-    uint64_t patience_ns, bool final);
+/* Waits until worker and core hold less than the maximum.  False: the worker
+   has released nothing for patience_ns; nobody waits again before it has
+   released enough. */
+bool inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns);
 
 /* A response of so many bytes is on its way; a reference is taken with it. */
 void inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes);

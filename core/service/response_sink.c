@@ -183,8 +183,9 @@ write_response(inf_in_flight_t *in_flight, inf_response_t *response,
 
 /*
  * A client that reads slower than the backend computes delays the backend; one
- * that does not read at all ends its request: the first response that had no
- * room becomes the error, those after it are dropped.
+ * that does not read at all ends its requests: of each the first response that
+ * had no room becomes the error, those after it are dropped.  The last one
+ * does not wait.
  */
 static inf_response_t *
 flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
@@ -195,16 +196,18 @@ flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
         return response;
     }
 
-    switch (inf_response_flow_admit(in_flight->flow, wait_ns,
-        flags & INF_SEND_FINAL))
+    if (!atomic_load_explicit(&in_flight->stalled, memory_order_relaxed)
+        && ((flags & INF_SEND_FINAL)
+            || inf_response_flow_admit(in_flight->flow, wait_ns)))
     {
-    case INF_RESPONSE_ADMITTED:
         return response;
-    case INF_RESPONSE_DROPPED:
+    }
+
+    if (atomic_exchange_explicit(&in_flight->stalled, true,
+        memory_order_relaxed))
+    {
         inf_response_free(response);
         return NULL;
-    case INF_RESPONSE_STALLED:
-        break;
     }
 
     atomic_store_explicit(&in_flight->factory.cancelled, true,

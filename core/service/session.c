@@ -17,9 +17,11 @@ inf_session_new(inf_channel_t *channel, uint64_t response_wait_ns,
     uint32_t slots = inf_channel_slots(channel);
     inf_session_t *s = calloc(1, sizeof(*s));
     inf_in_flight_t **by_slot = calloc(slots, sizeof(*by_slot));
-    if (s == NULL || by_slot == NULL) {
+    inf_response_flow_t **flows = calloc(slots, sizeof(*flows));
+    if (s == NULL || by_slot == NULL || flows == NULL) {
         free(s);
         free(by_slot);
+        free(flows);
         return inf_err_nomem();
     }
 
@@ -31,6 +33,7 @@ inf_session_new(inf_channel_t *channel, uint64_t response_wait_ns,
     atomic_init(&s->returned, NULL);
     s->channel = channel;
     s->by_slot = by_slot;
+    s->flows = flows;
     s->slots = slots;
     s->response_wait_ns = response_wait_ns;
     *out = s;
@@ -54,6 +57,10 @@ inf_session_unref(inf_session_t *s)
     free_list(s->free);
     free_list(atomic_load(&s->returned));
     inf_channel_unref(s->channel);
+    for (uint32_t i = 0; i < s->slots; i++) {
+        inf_response_flow_unref(s->flows[i]);
+    }
+    free(s->flows);
     free(s->by_slot);
     free(s);
 }
@@ -93,6 +100,7 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     in_flight->generation = generation;
     in_flight->retry = 0;
     in_flight->record = NULL;
+    in_flight->call = 0;
     in_flight->flow = NULL;
     in_flight->trace = NULL;
     in_flight->regions = NULL;
@@ -103,6 +111,7 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     atomic_store_explicit(&in_flight->reading, false, memory_order_relaxed);
     atomic_store_explicit(&in_flight->reported, false, memory_order_relaxed);
     atomic_store_explicit(&in_flight->suspected, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->stalled, false, memory_order_relaxed);
     in_flight->suspect.waits = false;
     atomic_store_explicit(&in_flight->parts, 2, memory_order_relaxed);
     s->by_slot[slot] = in_flight;
@@ -118,6 +127,21 @@ inf_session_find(inf_session_t *s, uint32_t slot, uint32_t generation)
         && in_flight->generation == generation
         && atomic_load_explicit(&in_flight->parts, memory_order_acquire) > 0
         ? in_flight : NULL;
+}
+
+inf_response_flow_t *
+inf_session_flow(inf_session_t *s, uint32_t call)
+{
+    if (call == 0 || call > s->slots) {
+        return inf_response_flow_new();
+    }
+
+    inf_response_flow_t **flow = &s->flows[call - 1];
+    if (*flow == NULL) {
+        *flow = inf_response_flow_new();
+    }
+
+    return *flow == NULL ? NULL : inf_response_flow_ref(*flow);
 }
 
 void

@@ -67,8 +67,11 @@ struct inf_in_flight_s {
     uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
+    uint32_t                  call;         /* the submission's              */
     inf_response_flow_t      *flow;         /* a reference; set with the
                                                request; NULL: one response   */
+    _Atomic bool              stalled;      /* relaxed: its client has been
+                                               told that it took too long    */
     struct TRITONSERVER_InferenceTrace *trace;  /* a reference, or NULL; set
                                                with the request              */
     struct inf_trace_record_s *traced;      /* the trace's                   */
@@ -99,7 +102,10 @@ struct inf_session_s {
     inf_shm_regions_t       *regions;       /* the server's; set at once     */
     struct inf_suspect_queue_s *suspects;   /* the intake's; set at once     */
     inf_in_flight_t        **by_slot;       /* the last one of each slot     */
-    uint32_t                 slots;
+    inf_response_flow_t    **flows;         /* of calls, by number less 1; a
+                                               reference each, once it is
+                                               used; the intake's own        */
+    uint32_t                 slots;         /* entries of by_slot and flows  */
     uint64_t                 response_wait_ns;  /* of a backend, for a client
                                                that takes no responses       */
     inf_in_flight_t         *free;          /* the intake's own              */
@@ -133,6 +139,10 @@ inf_in_flight_t *inf_session_take(inf_session_t *s, uint32_t slot,
 /* The request of slot and generation if it may still be under way. */
 inf_in_flight_t *inf_session_find(inf_session_t *s, uint32_t slot,
     uint32_t generation);
+
+/* A reference of the flow of all requests on that call, by the intake role; on
+   call 0: a new one, by any thread.  NULL: out of memory. */
+inf_response_flow_t *inf_session_flow(inf_session_t *s, uint32_t call);
 
 /* Adds ANSWERED or RELEASED to the state, before the worker is told. */
 void inf_in_flight_move(inf_in_flight_t *in_flight, inf_in_flight_state_t by);

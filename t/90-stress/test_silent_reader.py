@@ -1,5 +1,6 @@
-"""A client that takes none of a decoupled request's responses holds at most
-8 MiB in worker and core together, beyond one message: issue 16.
+"""A client that takes none of a decoupled model's responses holds at most
+8 MiB in worker and core together, beyond one message, for all requests of a
+stream.
 
 Its backend waits; when the client reads, nothing is lost.
 """
@@ -22,12 +23,15 @@ GENERATE = events.path("square", "generate_stream")
 
 
 class Grpc:
+    requests = 1
+
     def __init__(self, server, count):
         self.h2 = H2(server.port2, window=0, timeout=60 * SLOW)
         self.stream = self.h2.post(
             SERVICE + "ModelStreamInfer",
             {"content-type": "application/grpc", "te": "trailers"},
-            frame(numbers("square", [count])))
+            b"".join(frame(numbers("square", [count // self.requests]))
+                     for _ in range(self.requests)))
 
     def rest(self):
         """How many responses there are."""
@@ -39,6 +43,11 @@ class Grpc:
                    for _, message in frames(stream.body)]
         assert not any(reply.error_message for reply in replies)
         return len(replies)
+
+
+class GrpcSeveral(Grpc):
+    """Its requests execute at the same time, and share the bound."""
+    requests = 5
 
 
 class Http2(Grpc):
@@ -76,9 +85,10 @@ class Http1:
         return len(events.parse(bytes(found).partition(b"\r\n\r\n")[2]))
 
 
-@pytest.mark.parametrize("client", [Grpc, Http2, Http1])
+@pytest.mark.parametrize("client", [Grpc, GrpcSeveral, Http2, Http1])
 def test_what_a_client_that_reads_nothing_holds(client):
-    with Server(decoupled.square, http2=True, parts="health infer generate",
+    with Server(lambda repository: decoupled.square(repository, instances=5),
+                http2=True, parts="health infer generate",
                 http="    inference_response_wait 10m;") as server:
         pids = server.workers() + server.cores()
         assert client(server, 10).rest() == 10

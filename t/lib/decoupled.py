@@ -14,14 +14,16 @@ def repeat(repository, name="repeat"):
     shutil.copy(backends.EXAMPLES / "repeat/config.pbtxt", place)
 
 
-def square(repository, name="square"):
+def square(repository, name="square", instances=1):
     """t/backends/square.c: n gives n responses."""
     place = pathlib.Path(repository) / name
     (place / "1").mkdir(parents=True)
     shutil.copy(backends.build("square") / "square/libtriton_square.so",
                 place)
     (place / "config.pbtxt").write_text(
-        'backend: "square"\nmodel_transaction_policy { decoupled: true }\n'
+        'backend: "square"\n'
+        f'instance_group {{ kind: KIND_CPU count: {instances} }}\n'
+        'model_transaction_policy { decoupled: true }\n'
         'input { name: "IN" data_type: TYPE_INT32 dims: [ 1 ] }\n'
         'output { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }\n',
         encoding="utf-8")

@@ -761,6 +761,13 @@ ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
     check(ctx == NULL && size == 0);
 }
 
+uint32_t
+ngx_http_inference_stream_number(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx->message == NULL);
+    return 0;
+}
+
 ngx_uint_t
 ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx)
 {

@@ -24,6 +24,38 @@ session_of(link_t_ *l)
 }
 
 static void
+requests_on_one_call_share_a_flow(void **state)
+{
+    (void) state;
+    link_t_ l;
+    inf_session_t *s = session_of(&l);
+
+    inf_response_flow_t *first = inf_session_flow(s, 8);
+    inf_response_flow_t *second = inf_session_flow(s, 8);
+    inf_response_flow_t *other = inf_session_flow(s, 7);
+    assert_ptr_equal(first, second);
+    assert_ptr_not_equal(first, other);
+
+    /* no call, and a number that there is not: flows of their own */
+    inf_response_flow_t *lone = inf_session_flow(s, 0);
+    inf_response_flow_t *wrong = inf_session_flow(s, 9);
+    assert_ptr_not_equal(lone, wrong);
+
+    /* what is held outlives the session */
+    inf_response_flow_take(first, INF_RESPONSE_FLOW_MAX);
+    assert_false(inf_response_flow_admit(second, 0));
+    assert_true(inf_response_flow_admit(other, 0));
+    inf_response_flow_unref(first);
+    inf_response_flow_unref(other);
+    inf_response_flow_unref(lone);
+    inf_response_flow_unref(wrong);
+    inf_session_unref(s);
+    inf_response_flow_give(second, INF_RESPONSE_FLOW_MAX);
+    inf_response_flow_unref(second);
+    link_close(&l);
+}
+
+static void
 one_is_used_again_after_both_parts_ended(void **state)
 {
     (void) state;
@@ -175,6 +207,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_on_one_call_share_a_flow),
         cmocka_unit_test(one_is_used_again_after_both_parts_ended),
         cmocka_unit_test(find_knows_slot_generation_and_life),
         cmocka_unit_test(one_keeps_its_session),
