@@ -91,7 +91,8 @@ await_release_locked(inf_response_flow_t *flow, uint64_t patience_ns)
 void
 inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes)
 {
-    inf_lock(&inf_response_flow_ref(flow)->lock);
+    (void) inf_response_flow_ref(flow);
+    inf_lock(&flow->lock);
     flow->held += bytes;
     inf_unlock(&flow->lock);
 }

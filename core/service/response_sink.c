@@ -192,13 +192,10 @@ flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
 {
     uint64_t wait_ns = in_flight->session->response_wait_ns;
 
-    if (response == NULL || in_flight->flow == NULL) {
-        return response;
-    }
-
-    if (!atomic_load_explicit(&in_flight->stalled, memory_order_relaxed)
-        && ((flags & INF_SEND_FINAL)
-            || inf_response_flow_admit(in_flight->flow, wait_ns)))
+    if (response == NULL || in_flight->flow == NULL
+        || (!atomic_load_explicit(&in_flight->stalled, memory_order_relaxed)
+            && ((flags & INF_SEND_FINAL)
+                || inf_response_flow_admit(in_flight->flow, wait_ns))))
     {
         return response;
     }
