@@ -78,6 +78,32 @@ bk_model_config_update(bk_model_config_t *c, TRITONBACKEND_Model *model)
     return bk_model_config_init(c, model);
 }
 
+TRITONSERVER_Error *
+bk_backend_settings(TRITONBACKEND_Backend *backend, bk_json_t **root,
+    const bk_json_t **settings)
+{
+    TRITONSERVER_Message *message;
+    const char *text;
+    size_t len;
+
+    /* the core owns this message */
+    TRITONSERVER_Error *err = TRITONBACKEND_BackendConfig(backend, &message);
+    if (err == NULL) {
+        err = TRITONSERVER_MessageSerializeToJson(message, &text, &len);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    err = bk_json_parse(text, len, root);
+    if (err != NULL) {
+        return bk_err_add(err, "backend settings");
+    }
+
+    *settings = bk_json_member(*root, "cmdline");
+    return NULL;
+}
+
 const char *
 bk_model_config_parameter(const bk_model_config_t *c, const char *key)
 {

@@ -45,6 +45,12 @@ void bk_model_config_fini(bk_model_config_t *c);
 BK_CHECK TRITONSERVER_Error *bk_model_config_update(bk_model_config_t *c,
     TRITONBACKEND_Model *model);
 
+/* The backend's settings from the command line, "default-max-batch-size" and
+ * others; a document for bk_json_free, NULL members where none are set. */
+BK_CHECK TRITONSERVER_Error *bk_backend_settings(
+    TRITONBACKEND_Backend *backend, bk_json_t **root,
+    const bk_json_t **settings);
+
 /* parameters[key].string_value; NULL when not configured. */
 const char *bk_model_config_parameter(const bk_model_config_t *c,
     const char *key);

@@ -183,6 +183,35 @@ bk_request_fail(TRITONBACKEND_Request *request, TRITONSERVER_Error *err)
 }
 
 void
+bk_request_report(TRITONBACKEND_Request *request, bool success,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times)
+{
+    bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(instance, request,
+        success, times->start_ns, times->compute_start_ns,
+        times->compute_end_ns, times->end_ns), "statistics");
+}
+
+/*
+ * The figures are reported before the response leaves, so that a client that
+ * has its answer also finds it counted.
+ */
+void
+bk_request_finish(TRITONBACKEND_Request *request,
+    TRITONBACKEND_Response *response, TRITONSERVER_Error *err,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times)
+{
+    bk_request_report(request, err == NULL, instance, times);
+    if (response != NULL) {
+        bk_response_send(response, err);
+
+    } else {
+        bk_err_log(err, "cannot answer a request");
+    }
+
+    bk_request_release(request);
+}
+
+void
 bk_request_release(TRITONBACKEND_Request *request)
 {
     bk_err_log(TRITONBACKEND_RequestRelease(request,

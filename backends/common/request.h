@@ -38,6 +38,14 @@ typedef struct {
     int64_t                  id;
 } bk_place_t;
 
+/* The four times of an execution that statistics are made of. */
+typedef struct {
+    uint64_t start_ns;
+    uint64_t compute_start_ns;
+    uint64_t compute_end_ns;
+    uint64_t end_ns;
+} bk_times_t;
+
 /* The monotonic clock. */
 uint64_t bk_now_ns(void);
 
@@ -79,6 +87,17 @@ void bk_response_send(TRITONBACKEND_Response *response,
 
 /* Answers request with err alone.  Takes err; request stays the caller's. */
 void bk_request_fail(TRITONBACKEND_Request *request, TRITONSERVER_Error *err);
+
+/* Reports the times, as those of a success or not. */
+void bk_request_report(TRITONBACKEND_Request *request, bool success,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
+
+/* The end of a request: reports the times, sends the final response, or err
+ * in place of its outputs, and releases the request.  Takes all three;
+ * response is NULL where none could be made. */
+void bk_request_finish(TRITONBACKEND_Request *request,
+    TRITONBACKEND_Response *response, TRITONSERVER_Error *err,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 
 /* Gives the request back to the core. */
 void bk_request_release(TRITONBACKEND_Request *request);

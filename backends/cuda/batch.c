@@ -17,7 +17,7 @@ static TRITONSERVER_Error *make_launches(gpu_batch_t *b, uint32_t *count);
 static TRITONSERVER_Error *read_shapes(gpu_batch_t *b,
     const gpu_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *queue(gpu_batch_t *b, gpu_slot_t *slots,
-    uint32_t count, gpu_times_t *times);
+    uint32_t count, bk_times_t *times);
 static TRITONSERVER_Error *compute(gpu_batch_t *b, uint32_t count);
 static TRITONSERVER_Error *clear_outputs(gpu_batch_t *b);
 static TRITONSERVER_Error *compute_by_library(gpu_batch_t *b);
@@ -95,7 +95,7 @@ gpu_batch_fini(gpu_batch_t *b)
 
 TRITONSERVER_Error *
 gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
-    gpu_times_t *times, bool *stuck)
+    bk_times_t *times, bool *stuck)
 {
     *stuck = false;
     b->queued = false;
@@ -217,7 +217,7 @@ read_shapes(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 
 /* Copies in, work, copies out: all in the stream, nothing is waited for. */
 static TRITONSERVER_Error *
-queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, gpu_times_t *times)
+queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, bk_times_t *times)
 {
     uint32_t launches = 0;
 

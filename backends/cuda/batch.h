@@ -57,7 +57,7 @@ void gpu_batch_fini(gpu_batch_t *b);
  * was begun, and a part of them may run.  *stuck: the kernels did not end in
  * time; the memory of requests and responses may yet be read and written. */
 BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots,
-    uint32_t count, gpu_times_t *times, bool *stuck);
+    uint32_t count, bk_times_t *times, bool *stuck);
 
 /* Whether nothing in the stream touches memory any more, by which *stuck
  * ends: it is empty, or the device has failed. */

@@ -25,11 +25,11 @@ static TRITONSERVER_Error *slots_reserve(gpu_instance_t *inst,
 static uint32_t group_end(const gpu_instance_t *inst, uint32_t from,
     uint32_t count);
 static void group_run(gpu_instance_t *inst, gpu_slot_t *slots,
-    uint32_t count, gpu_times_t times);
+    uint32_t count, bk_times_t times);
 static void run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots,
-    uint32_t count, gpu_times_t times);
+    uint32_t count, bk_times_t times);
 static void group_report(gpu_instance_t *inst, const gpu_slot_t *slots,
-    uint32_t count, const gpu_times_t *times);
+    uint32_t count, const bk_times_t *times);
 
 TRITONSERVER_Error *
 gpu_instance_new(gpu_instance_t **out, TRITONBACKEND_ModelInstance *handle)
@@ -95,7 +95,7 @@ TRITONSERVER_Error *
 gpu_instance_execute(gpu_instance_t *inst, TRITONBACKEND_Request **requests,
     uint32_t count)
 {
-    gpu_times_t times = { .start_ns = bk_now_ns() };
+    bk_times_t times = { .start_ns = bk_now_ns() };
 
     (void) gpu_late_release(&inst->late);
     TRITONSERVER_Error *err = slots_reserve(inst, count);
@@ -243,7 +243,7 @@ group_end(const gpu_instance_t *inst, uint32_t from, uint32_t count)
 
 static void
 group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
-    gpu_times_t times)
+    bk_times_t times)
 {
     bool stuck = false, alone = false;
 
@@ -281,7 +281,7 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
    numbers of a batch grow with its rows. */
 static void
 run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
-    gpu_times_t times)
+    bk_times_t times)
 {
     for (uint32_t i = 0; i < count; i++) {
         group_run(inst, &slots[i], 1, times);
@@ -291,7 +291,7 @@ run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
 /* A batch counts if one of its requests was answered. */
 static void
 group_report(gpu_instance_t *inst, const gpu_slot_t *slots, uint32_t count,
-    const gpu_times_t *times)
+    const bk_times_t *times)
 {
     uint64_t rows = 0;
     bool ran = false;

@@ -13,7 +13,7 @@ static bool release_if_done(gpu_late_t *late);
 void
 gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch, const gpu_slot_t *slots,
     uint32_t count, TRITONBACKEND_ModelInstance *instance,
-    const gpu_times_t *times)
+    const bk_times_t *times)
 {
     gpu_late_stop(late);
     late->batch = batch;

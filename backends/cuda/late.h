@@ -35,7 +35,7 @@ typedef struct {
 /* Answers each with its error.  late is not waiting. */
 void gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch,
     const gpu_slot_t *slots, uint32_t count,
-    TRITONBACKEND_ModelInstance *instance, const gpu_times_t *times);
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 
 /* Whether none is left. */
 bool gpu_late_release(gpu_late_t *late);

@@ -15,8 +15,6 @@ static TRITONSERVER_Error *count_rows(gpu_slot_t *slot, const bk_input_t *in,
     int64_t most);
 static TRITONSERVER_Error *read_outputs(gpu_slot_t *slot,
     const gpu_program_t *program);
-static void report(const gpu_slot_t *slot,
-    TRITONBACKEND_ModelInstance *instance, const gpu_times_t *times);
 
 void
 gpu_slot_open(gpu_slot_t *slot, const gpu_program_t *program,
@@ -79,29 +77,21 @@ gpu_slots_fail(gpu_slot_t *slots, uint32_t count, TRITONSERVER_Error *err)
     bk_err_drop(err);
 }
 
-/* The figures come before the response, so that a client that has its answer
-   also finds it counted. */
 void
 gpu_slot_finish(gpu_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const gpu_times_t *times)
+    const bk_times_t *times)
 {
-    report(slot, instance, times);
-    if (slot->response != NULL) {
-        bk_response_send(slot->response, slot->err);
-    } else {
-        bk_err_log(slot->err, "cannot answer a request");
-    }
-
+    bk_request_finish(slot->request, slot->response, slot->err, instance,
+        times);
     slot->response = NULL;
     slot->err = NULL;
-    bk_request_release(slot->request);
 }
 
 void
 gpu_slot_answer_aside(gpu_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const gpu_times_t *times)
+    const bk_times_t *times)
 {
-    report(slot, instance, times);
+    bk_request_report(slot->request, slot->err == NULL, instance, times);
     bk_request_fail(slot->request, slot->err);
     slot->err = NULL;
 }
@@ -224,14 +214,4 @@ read_outputs(gpu_slot_t *slot, const gpu_program_t *program)
         slot->rows = 1;
     }
     return err;
-}
-
-static void
-report(const gpu_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const gpu_times_t *times)
-{
-    bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(instance,
-        slot->request, slot->err == NULL, times->start_ns,
-        times->compute_start_ns, times->compute_end_ns, times->end_ns),
-        "statistics");
 }

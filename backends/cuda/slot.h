@@ -26,13 +26,6 @@ typedef struct {
     bool                   *wanted;     /* as the program's outputs          */
 } gpu_slot_t;
 
-typedef struct {
-    uint64_t start_ns;
-    uint64_t compute_start_ns;
-    uint64_t compute_end_ns;
-    uint64_t end_ns;
-} gpu_times_t;
-
 /* Reads request into slot, whose tables are there; failures go to slot->err. */
 void gpu_slot_open(gpu_slot_t *slot, const gpu_program_t *program,
     TRITONBACKEND_Request *request);
@@ -49,11 +42,11 @@ void gpu_slots_fail(gpu_slot_t *slots, uint32_t count,
 
 /* Reports the times, answers, releases the request. */
 void gpu_slot_finish(gpu_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const gpu_times_t *times);
+    const bk_times_t *times);
 
 /* Reports and answers with the slot's error by another response.  Response
  * and request stay as they are: the GPU may yet write to their memory. */
 void gpu_slot_answer_aside(gpu_slot_t *slot,
-    TRITONBACKEND_ModelInstance *instance, const gpu_times_t *times);
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 
 #endif /* GPU_SLOT_H */

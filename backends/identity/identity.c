@@ -32,10 +32,8 @@ typedef struct {
 } identity_model_t;
 
 typedef struct {
-    uint64_t start_ns;
-    uint64_t compute_start_ns;
-    uint64_t compute_end_ns;
-    uint64_t rows;                      /* batch rows seen so far            */
+    bk_times_t times;
+    uint64_t   rows;                    /* batch rows seen so far            */
 } identity_run_t;
 
 static TRITONSERVER_Error *model_setup(identity_model_t *m,
@@ -122,18 +120,18 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 {
     identity_model_t *m;
 
-    identity_run_t run = { .start_ns = bk_now_ns() };
+    identity_run_t run = { .times.start_ns = bk_now_ns() };
     TRITONSERVER_Error *err = instance_model(instance, &m);
     if (err != NULL) {
         return err;
     }
 
-    run.compute_start_ns = run.start_ns;
-    run.compute_end_ns = run.start_ns;
+    run.times.compute_start_ns = run.times.start_ns;
+    run.times.compute_end_ns = run.times.start_ns;
     uint64_t delay_ns = execution_delay(m, requests, request_count);
     if (delay_ns != 0) {
-        sleep_until(run.start_ns + delay_ns);
-        run.compute_end_ns = bk_now_ns();
+        sleep_until(run.times.start_ns + delay_ns);
+        run.times.compute_end_ns = bk_now_ns();
     }
 
     for (uint32_t i = 0; i < request_count; i++) {
@@ -244,10 +242,7 @@ sleep_until(uint64_t ns)
     }
 }
 
-/*
- * The figures are reported before the response leaves, so that a client that
- * has its answer also finds it counted.
- */
+/* The batch is counted before its last response leaves. */
 static void
 request_run(TRITONBACKEND_ModelInstance *instance, const identity_model_t *m,
     TRITONBACKEND_Request *request, identity_run_t *run, bool last)
@@ -261,24 +256,15 @@ request_run(TRITONBACKEND_ModelInstance *instance, const identity_model_t *m,
     }
 
     run->rows += rows;
-    uint64_t end_ns = bk_now_ns();
-    bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(instance, request,
-        err == NULL, run->start_ns, run->compute_start_ns,
-        run->compute_end_ns, end_ns), "statistics");
+    run->times.end_ns = bk_now_ns();
     if (last) {
         bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance,
-            run->rows, run->start_ns, run->compute_start_ns,
-            run->compute_end_ns, end_ns), "batch statistics");
+            run->rows, run->times.start_ns, run->times.compute_start_ns,
+            run->times.compute_end_ns, run->times.end_ns),
+            "batch statistics");
     }
 
-    if (response != NULL) {
-        bk_response_send(response, err);
-
-    } else {
-        bk_err_log(err, "cannot answer a request");
-    }
-
-    bk_request_release(request);
+    bk_request_finish(request, response, err, instance, &run->times);
 }
 
 static TRITONSERVER_Error *

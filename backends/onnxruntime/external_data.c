@@ -2,6 +2,8 @@
 
 #include "external_data.h"
 
+#include "common/path.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -109,28 +111,6 @@ ort_external_data_check(const void *data, size_t len)
     return walk(start, (bytes_t) { start, start + len }, MODEL, 1);
 }
 
-bool
-ort_external_data_is_inner(const char *path, size_t len)
-{
-    if (len == 0 || path[0] == '/' || memchr(path, '\0', len) != NULL) {
-        return false;
-    }
-
-    const char *end = path + len;
-    for (const char *p = path; p < end;) {
-        const char *slash = memchr(p, '/', (size_t) (end - p));
-        size_t n = (size_t) ((slash != NULL ? slash : end) - p);
-        if ((n == 2 && memcmp(p, "..", 2) == 0)
-            || (n == 1 && p[0] == '*'))     /* "*" begins an address         */
-        {
-            return false;
-        }
-        p += n + (slash != NULL);
-    }
-
-    return true;
-}
-
 static TRITONSERVER_Error *
 check_fd(int fd, const char **format)
 {
@@ -223,7 +203,7 @@ check_entry(const uint8_t *start, bytes_t entry, bytes_t tensor)
 
         } else if (f.number == ENTRY_VALUE) {
             has_value = true;
-            if (!ort_external_data_is_inner((const char *) f.content.at,
+            if (!bk_path_is_inner((const char *) f.content.at,
                     len))
             {
                 is_bad = true;

@@ -35,8 +35,4 @@ BK_CHECK TRITONSERVER_Error *ort_external_data_check_file(const char *path,
 BK_CHECK TRITONSERVER_Error *ort_external_data_check(const void *data,
     size_t len);
 
-/* Relative, not empty, without NUL and "..", and not what the library takes
- * for an address in memory. */
-bool ort_external_data_is_inner(const char *path, size_t len);
-
 #endif /* ORT_EXTERNAL_DATA_H */

@@ -2,22 +2,20 @@
 
 #include "model.h"
 
-#include "complete.h"
+#include "common/complete.h"
+#include "common/device.h"
+#include "common/fit.h"
+#include "common/model_file.h"
 #include "external_data.h"
-#include "fit.h"
 #include "options.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define DEFAULT_FILENAME "model.onnx"
 
 static TRITONSERVER_Error *model_setup(ort_model_t *m,
-    TRITONBACKEND_Model *handle);
-static TRITONSERVER_Error *model_find_runtime(ort_model_t *m,
     TRITONBACKEND_Model *handle);
 static TRITONSERVER_Error *model_find_file(ort_model_t *m,
     TRITONBACKEND_Model *handle);
@@ -28,13 +26,14 @@ static TRITONSERVER_Error *session_make(ort_model_t *m,
     ort_session_t **out);
 
 TRITONSERVER_Error *
-ort_model_new(ort_model_t **out, TRITONBACKEND_Model *handle)
+ort_model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
 {
     ort_model_t *m = calloc(1, sizeof(*m));
     if (m == NULL) {
         return bk_err_nomem("state of an onnxruntime model");
     }
 
+    m->rt = runtime;
     TRITONSERVER_Error *err = model_setup(m, handle);
     if (err != NULL) {
         ort_model_free(m);
@@ -46,11 +45,9 @@ ort_model_new(ort_model_t **out, TRITONBACKEND_Model *handle)
 }
 
 void
-ort_model_free(ort_model_t *m)
+ort_model_free(void *model)
 {
-    if (m == NULL) {
-        return;
-    }
+    ort_model_t *m = model;
 
     ort_session_free(atomic_exchange(&m->spare, NULL));
     bk_model_config_fini(&m->config);
@@ -76,13 +73,13 @@ ort_model_open_session(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
         }
     }
 
-    TRITONSERVER_Error *err = ort_config_fits(&m->config, s);
+    TRITONSERVER_Error *err = bk_config_fits(&m->config, &s->tensors);
     if (err != NULL) {
         ort_session_free(s);
         return err;
     }
 
-    ort_config_apply(&m->config, s);
+    bk_config_apply(&m->config, &s->tensors);
     *out = s;
     return NULL;
 }
@@ -92,12 +89,7 @@ model_setup(ort_model_t *m, TRITONBACKEND_Model *handle)
 {
     bool may_complete = false;
 
-    TRITONSERVER_Error *err = model_find_runtime(m, handle);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = bk_model_config_init(&m->config, handle);
+    TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
     if (err != NULL) {
         return err;
     }
@@ -113,81 +105,32 @@ model_setup(ort_model_t *m, TRITONBACKEND_Model *handle)
     }
 
     err = TRITONBACKEND_ModelAutoCompleteConfig(handle, &may_complete);
-    if (err != NULL || !may_complete || ort_config_is_complete(&m->config)) {
+    if (err != NULL || !may_complete || bk_config_is_complete(&m->config)) {
         return err;
     }
 
     return model_complete(m, handle);
 }
 
-static TRITONSERVER_Error *
-model_find_runtime(ort_model_t *m, TRITONBACKEND_Model *handle)
-{
-    TRITONBACKEND_Backend *backend;
-    void *state = NULL;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelBackend(handle, &backend);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = TRITONBACKEND_BackendState(backend, &state);
-    m->rt = state;
-    return err;
-}
-
-/* <model>/<version>/<filename>, or model.onnx in it if that is a directory */
+/* or model.onnx in it if that is a directory */
 static TRITONSERVER_Error *
 model_find_file(ort_model_t *m, TRITONBACKEND_Model *handle)
 {
-    TRITONBACKEND_ArtifactType type;
-    const char *directory;
-    uint64_t version;
     struct stat st;
-    char *path = NULL;
+    char *path;
 
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelRepository(handle, &type,
-        &directory);
-    if (err != NULL) {
+    TRITONSERVER_Error *err = bk_model_file(handle, &m->config,
+        DEFAULT_FILENAME, &m->path);
+    if (err != NULL || stat(m->path, &st) != 0 || !S_ISDIR(st.st_mode)) {
         return err;
     }
 
-    err = TRITONBACKEND_ModelVersion(handle, &version);
-    if (err != NULL) {
-        return err;
-    }
-
-    const char *filename = bk_json_string(bk_json_member(m->config.root,
-        "default_model_filename"), "");
-    if (filename[0] == '\0') {
-        filename = DEFAULT_FILENAME;
-    }
-    if (!ort_external_data_is_inner(filename, strlen(filename))) {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\":"
-            " default_model_filename \"%s\" leads out of the version's"
-            " directory", m->config.name, filename);
-    }
-
-    if (asprintf(&path, "%s/%" PRIu64 "/%s", directory, version,
-        filename) < 0)
-    {
+    if (asprintf(&path, "%s/" DEFAULT_FILENAME, m->path) < 0) {
         return bk_err_nomem("path of a model");
     }
 
+    free(m->path);
     m->path = path;
-    if (stat(path, &st) != 0) {
-        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
-            "model \"%s\": there is no file \"%s\"", m->config.name, path);
-    }
-
-    if (S_ISDIR(st.st_mode)) {
-        if (asprintf(&m->path, "%s/" DEFAULT_FILENAME, path) < 0) {
-            m->path = path;
-            return bk_err_nomem("path of a model");
-        }
-        free(path);
-    }
-
     return NULL;
 }
 
@@ -202,7 +145,8 @@ model_complete(ort_model_t *m, TRITONBACKEND_Model *handle)
         return err;
     }
 
-    err = ort_config_complete(&m->config, s, handle);
+    err = bk_config_complete(&m->config, &s->tensors,
+        m->rt->default_max_batch_size, handle);
     if (err != NULL) {
         ort_session_free(s);
         return err;
@@ -228,7 +172,7 @@ session_make(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
         if (err == NULL) {
             err = ort_session_new(out, m->rt, m->path, options.session,
                 options.run, kind == TRITONSERVER_INSTANCEGROUPKIND_GPU
-                ? device_id : ORT_NO_DEVICE);
+                ? device_id : BK_NO_DEVICE);
         }
         if (err == NULL) {
             options.run = NULL;

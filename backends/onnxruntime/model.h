@@ -29,9 +29,10 @@ typedef struct {
                                              * first CPU instance            */
 } ort_model_t;
 
-BK_CHECK TRITONSERVER_Error *ort_model_new(ort_model_t **out,
-    TRITONBACKEND_Model *handle);
-void ort_model_free(ort_model_t *m);
+/* As common/entry.h has them; *out, model: an ort_model_t. */
+BK_CHECK TRITONSERVER_Error *ort_model_new(void **out,
+    TRITONBACKEND_Model *handle, void *runtime);
+void ort_model_free(void *model);
 
 /* A session for an instance of that kind, checked against the
  * configuration; the caller's. */

@@ -2,7 +2,7 @@
 
 #include "runtime.h"
 
-#include "common/config_json.h"
+#include "common/model_config.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void ORT_API_CALL take_log_record(void *param, OrtLoggingLevel level,
     const char *message);
 
 TRITONSERVER_Error *
-ort_runtime_open(ort_runtime_t **out, TRITONBACKEND_Backend *backend)
+ort_runtime_open(void **out, TRITONBACKEND_Backend *backend)
 {
     global_pool_t pool = { 0 };
 
@@ -73,11 +73,9 @@ fail:
 }
 
 void
-ort_runtime_close(ort_runtime_t *rt)
+ort_runtime_close(void *runtime)
 {
-    if (rt == NULL) {
-        return;
-    }
+    ort_runtime_t *rt = runtime;
 
     if (rt->cpu != NULL) {
         rt->api->ReleaseMemoryInfo(rt->cpu);
@@ -154,28 +152,14 @@ static TRITONSERVER_Error *
 read_settings(ort_runtime_t *rt, global_pool_t *pool,
     TRITONBACKEND_Backend *backend)
 {
-    TRITONSERVER_Message *message;
-    bk_json_t *root = NULL;
-    const char *text;
-    size_t len;
+    const bk_json_t *line;
+    bk_json_t *root;
 
-    /* the core owns this message */
-    TRITONSERVER_Error *err = TRITONBACKEND_BackendConfig(backend, &message);
+    TRITONSERVER_Error *err = bk_backend_settings(backend, &root, &line);
     if (err != NULL) {
         return err;
     }
 
-    err = TRITONSERVER_MessageSerializeToJson(message, &text, &len);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = bk_json_parse(text, len, &root);
-    if (err != NULL) {
-        return bk_err_add(err, "backend settings");
-    }
-
-    const bk_json_t *line = bk_json_member(root, "cmdline");
     rt->default_max_batch_size = bk_json_int(
         bk_json_member(line, "default-max-batch-size"),
         DEFAULT_MAX_BATCH_SIZE);

@@ -27,10 +27,10 @@ typedef struct {
     bool           global_threads;      /* sessions share one thread pool    */
 } ort_runtime_t;
 
-/* Reads the backend's settings, makes the environment. */
-BK_CHECK TRITONSERVER_Error *ort_runtime_open(ort_runtime_t **out,
+/* Reads the backend's settings, makes the environment: an ort_runtime_t. */
+BK_CHECK TRITONSERVER_Error *ort_runtime_open(void **out,
     TRITONBACKEND_Backend *backend);
-void ort_runtime_close(ort_runtime_t *rt);
+void ort_runtime_close(void *runtime);
 
 /* NULL for a NULL status; takes the status.  The text is "<what>: <why>". */
 BK_CHECK TRITONSERVER_Error *ort_err(const ort_runtime_t *rt,

@@ -2,8 +2,9 @@
 
 #include "session.h"
 
+#include "common/device.h"
+
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,18 +23,15 @@ static TRITONSERVER_Error *session_describe(ort_session_t *s);
 static TRITONSERVER_Error *source_count(const ort_session_t *s,
     const tensor_source_t *from, uint32_t *count);
 static TRITONSERVER_Error *source_read(const ort_session_t *s,
-    const tensor_source_t *from, ort_tensor_t *list, uint32_t count);
+    const tensor_source_t *from, bk_tensor_t *list, uint32_t count);
 static TRITONSERVER_Error *tensor_read(const ort_session_t *s,
-    const tensor_source_t *from, size_t i, ort_tensor_t *t);
+    const tensor_source_t *from, size_t i, bk_tensor_t *t);
 static TRITONSERVER_Error *tensor_read_type(const ort_session_t *s,
-    const OrtTypeInfo *info, ort_tensor_t *t);
+    const OrtTypeInfo *info, const char *name, bk_tensor_t *t);
 static TRITONSERVER_Error *tensor_read_dims(const ort_session_t *s,
-    const OrtTensorTypeAndShapeInfo *info, ort_tensor_t *t);
+    const OrtTensorTypeAndShapeInfo *info, const char *name, bk_tensor_t *t);
 static TRITONSERVER_Error *inputs_check(const ort_session_t *s);
-static TRITONSERVER_DataType datatype_of(ONNXTensorElementDataType e);
-static const ort_tensor_t *tensor_find(const ort_tensor_t *list,
-    uint32_t count, const char *name);
-static void tensors_free(ort_tensor_t *list, uint32_t count);
+static TRITONSERVER_DataType datatype_of(int type);
 
 TRITONSERVER_Error *
 ort_session_new(ort_session_t **out, const ort_runtime_t *rt,
@@ -58,7 +56,7 @@ ort_session_new(ort_session_t **out, const ort_runtime_t *rt,
         goto fail;
     }
 
-    if (device_id != ORT_NO_DEVICE) {
+    if (device_id != BK_NO_DEVICE) {
         err = session_open_device(s, device_id);
         if (err != NULL) {
             goto fail;
@@ -82,8 +80,7 @@ ort_session_free(ort_session_t *s)
         return;
     }
 
-    tensors_free(s->inputs, s->input_count);
-    tensors_free(s->outputs, s->output_count);
+    bk_tensors_fini(&s->tensors);
     if (s->binding != NULL) {
         s->rt->api->ReleaseIoBinding(s->binding);
     }
@@ -97,38 +94,6 @@ ort_session_free(ort_session_t *s)
         s->rt->api->ReleaseSession(s->handle);
     }
     free(s);
-}
-
-const ort_tensor_t *
-ort_session_input(const ort_session_t *s, const char *name)
-{
-    return tensor_find(s->inputs, s->input_count, name);
-}
-
-const ort_tensor_t *
-ort_session_output(const ort_session_t *s, const char *name)
-{
-    return tensor_find(s->outputs, s->output_count, name);
-}
-
-const char *
-ort_dims_text(const int64_t *dims, uint32_t count, char *text, size_t size)
-{
-    size_t len = 0;
-
-    text[0] = '\0';
-    for (uint32_t i = 0; i <= count && len < size; i++) {
-        if (i < count) {
-            len += (size_t) snprintf(text + len, size - len, "%s%" PRId64,
-                i == 0 ? "[" : ",", dims[i]);
-
-        } else {
-            len += (size_t) snprintf(text + len, size - len, "%s",
-                count == 0 ? "[]" : "]");
-        }
-    }
-
-    return text;
 }
 
 /* "Cuda" is the library's name for the memory of its CUDA provider. */
@@ -158,46 +123,33 @@ session_describe(ort_session_t *s)
         api->SessionGetOverridableInitializerTypeInfo };
     const tensor_source_t outputs = { api->SessionGetOutputCount,
         api->SessionGetOutputName, api->SessionGetOutputTypeInfo };
+    bk_tensors_t *t = &s->tensors;
+    uint32_t required_count = 0;
     uint32_t default_count = 0;
     uint32_t output_count = 0;
 
-    TRITONSERVER_Error *err = source_count(s, &inputs, &s->required_count);
+    TRITONSERVER_Error *err = source_count(s, &inputs, &required_count);
     if (err == NULL) {
         err = source_count(s, &defaults, &default_count);
     }
     if (err == NULL) {
         err = source_count(s, &outputs, &output_count);
     }
-    if (err != NULL) {
-        return err;
-    }
-
-    uint32_t input_count = s->required_count + default_count;
-    s->inputs = calloc((size_t) input_count + 1, sizeof(*s->inputs));
-    s->outputs = calloc((size_t) output_count + 1, sizeof(*s->outputs));
-    if (s->inputs == NULL || s->outputs == NULL) {
-        return bk_err_nomem("table of a model's tensors");
-    }
-
-    s->input_count = input_count;
-    s->output_count = output_count;
-    err = source_read(s, &inputs, s->inputs, s->required_count);
     if (err == NULL) {
-        err = source_read(s, &defaults, s->inputs + s->required_count,
+        err = bk_tensors_init(t, required_count, default_count, output_count);
+    }
+    if (err == NULL) {
+        err = source_read(s, &inputs, t->inputs, required_count);
+    }
+    if (err == NULL) {
+        err = source_read(s, &defaults, t->inputs + required_count,
             default_count);
     }
     if (err == NULL) {
-        err = source_read(s, &outputs, s->outputs, output_count);
-    }
-    if (err != NULL) {
-        return err;
+        err = source_read(s, &outputs, t->outputs, output_count);
     }
 
-    for (uint32_t i = s->required_count; i < input_count; i++) {
-        s->inputs[i].initializer = true;
-    }
-
-    return inputs_check(s);
+    return err != NULL ? err : inputs_check(s);
 }
 
 static TRITONSERVER_Error *
@@ -218,7 +170,7 @@ source_count(const ort_session_t *s, const tensor_source_t *from,
 
 static TRITONSERVER_Error *
 source_read(const ort_session_t *s, const tensor_source_t *from,
-    ort_tensor_t *list, uint32_t count)
+    bk_tensor_t *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         TRITONSERVER_Error *err = tensor_read(s, from, i, &list[i]);
@@ -232,7 +184,7 @@ source_read(const ort_session_t *s, const tensor_source_t *from,
 
 static TRITONSERVER_Error *
 tensor_read(const ort_session_t *s, const tensor_source_t *from, size_t i,
-    ort_tensor_t *t)
+    bk_tensor_t *t)
 {
     const ort_runtime_t *rt = s->rt;
     OrtTypeInfo *info = NULL;
@@ -244,83 +196,75 @@ tensor_read(const ort_session_t *s, const tensor_source_t *from, size_t i,
         return err;
     }
 
-    t->name = strdup(name);
-    rt->allocator->Free(rt->allocator, name);
-    if (t->name == NULL) {
-        return bk_err_nomem("name of a tensor");
-    }
-
     err = ort_err(rt, from->type(s->handle, i, &info), "type of \"%s\"",
-        t->name);
-    if (err != NULL) {
-        return err;
+        name);
+    if (err == NULL) {
+        err = tensor_read_type(s, info, name, t);
+        rt->api->ReleaseTypeInfo(info);
     }
 
-    err = tensor_read_type(s, info, t);
-    rt->api->ReleaseTypeInfo(info);
-
+    rt->allocator->Free(rt->allocator, name);
     return err;
 }
 
 static TRITONSERVER_Error *
 tensor_read_type(const ort_session_t *s, const OrtTypeInfo *info,
-    ort_tensor_t *t)
+    const char *name, bk_tensor_t *t)
 {
     const OrtTensorTypeAndShapeInfo *tensor = NULL;
     const OrtApi *api = s->rt->api;
+    ONNXTensorElementDataType type;
 
     /* sequences and maps give NULL and stay TYPE_INVALID */
     TRITONSERVER_Error *err = ort_err(s->rt,
-        api->CastTypeInfoToTensorInfo(info, &tensor), "type of \"%s\"",
-        t->name);
-    if (err != NULL || tensor == NULL) {
+        api->CastTypeInfoToTensorInfo(info, &tensor), "type of \"%s\"", name);
+    if (err != NULL) {
         return err;
     }
+    if (tensor == NULL) {
+        return bk_tensor_set(t, name, TRITONSERVER_TYPE_INVALID, NULL, 0);
+    }
 
-    err = ort_err(s->rt, api->GetTensorElementType(tensor, &t->element),
-        "element type of \"%s\"", t->name);
+    err = ort_err(s->rt, api->GetTensorElementType(tensor, &type),
+        "element type of \"%s\"", name);
     if (err != NULL) {
         return err;
     }
 
-    t->datatype = datatype_of(t->element);
-    return tensor_read_dims(s, tensor, t);
+    t->type = (int) type;
+    return tensor_read_dims(s, tensor, name, t);
 }
 
 static TRITONSERVER_Error *
 tensor_read_dims(const ort_session_t *s,
-    const OrtTensorTypeAndShapeInfo *info, ort_tensor_t *t)
+    const OrtTensorTypeAndShapeInfo *info, const char *name, bk_tensor_t *t)
 {
-    const char *symbols[ORT_MAX_DIMS];
+    const char *symbols[BK_MAX_DIMS];
+    int64_t dims[BK_MAX_DIMS];
     const OrtApi *api = s->rt->api;
     size_t n = 0;
 
     TRITONSERVER_Error *err = ort_err(s->rt,
-        api->GetDimensionsCount(info, &n), "rank of \"%s\"", t->name);
-    if (err != NULL) {
-        return err;
+        api->GetDimensionsCount(info, &n), "rank of \"%s\"", name);
+    if (err == NULL && n > BK_MAX_DIMS) {
+        err = bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+            "tensor \"%s\" has %zu dimensions, more than %d", name, n,
+            BK_MAX_DIMS);
     }
-
-    if (n > ORT_MAX_DIMS) {
-        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
-            "tensor \"%s\" has %zu dimensions, more than %d", t->name, n,
-            ORT_MAX_DIMS);
+    if (err == NULL) {
+        err = ort_err(s->rt, api->GetDimensions(info, dims, n),
+            "dimensions of \"%s\"", name);
     }
-
-    t->dims = calloc(n + 1, sizeof(*t->dims));
-    if (t->dims == NULL) {
-        return bk_err_nomem("dimensions of a tensor");
+    if (err == NULL) {
+        err = bk_tensor_set(t, name, datatype_of(t->type), dims,
+            (uint32_t) n);
     }
-
-    t->dims_count = (uint32_t) n;
-    err = ort_err(s->rt, api->GetDimensions(info, t->dims, n),
-        "dimensions of \"%s\"", t->name);
-    if (err != NULL || n == 0 || t->dims[0] != -1) {
+    if (err != NULL || n == 0 || dims[0] != -1) {
         return err;
     }
 
     err = ort_err(s->rt, api->GetSymbolicDimensions(info, symbols, n),
-        "dimensions of \"%s\"", t->name);
+        "dimensions of \"%s\"", name);
     if (err != NULL || symbols[0] == NULL || symbols[0][0] == '\0') {
         return err;
     }
@@ -332,13 +276,13 @@ tensor_read_dims(const ort_session_t *s,
 static TRITONSERVER_Error *
 inputs_check(const ort_session_t *s)
 {
-    for (uint32_t i = 0; i < s->required_count; i++) {
-        const ort_tensor_t *t = &s->inputs[i];
+    for (uint32_t i = 0; i < s->tensors.required_count; i++) {
+        const bk_tensor_t *t = &s->tensors.inputs[i];
         if (t->datatype == TRITONSERVER_TYPE_INVALID) {
             return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
                 "input \"%s\" of the model is not a tensor of a type that "
                 "requests can carry (ONNX element type %d)", t->name,
-                (int) t->element);
+                t->type);
         }
     }
 
@@ -346,9 +290,9 @@ inputs_check(const ort_session_t *s)
 }
 
 static TRITONSERVER_DataType
-datatype_of(ONNXTensorElementDataType e)
+datatype_of(int type)
 {
-    switch (e) {
+    switch (type) {
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL:
         return TRITONSERVER_TYPE_BOOL;
     case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8:
@@ -380,27 +324,4 @@ datatype_of(ONNXTensorElementDataType e)
     default:
         return TRITONSERVER_TYPE_INVALID;
     }
-}
-
-static const ort_tensor_t *
-tensor_find(const ort_tensor_t *list, uint32_t count, const char *name)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(list[i].name, name) == 0) {
-            return &list[i];
-        }
-    }
-
-    return NULL;
-}
-
-static void
-tensors_free(ort_tensor_t *list, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        free(list[i].name);
-        free(list[i].dims);
-        free(list[i].symbol);
-    }
-    free(list);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "backends/common/error.c"
+#include "backends/common/path.c"
 #include "backends/onnxruntime/external_data.c"
 
 /* A message that grows; each wrap puts it into a field of another. */

@@ -10,36 +10,36 @@
 
 static TRITONSERVER_Error *check_features(const bk_model_config_t *config);
 static TRITONSERVER_Error *check_tensors(const bk_model_config_t *config,
-    const ort_session_t *s, bool inputs);
+    const bk_tensors_t *s, bool inputs);
 static TRITONSERVER_Error *check_tensor(const bk_model_config_t *config,
-    const bk_tensor_config_t *c, const ort_tensor_t *t, const char *what);
+    const bk_tensor_config_t *c, const bk_tensor_t *t, const char *what);
 static TRITONSERVER_Error *check_dims(const bk_model_config_t *config,
-    const bk_tensor_config_t *c, const ort_tensor_t *t, const char *what);
+    const bk_tensor_config_t *c, const bk_tensor_t *t, const char *what);
 static TRITONSERVER_Error *check_batch_tensors(
-    const bk_model_config_t *config, const ort_session_t *s);
+    const bk_model_config_t *config, const bk_tensors_t *s);
 static TRITONSERVER_Error *check_batch_input(const bk_batch_input_t *in,
-    const ort_session_t *s);
+    const bk_tensors_t *s);
 static TRITONSERVER_Error *check_all_fed(const bk_model_config_t *config,
-    const ort_session_t *s);
+    const bk_tensors_t *s);
 static TRITONSERVER_Error *unknown_name(const char *what, const char *name,
-    const ort_tensor_t *list, uint32_t count);
+    const bk_tensor_t *list, uint32_t count);
 
 TRITONSERVER_Error *
-ort_config_fits(const bk_model_config_t *config, const ort_session_t *session)
+bk_config_fits(const bk_model_config_t *config, const bk_tensors_t *tensors)
 {
     TRITONSERVER_Error *err = check_features(config);
 
     if (err == NULL) {
-        err = check_tensors(config, session, true);
+        err = check_tensors(config, tensors, true);
     }
     if (err == NULL) {
-        err = check_tensors(config, session, false);
+        err = check_tensors(config, tensors, false);
     }
     if (err == NULL) {
-        err = check_batch_tensors(config, session);
+        err = check_batch_tensors(config, tensors);
     }
     if (err == NULL) {
-        err = check_all_fed(config, session);
+        err = check_all_fed(config, tensors);
     }
 
     return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
@@ -47,15 +47,15 @@ ort_config_fits(const bk_model_config_t *config, const ort_session_t *session)
 }
 
 void
-ort_config_apply(const bk_model_config_t *config, ort_session_t *session)
+bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
 {
-    for (uint32_t i = 0; i < session->input_count; i++) {
-        ort_tensor_t *t = &session->inputs[i];
+    for (uint32_t i = 0; i < tensors->input_count; i++) {
+        bk_tensor_t *t = &tensors->inputs[i];
 
         t->made = bk_batch_input_find(&config->batch, t->name);
         if (t->made != NULL) {
-            t->source = (uint32_t) (ort_session_input(session,
-                t->made->source) - session->inputs);
+            t->source = (uint32_t) (bk_tensors_input(tensors,
+                t->made->source) - tensors->inputs);
         }
         for (uint32_t k = 0; k < config->input_count; k++) {
             t->ragged |= config->inputs[k].ragged
@@ -66,20 +66,20 @@ ort_config_apply(const bk_model_config_t *config, ort_session_t *session)
 
     for (uint32_t k = 0; k < config->output_count; k++) {
         const bk_tensor_config_t *c = &config->outputs[k];
-        ort_tensor_t *t = session->outputs + (ort_session_output(session,
-            c->name) - session->outputs);
+        bk_tensor_t *t = tensors->outputs + (bk_tensors_output(tensors,
+            c->name) - tensors->outputs);
 
         t->scattered = bk_batch_output_find(&config->batch, c->name);
         t->shape = c;
         if (t->scattered != NULL) {
-            t->source = (uint32_t) (ort_session_input(session,
-                t->scattered->source) - session->inputs);
+            t->source = (uint32_t) (bk_tensors_input(tensors,
+                t->scattered->source) - tensors->inputs);
         }
     }
 }
 
 bool
-ort_config_names_elsewhere(const bk_model_config_t *config, const char *name)
+bk_config_names_elsewhere(const bk_model_config_t *config, const char *name)
 {
     const bk_json_t *list = bk_json_member(bk_json_member(config->root,
         "sequence_batching"), "control_input");
@@ -93,28 +93,6 @@ ort_config_names_elsewhere(const bk_model_config_t *config, const char *name)
     }
 
     return false;
-}
-
-bool
-ort_shape_fits(const ort_tensor_t *t, const int64_t *shape,
-    uint32_t dims_count)
-{
-    /* a tensor without dimensions is one element to clients */
-    if (t->dims_count == 0) {
-        return dims_count == 0 || (dims_count == 1 && shape[0] == 1);
-    }
-
-    if (t->dims_count != dims_count) {
-        return false;
-    }
-
-    for (uint32_t i = 0; i < dims_count; i++) {
-        if (t->dims[i] != -1 && t->dims[i] != shape[i]) {
-            return false;
-        }
-    }
-
-    return true;
 }
 
 static TRITONSERVER_Error *
@@ -131,7 +109,7 @@ check_features(const bk_model_config_t *config)
 }
 
 static TRITONSERVER_Error *
-check_tensors(const bk_model_config_t *config, const ort_session_t *s,
+check_tensors(const bk_model_config_t *config, const bk_tensors_t *s,
     bool inputs)
 {
     const bk_tensor_config_t *list = inputs ? config->inputs
@@ -141,8 +119,8 @@ check_tensors(const bk_model_config_t *config, const ort_session_t *s,
 
     for (uint32_t i = 0; i < count; i++) {
         const char *name = list[i].name;
-        const ort_tensor_t *t = inputs ? ort_session_input(s, name)
-            : ort_session_output(s, name);
+        const bk_tensor_t *t = inputs ? bk_tensors_input(s, name)
+            : bk_tensors_output(s, name);
 
         if (t == NULL) {
             return inputs
@@ -161,7 +139,7 @@ check_tensors(const bk_model_config_t *config, const ort_session_t *s,
 
 static TRITONSERVER_Error *
 check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
-    const ort_tensor_t *t, const char *what)
+    const bk_tensor_t *t, const char *what)
 {
     if (t->datatype == TRITONSERVER_TYPE_INVALID) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
@@ -176,7 +154,7 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
             bk_datatype_to_config(t->datatype));
     }
 
-    if (c->optional && !t->initializer) {
+    if (c->optional && !t->has_default) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "'optional' is set to true for input '%s' while the model has no "
             "default for it", c->name);
@@ -199,13 +177,13 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
 
 static TRITONSERVER_Error *
 check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
-    const ort_tensor_t *t, const char *what)
+    const bk_tensor_t *t, const char *what)
 {
     uint32_t first = config->max_batch_size > 0 ? 1 : 0;
     char configured[TEXT_MAX];
     char found[TEXT_MAX];
 
-    ort_dims_text(t->dims, t->dims_count, found, sizeof(found));
+    bk_dims_text(t->dims, t->dims_count, found, sizeof(found));
     if (first == 1 && (t->dims_count == 0 || t->dims[0] != -1)) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "max_batch_size is %" PRId64 " but %s \"%s\" of the model has "
@@ -226,13 +204,13 @@ check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
 
     return fits ? NULL : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
         "%s \"%s\" is configured with dims %s%s, the model has shape %s",
-        what, c->name, ort_dims_text(c->model_dims, c->model_dims_count,
+        what, c->name, bk_dims_text(c->model_dims, c->model_dims_count,
         configured, sizeof(configured)),
         first == 1 ? " after the batch dimension" : "", found);
 }
 
 static TRITONSERVER_Error *
-check_batch_tensors(const bk_model_config_t *config, const ort_session_t *s)
+check_batch_tensors(const bk_model_config_t *config, const bk_tensors_t *s)
 {
     for (uint32_t i = 0; i < config->batch.input_count; i++) {
         TRITONSERVER_Error *err = check_batch_input(&config->batch.inputs[i],
@@ -245,11 +223,11 @@ check_batch_tensors(const bk_model_config_t *config, const ort_session_t *s)
     for (uint32_t i = 0; i < config->batch.output_count; i++) {
         const bk_batch_output_t *out = &config->batch.outputs[i];
 
-        if (ort_session_output(s, out->target) == NULL) {
+        if (bk_tensors_output(s, out->target) == NULL) {
             return unknown_name("batch output", out->target, s->outputs,
                 s->output_count);
         }
-        if (ort_session_input(s, out->source) == NULL) {
+        if (bk_tensors_input(s, out->source) == NULL) {
             return unknown_name("source of a batch output,", out->source,
                 s->inputs, s->input_count);
         }
@@ -259,16 +237,16 @@ check_batch_tensors(const bk_model_config_t *config, const ort_session_t *s)
 }
 
 static TRITONSERVER_Error *
-check_batch_input(const bk_batch_input_t *in, const ort_session_t *s)
+check_batch_input(const bk_batch_input_t *in, const bk_tensors_t *s)
 {
-    const ort_tensor_t *t = ort_session_input(s, in->target);
+    const bk_tensor_t *t = bk_tensors_input(s, in->target);
     char found[TEXT_MAX];
 
     if (t == NULL) {
         return unknown_name("batch input", in->target, s->inputs,
             s->input_count);
     }
-    if (ort_session_input(s, in->source) == NULL) {
+    if (bk_tensors_input(s, in->source) == NULL) {
         return unknown_name("source of a batch input,", in->source,
             s->inputs, s->input_count);
     }
@@ -282,18 +260,18 @@ check_batch_input(const bk_batch_input_t *in, const ort_session_t *s)
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "batch input \"%s\" has %" PRIu32 " dimensions, the model has "
             "shape %s", in->target, bk_batch_input_rank(in),
-            ort_dims_text(t->dims, t->dims_count, found, sizeof(found)));
+            bk_dims_text(t->dims, t->dims_count, found, sizeof(found)));
     }
 
     return NULL;
 }
 
 static TRITONSERVER_Error *
-check_all_fed(const bk_model_config_t *config, const ort_session_t *s)
+check_all_fed(const bk_model_config_t *config, const bk_tensors_t *s)
 {
     for (uint32_t i = 0; i < s->required_count; i++) {
         const char *name = s->inputs[i].name;
-        bool found = ort_config_names_elsewhere(config, name)
+        bool found = bk_config_names_elsewhere(config, name)
             || bk_batch_input_find(&config->batch, name) != NULL;
 
         for (uint32_t k = 0; !found && k < config->input_count; k++) {
@@ -311,7 +289,7 @@ check_all_fed(const bk_model_config_t *config, const ort_session_t *s)
 }
 
 static TRITONSERVER_Error *
-unknown_name(const char *what, const char *name, const ort_tensor_t *list,
+unknown_name(const char *what, const char *name, const bk_tensor_t *list,
     uint32_t count)
 {
     char names[TEXT_MAX] = "";

@@ -3,53 +3,59 @@
 #include "slot.h"
 
 #include "device.h"
-#include "fit.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define TEXT_MAX 512
 
-static TRITONSERVER_Error *slot_read(ort_slot_t *slot,
-    const ort_model_t *model, const ort_session_t *session);
-static TRITONSERVER_Error *slot_read_input(ort_slot_t *slot, uint32_t i,
-    const ort_model_t *model, const ort_session_t *session);
+static TRITONSERVER_Error *slot_read(bk_slot_t *slot,
+    const bk_slot_rules_t *rules);
+static TRITONSERVER_Error *slot_read_input(bk_slot_t *slot, uint32_t i,
+    const bk_slot_rules_t *rules);
 static TRITONSERVER_Error *slot_check_input(const bk_input_t *in,
-    const ort_tensor_t *t);
-static TRITONSERVER_Error *slot_count_rows(ort_slot_t *slot,
+    const bk_tensor_t *t);
+static TRITONSERVER_Error *slot_count_rows(bk_slot_t *slot,
     const bk_input_t *in);
-static TRITONSERVER_Error *slot_read_outputs(ort_slot_t *slot,
-    const ort_session_t *session);
+static TRITONSERVER_Error *slot_read_outputs(bk_slot_t *slot,
+    const bk_slot_rules_t *rules);
 
 void
-ort_slot_open(ort_slot_t *slot, const ort_model_t *model,
-    const ort_session_t *session, TRITONBACKEND_Request *request)
+bk_slot_open(bk_slot_t *slot, const bk_slot_rules_t *rules,
+    TRITONBACKEND_Request *request)
 {
     slot->request = request;
     slot->response = NULL;
-    slot->rows = model->config.max_batch_size > 0 ? 0 : 1;
+    slot->rows = rules->batching ? 0 : 1;
     slot->on_device = false;
-    memset(slot->inputs, 0, session->input_count * sizeof(*slot->inputs));
-    memset(slot->wanted, 0, session->output_count * sizeof(*slot->wanted));
+    memset(slot->inputs, 0,
+        rules->tensors->input_count * sizeof(*slot->inputs));
+    memset(slot->wanted, 0,
+        rules->tensors->output_count * sizeof(*slot->wanted));
 
     slot->err = TRITONBACKEND_ResponseNew(&slot->response, request);
     if (slot->err == NULL) {
-        slot->err = bk_request_check_cancelled(request);
+        slot->err = slot_read(slot, rules);
     }
+}
+
+void
+bk_slot_check_cancelled(bk_slot_t *slot)
+{
     if (slot->err == NULL) {
-        slot->err = slot_read(slot, model, session);
+        slot->err = bk_request_check_cancelled(slot->request);
     }
 }
 
 bool
-ort_slot_joins(const ort_slot_t *a, const ort_slot_t *b,
-    const ort_session_t *session)
+bk_slot_joins(const bk_slot_t *a, const bk_slot_t *b,
+    const bk_tensors_t *tensors)
 {
     if (a->on_device || b->on_device) {
         return false;
     }
 
-    for (uint32_t i = 0; i < session->input_count; i++) {
+    for (uint32_t i = 0; i < tensors->input_count; i++) {
         const bk_input_t *x = &a->inputs[i];
         const bk_input_t *y = &b->inputs[i];
 
@@ -57,7 +63,7 @@ ort_slot_joins(const ort_slot_t *a, const ort_slot_t *b,
             return false;
         }
 
-        if (x->handle == NULL || session->inputs[i].ragged) {
+        if (x->handle == NULL || tensors->inputs[i].ragged) {
             continue;
         }
 
@@ -73,7 +79,7 @@ ort_slot_joins(const ort_slot_t *a, const ort_slot_t *b,
 }
 
 void
-ort_slot_restart(ort_slot_t *slot)
+bk_slot_restart(bk_slot_t *slot)
 {
     bk_err_log(TRITONBACKEND_ResponseDelete(slot->response),
         "cannot delete a response");
@@ -81,67 +87,33 @@ ort_slot_restart(ort_slot_t *slot)
     slot->err = TRITONBACKEND_ResponseNew(&slot->response, slot->request);
 }
 
-/*
- * The figures are reported before the response leaves, so that a client that
- * has its answer also finds it counted.
- */
 void
-ort_slot_finish(ort_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const ort_times_t *times)
+bk_slot_finish(bk_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
+    const bk_times_t *times)
 {
-    bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(instance,
-        slot->request, slot->err == NULL, times->start_ns,
-        times->compute_start_ns, times->compute_end_ns, times->end_ns),
-        "statistics");
-
-    if (slot->response != NULL) {
-        bk_response_send(slot->response, slot->err);
-
-    } else {
-        bk_err_log(slot->err, "cannot answer a request");
-    }
-
+    bk_request_finish(slot->request, slot->response, slot->err, instance,
+        times);
     slot->response = NULL;
     slot->err = NULL;
-    bk_request_release(slot->request);
-}
-
-bool
-ort_elements(const int64_t *shape, uint32_t dims_count, uint64_t *elements)
-{
-    uint64_t n = 1;
-
-    for (uint32_t i = 0; i < dims_count; i++) {
-        if (shape[i] < 0
-            || __builtin_mul_overflow(n, (uint64_t) shape[i], &n))
-        {
-            return false;
-        }
-    }
-
-    *elements = n;
-    return true;
 }
 
 static TRITONSERVER_Error *
-slot_read(ort_slot_t *slot, const ort_model_t *model,
-    const ort_session_t *session)
+slot_read(bk_slot_t *slot, const bk_slot_rules_t *rules)
 {
-    for (uint32_t i = 0; i < session->input_count; i++) {
-        TRITONSERVER_Error *err = slot_read_input(slot, i, model, session);
+    for (uint32_t i = 0; i < rules->tensors->input_count; i++) {
+        TRITONSERVER_Error *err = slot_read_input(slot, i, rules);
         if (err != NULL) {
             return err;
         }
     }
 
-    return slot_read_outputs(slot, session);
+    return slot_read_outputs(slot, rules);
 }
 
 static TRITONSERVER_Error *
-slot_read_input(ort_slot_t *slot, uint32_t i, const ort_model_t *model,
-    const ort_session_t *session)
+slot_read_input(bk_slot_t *slot, uint32_t i, const bk_slot_rules_t *rules)
 {
-    const ort_tensor_t *t = &session->inputs[i];
+    const bk_tensor_t *t = &rules->tensors->inputs[i];
     bk_input_t *in = &slot->inputs[i];
     const void *data = NULL;
 
@@ -150,7 +122,7 @@ slot_read_input(ort_slot_t *slot, uint32_t i, const ort_model_t *model,
     }
 
     TRITONSERVER_Error *err = bk_input_open(in, slot->request, t->name);
-    if (err != NULL && t->initializer) {
+    if (err != NULL && t->has_default) {
         bk_err_drop(err);
         in->handle = NULL;
         return NULL;
@@ -159,11 +131,11 @@ slot_read_input(ort_slot_t *slot, uint32_t i, const ort_model_t *model,
     if (err == NULL) {
         err = slot_check_input(in, t);
     }
-    if (err == NULL && model->config.max_batch_size > 0) {
+    if (err == NULL && rules->batching) {
         err = slot_count_rows(slot, in);
     }
     if (err == NULL) {
-        err = ort_device_input(session, in, &data);
+        err = bk_device_input(in, rules->device_id, &data);
         slot->on_device = slot->on_device || data != NULL;
     }
 
@@ -171,7 +143,7 @@ slot_read_input(ort_slot_t *slot, uint32_t i, const ort_model_t *model,
 }
 
 static TRITONSERVER_Error *
-slot_check_input(const bk_input_t *in, const ort_tensor_t *t)
+slot_check_input(const bk_input_t *in, const bk_tensor_t *t)
 {
     uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
     uint64_t elements;
@@ -185,13 +157,13 @@ slot_check_input(const bk_input_t *in, const ort_tensor_t *t)
             TRITONSERVER_DataTypeString(t->datatype));
     }
 
-    if ((!t->ragged && !ort_shape_fits(t, in->shape, in->dims_count))
-        || !ort_elements(in->shape, in->dims_count, &elements))
+    if ((!t->ragged && !bk_shape_fits(t, in->shape, in->dims_count))
+        || !bk_elements(in->shape, in->dims_count, &elements))
     {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "input \"%s\" has shape %s, the model takes %s", t->name,
-            ort_dims_text(in->shape, in->dims_count, got, sizeof(got)),
-            ort_dims_text(t->dims, t->dims_count, expected,
+            bk_dims_text(in->shape, in->dims_count, got, sizeof(got)),
+            bk_dims_text(t->dims, t->dims_count, expected,
             sizeof(expected)));
     }
 
@@ -202,7 +174,7 @@ slot_check_input(const bk_input_t *in, const ort_tensor_t *t)
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "input \"%s\" has %" PRIu64 " bytes, its shape %s needs %" PRIu64
             " elements of %" PRIu32, t->name, in->len_bytes,
-            ort_dims_text(in->shape, in->dims_count, got, sizeof(got)),
+            bk_dims_text(in->shape, in->dims_count, got, sizeof(got)),
             elements, size);
     }
 
@@ -210,7 +182,7 @@ slot_check_input(const bk_input_t *in, const ort_tensor_t *t)
 }
 
 static TRITONSERVER_Error *
-slot_count_rows(ort_slot_t *slot, const bk_input_t *in)
+slot_count_rows(bk_slot_t *slot, const bk_input_t *in)
 {
     uint64_t rows = in->dims_count == 0 ? 0 : (uint64_t) in->shape[0];
 
@@ -225,7 +197,7 @@ slot_count_rows(ort_slot_t *slot, const bk_input_t *in)
 }
 
 static TRITONSERVER_Error *
-slot_read_outputs(ort_slot_t *slot, const ort_session_t *session)
+slot_read_outputs(bk_slot_t *slot, const bk_slot_rules_t *rules)
 {
     uint32_t count = 0;
 
@@ -240,16 +212,16 @@ slot_read_outputs(ort_slot_t *slot, const ort_session_t *session)
             break;
         }
 
-        const ort_tensor_t *t = ort_session_output(session, name);
+        const bk_tensor_t *t = bk_tensors_output(rules->tensors, name);
         if (t == NULL || t->datatype == TRITONSERVER_TYPE_INVALID) {
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "the model has no output \"%s\" that a response can carry",
                 name);
         }
 
-        slot->wanted[t - session->outputs] = true;
+        slot->wanted[t - rules->tensors->outputs] = true;
         slot->on_device = slot->on_device
-            || ort_device_takes(session, slot->request, name);
+            || bk_device_takes(slot->request, name, rules->device_id);
     }
 
     return err;

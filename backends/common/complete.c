@@ -4,19 +4,19 @@
 
 #include "fit.h"
 
-static bool can_batch(const ort_session_t *s);
-static bool all_open(const ort_tensor_t *list, uint32_t count);
+static bool can_batch(const bk_tensors_t *s);
+static bool all_open(const bk_tensor_t *list, uint32_t count);
 static TRITONSERVER_Error *complete_batching(bk_model_config_t *config,
-    const ort_session_t *s);
+    const bk_tensors_t *s, int64_t max_batch_size);
 static TRITONSERVER_Error *complete_tensors(bk_model_config_t *config,
-    const char *key, const ort_tensor_t *list, uint32_t count);
+    const char *key, const bk_tensor_t *list, uint32_t count);
 static TRITONSERVER_Error *tensor_to_json(const bk_model_config_t *config,
-    const ort_tensor_t *t, bk_json_t **out);
+    const bk_tensor_t *t, bk_json_t **out);
 static bool dims_to_json(const bk_model_config_t *config,
-    const ort_tensor_t *t, bk_json_t *v);
+    const bk_tensor_t *t, bk_json_t *v);
 
 bool
-ort_config_is_complete(const bk_model_config_t *config)
+bk_config_is_complete(const bk_model_config_t *config)
 {
     size_t inputs = config->input_count
         + bk_json_count(bk_json_member(config->root, "batch_input"));
@@ -25,20 +25,21 @@ ort_config_is_complete(const bk_model_config_t *config)
 }
 
 TRITONSERVER_Error *
-ort_config_complete(bk_model_config_t *config, const ort_session_t *session,
-    TRITONBACKEND_Model *model)
+bk_config_complete(bk_model_config_t *config, const bk_tensors_t *tensors,
+    int64_t max_batch_size, TRITONBACKEND_Model *model)
 {
     size_t inputs = config->input_count
         + bk_json_count(bk_json_member(config->root, "batch_input"));
 
-    TRITONSERVER_Error *err = complete_batching(config, session);
+    TRITONSERVER_Error *err = complete_batching(config, tensors,
+        max_batch_size);
     if (err == NULL && inputs == 0) {
-        err = complete_tensors(config, "input", session->inputs,
-            session->required_count);
+        err = complete_tensors(config, "input", tensors->inputs,
+            tensors->required_count);
     }
     if (err == NULL && config->output_count == 0) {
-        err = complete_tensors(config, "output", session->outputs,
-            session->output_count);
+        err = complete_tensors(config, "output", tensors->outputs,
+            tensors->output_count);
     }
     if (err != NULL) {
         return err;
@@ -48,14 +49,14 @@ ort_config_complete(bk_model_config_t *config, const ort_session_t *session,
 }
 
 static bool
-can_batch(const ort_session_t *s)
+can_batch(const bk_tensors_t *s)
 {
     return all_open(s->inputs, s->required_count)
         && all_open(s->outputs, s->output_count);
 }
 
 static bool
-all_open(const ort_tensor_t *list, uint32_t count)
+all_open(const bk_tensor_t *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (list[i].dims_count == 0 || list[i].dims[0] != -1) {
@@ -67,7 +68,8 @@ all_open(const ort_tensor_t *list, uint32_t count)
 }
 
 static TRITONSERVER_Error *
-complete_batching(bk_model_config_t *config, const ort_session_t *s)
+complete_batching(bk_model_config_t *config, const bk_tensors_t *s,
+    int64_t max_batch_size)
 {
     int64_t size = config->max_batch_size;
 
@@ -77,8 +79,8 @@ complete_batching(bk_model_config_t *config, const ort_session_t *s)
             "while non-zero max_batch_size is specified", config->name);
     }
 
-    if (size == 0 && s->rt->default_max_batch_size > 0) {
-        size = s->rt->default_max_batch_size;
+    if (size == 0 && max_batch_size > 0) {
+        size = max_batch_size;
         if (!bk_json_set(config->root, "max_batch_size",
             bk_json_new_int(size)))
         {
@@ -100,7 +102,7 @@ complete_batching(bk_model_config_t *config, const ort_session_t *s)
 
 static TRITONSERVER_Error *
 complete_tensors(bk_model_config_t *config, const char *key,
-    const ort_tensor_t *list, uint32_t count)
+    const bk_tensor_t *list, uint32_t count)
 {
     bk_json_t *all = bk_json_new_array();
     if (all == NULL || !bk_json_set(config->root, key, all)) {
@@ -111,7 +113,7 @@ complete_tensors(bk_model_config_t *config, const char *key,
     for (uint32_t i = 0; i < count; i++) {
         bk_json_t *one = NULL;
 
-        if (ort_config_names_elsewhere(config, list[i].name)) {
+        if (bk_config_names_elsewhere(config, list[i].name)) {
             continue;
         }
 
@@ -129,7 +131,7 @@ complete_tensors(bk_model_config_t *config, const char *key,
 }
 
 static TRITONSERVER_Error *
-tensor_to_json(const bk_model_config_t *config, const ort_tensor_t *t,
+tensor_to_json(const bk_model_config_t *config, const bk_tensor_t *t,
     bk_json_t **out)
 {
     if (t->datatype == TRITONSERVER_TYPE_INVALID) {
@@ -162,7 +164,7 @@ tensor_to_json(const bk_model_config_t *config, const ort_tensor_t *t,
  * to clients, and with batching the backend sees it without that dimension.
  */
 static bool
-dims_to_json(const bk_model_config_t *config, const ort_tensor_t *t,
+dims_to_json(const bk_model_config_t *config, const bk_tensor_t *t,
     bk_json_t *v)
 {
     bool batching = config->max_batch_size > 0;

@@ -1,0 +1,545 @@
+/* batch.c - see batch.h */
+
+#include "batch.h"
+
+#include "deal.h"
+#include "device.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 64u
+
+static void batch_clear(bk_batch_t *b);
+static TRITONSERVER_Error *inputs_make(bk_batch_t *b,
+    const bk_slot_t *slots, uint32_t count);
+static TRITONSERVER_Error *input_make(bk_batch_t *b, uint32_t i,
+    const bk_slot_t *slots, uint32_t count, bk_value_t *v);
+static TRITONSERVER_Error *input_shape(const bk_slot_t *slots, uint32_t i,
+    uint32_t count, bk_value_t *v);
+static TRITONSERVER_Error *input_invent(bk_batch_t *b, uint32_t i,
+    const bk_slot_t *slots, uint32_t count, bk_value_t *v);
+static TRITONSERVER_Error *sources_read(bk_batch_t *b, uint32_t source,
+    const bk_slot_t *slots, uint32_t count);
+static TRITONSERVER_Error *input_data(bk_batch_t *b, uint32_t i,
+    const bk_slot_t *slots, uint32_t count, bk_value_t *v);
+static TRITONSERVER_Error *scratch_reserve(bk_scratch_t *s, uint64_t size);
+static void scratch_free(bk_scratch_t *list, uint32_t count);
+static void outputs_choose(bk_batch_t *b, const bk_slot_t *slots,
+    uint32_t count);
+static TRITONSERVER_Error *outputs_give(bk_batch_t *b, bk_slot_t *slots,
+    uint32_t count);
+static TRITONSERVER_Error *output_give(bk_batch_t *b, uint32_t i,
+    bk_slot_t *slots, uint32_t count, uint64_t rows);
+static bool output_shape_known(const bk_batch_t *b, const bk_tensor_t *t,
+    uint64_t rows, bk_value_t *v);
+static bool symbol_is_batch(const bk_batch_t *b, const char *symbol);
+static void outputs_take_back(bk_batch_t *b);
+static TRITONSERVER_Error *run(bk_batch_t *b, bk_slot_t *slots,
+    uint32_t count, bk_times_t *times);
+static TRITONSERVER_Error *run_once(bk_batch_t *b, bk_times_t *times);
+static void run_done(bk_batch_t *b);
+
+TRITONSERVER_Error *
+bk_batch_init(bk_batch_t *b, const bk_slot_rules_t *rules,
+    const bk_runtime_t *runtime, void *self)
+{
+    size_t ins = (size_t) rules->tensors->input_count + 1;
+    size_t outs = (size_t) rules->tensors->output_count + 1;
+
+    *b = (bk_batch_t) {
+        .rules = rules,
+        .runtime = runtime,
+        .self = self,
+        .gives = true,
+        .in_scratch = calloc(ins, sizeof(*b->in_scratch)),
+        .out_scratch = calloc(outs, sizeof(*b->out_scratch)),
+        .run = {
+            .inputs = calloc(ins, sizeof(*b->run.inputs)),
+            .outputs = calloc(outs, sizeof(*b->run.outputs))
+        },
+        .deals = calloc(outs, sizeof(*b->deals))
+    };
+
+    if (b->in_scratch == NULL || b->out_scratch == NULL
+        || b->run.inputs == NULL || b->run.outputs == NULL
+        || b->deals == NULL)
+    {
+        bk_batch_fini(b);
+        return bk_err_nomem("tables of a batch");
+    }
+
+    return NULL;
+}
+
+void
+bk_batch_fini(bk_batch_t *b)
+{
+    if (b->rules != NULL) {
+        scratch_free(b->in_scratch, b->rules->tensors->input_count);
+        scratch_free(b->out_scratch, b->rules->tensors->output_count);
+    }
+
+    free(b->run.inputs);
+    free(b->run.outputs);
+    free(b->deals);
+    free(b->sources);
+    *b = (bk_batch_t) { 0 };
+}
+
+TRITONSERVER_Error *
+bk_batch_run(bk_batch_t *b, bk_slot_t *slots, uint32_t count,
+    bk_times_t *times)
+{
+    outputs_choose(b, slots, count);
+
+    TRITONSERVER_Error *err = inputs_make(b, slots, count);
+    if (err == NULL && b->gives) {
+        err = outputs_give(b, slots, count);
+    }
+    if (err == NULL) {
+        err = run(b, slots, count, times);
+        if (err == NULL) {
+            err = bk_outputs_deal(b, slots, count);
+        }
+        run_done(b);
+    }
+
+    batch_clear(b);
+    return err;
+}
+
+static void
+batch_clear(bk_batch_t *b)
+{
+    b->run.input_count = 0;
+    b->run.output_count = 0;
+}
+
+static TRITONSERVER_Error *
+inputs_make(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
+{
+    const bk_tensors_t *t = b->rules->tensors;
+
+    for (uint32_t i = 0; i < t->input_count; i++) {
+        bk_value_t *v = &b->run.inputs[b->run.input_count];
+
+        if (slots[0].inputs[i].handle == NULL && t->inputs[i].made == NULL) {
+            continue;
+        }
+
+        v->tensor = &t->inputs[i];
+        v->given = false;
+        v->on_device = false;
+        v->handle = NULL;
+        TRITONSERVER_Error *err = t->inputs[i].made != NULL
+            ? input_invent(b, i, slots, count, v)
+            : input_make(b, i, slots, count, v);
+        if (err != NULL) {
+            return err;
+        }
+
+        b->run.input_count++;
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+input_make(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
+    uint32_t count, bk_value_t *v)
+{
+    TRITONSERVER_Error *err = input_shape(slots, i, count, v);
+    if (err == NULL) {
+        err = input_data(b, i, slots, count, v);
+    }
+
+    return err;
+}
+
+/* rows on top of each other; of a ragged input all elements in one line */
+static TRITONSERVER_Error *
+input_shape(const bk_slot_t *slots, uint32_t i, uint32_t count,
+    bk_value_t *v)
+{
+    const bk_tensor_t *t = v->tensor;
+    uint64_t sum = 0;
+    bool fits = true;
+
+    v->dims_count = t->dims_count;
+    if (t->ragged) {
+        for (uint32_t k = 0; fits && k < count; k++) {
+            const bk_input_t *in = &slots[k].inputs[i];
+            uint64_t elements = 0;
+
+            fits = bk_elements(in->shape, in->dims_count, &elements)
+                && !__builtin_add_overflow(sum, elements, &sum)
+                && sum <= INT64_MAX;
+        }
+        v->dims[0] = (int64_t) sum;
+
+    } else {
+        memcpy(v->dims, slots[0].inputs[i].shape,
+            t->dims_count * sizeof(*v->dims));
+        for (uint32_t k = 1; fits && k < count; k++) {
+            fits = !__builtin_add_overflow(v->dims[0],
+                slots[k].inputs[i].shape[0], &v->dims[0]);
+        }
+    }
+
+    if (!fits || !bk_elements(v->dims, v->dims_count, &v->elements)) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "input \"%s\" has more elements than can be counted", t->name);
+    }
+
+    return NULL;
+}
+
+/* from the shapes of another input in all requests */
+static TRITONSERVER_Error *
+input_invent(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
+    uint32_t count, bk_value_t *v)
+{
+    const bk_tensor_t *t = v->tensor;
+    bk_scratch_t *scratch = &b->in_scratch[i];
+    bool batching = b->rules->batching;
+
+    v->dims_count = t->dims_count;
+    TRITONSERVER_Error *err = sources_read(b, t->source, slots, count);
+    if (err == NULL) {
+        err = bk_batch_input_shape(t->made, b->sources, count, batching,
+            v->dims, &v->elements);
+    }
+    if (err == NULL) {
+        v->len_bytes = v->elements * 4;
+        err = scratch_reserve(scratch, v->len_bytes);
+    }
+    if (err == NULL) {
+        v->data = scratch->data;
+        err = bk_batch_input_write(t->made, b->sources, count, batching,
+            v->data, v->elements);
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+sources_read(bk_batch_t *b, uint32_t source, const bk_slot_t *slots,
+    uint32_t count)
+{
+    if (count > b->source_cap) {
+        bk_batch_source_t *wider = realloc(b->sources,
+            count * sizeof(*wider));
+        if (wider == NULL) {
+            return bk_err_nomem("shapes of a batch");
+        }
+        b->sources = wider;
+        b->source_cap = count;
+    }
+
+    for (uint32_t k = 0; k < count; k++) {
+        const bk_input_t *in = &slots[k].inputs[source];
+
+        b->sources[k] = (bk_batch_source_t) {
+            .shape = in->shape,
+            .dims_count = in->dims_count,
+            .rows = slots[k].rows
+        };
+        if (in->handle == NULL || !bk_elements(in->shape, in->dims_count,
+            &b->sources[k].elements))
+        {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "input \"%s\", which a batch tensor goes by, is not there",
+                b->rules->tensors->inputs[source].name);
+        }
+    }
+
+    return NULL;
+}
+
+/* in place if it lies in one piece and as its type wants, else together */
+static TRITONSERVER_Error *
+input_data(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
+    uint32_t count, bk_value_t *v)
+{
+    uint32_t size = TRITONSERVER_DataTypeByteSize(v->tensor->datatype);
+    bk_scratch_t *scratch = &b->in_scratch[i];
+    const void *data = NULL;
+    uint64_t sum = 0;
+
+    if (count == 1) {
+        const bk_input_t *in = &slots[0].inputs[i];
+        TRITONSERVER_Error *err = bk_device_input(in, b->rules->device_id,
+            &data);
+        v->on_device = data != NULL;
+        if (err == NULL && data == NULL) {
+            err = bk_input_view(in, &data);
+        }
+        if (err != NULL) {
+            return err;
+        }
+
+        v->data = (void *) (uintptr_t) data;
+        v->len_bytes = in->len_bytes;
+        if (data != NULL && (size == 0 || (uintptr_t) data % size == 0)) {
+            return NULL;
+        }
+    }
+
+    for (uint32_t k = 0; k < count; k++) {
+        if (__builtin_add_overflow(sum, slots[k].inputs[i].len_bytes, &sum)) {
+            return bk_err_nomem("inputs of a batch");
+        }
+    }
+
+    TRITONSERVER_Error *err = scratch_reserve(scratch, sum);
+    if (err != NULL) {
+        return err;
+    }
+
+    char *to = scratch->data;
+    for (uint32_t k = 0; k < count; k++) {
+        err = bk_input_copy(&slots[k].inputs[i], to);
+        if (err != NULL) {
+            return err;
+        }
+        to += slots[k].inputs[i].len_bytes;
+    }
+
+    v->data = scratch->data;
+    v->len_bytes = sum;
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+scratch_reserve(bk_scratch_t *s, uint64_t size)
+{
+    if (s->data != NULL && size <= s->cap) {
+        return NULL;
+    }
+
+    if (size > SIZE_MAX / 2) {
+        return bk_err_nomem("tensors of a batch");
+    }
+
+    size_t cap = ((size_t) size / ALIGNMENT + 1) * ALIGNMENT;
+    void *data = aligned_alloc(ALIGNMENT, cap);
+    if (data == NULL) {
+        return bk_err_nomem("tensors of a batch");
+    }
+
+    free(s->data);
+    s->data = data;
+    s->cap = cap;
+    return NULL;
+}
+
+static void
+scratch_free(bk_scratch_t *list, uint32_t count)
+{
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        free(list[i].data);
+    }
+    free(list);
+}
+
+/* what at least one request asks for */
+static void
+outputs_choose(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
+{
+    const bk_tensors_t *t = b->rules->tensors;
+
+    for (uint32_t i = 0; i < t->output_count; i++) {
+        bk_value_t *v = &b->run.outputs[b->run.output_count];
+        bool wanted = false;
+
+        for (uint32_t k = 0; k < count && !wanted; k++) {
+            wanted = slots[k].wanted[i];
+        }
+
+        if (wanted) {
+            v->tensor = &t->outputs[i];
+            v->data = NULL;
+            v->len_bytes = 0;
+            v->given = false;
+            v->on_device = false;
+            v->handle = NULL;
+            b->deals[b->run.output_count] = (bk_deal_t) { .index = i };
+            b->run.output_count++;
+        }
+    }
+}
+
+static TRITONSERVER_Error *
+outputs_give(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
+{
+    uint64_t rows = 0;
+
+    for (uint32_t k = 0; k < count; k++) {
+        rows += slots[k].rows;
+    }
+    for (uint32_t i = 0; i < b->run.output_count; i++) {
+        TRITONSERVER_Error *err = output_give(b, i, slots, count, rows);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+output_give(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
+    uint64_t rows)
+{
+    static const int64_t one = 1;
+
+    bk_value_t *v = &b->run.outputs[i];
+    const bk_tensor_t *t = v->tensor;
+    uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
+    bk_scratch_t *scratch = &b->out_scratch[b->deals[i].index];
+    TRITONSERVER_Error *err;
+
+    if (size == 0 || t->scattered != NULL
+        || !output_shape_known(b, t, rows, v)
+        || __builtin_mul_overflow(v->elements, size, &v->len_bytes)
+        || v->len_bytes == 0)
+    {
+        return NULL;
+    }
+
+    if (count == 1) {
+        bool scalar = v->dims_count == 0;
+
+        err = bk_device_output(slots[0].response, t->name, t->datatype,
+            scalar ? &one : v->dims, scalar ? 1 : v->dims_count,
+            v->len_bytes, b->rules->device_id, &v->data, &v->on_device);
+        b->deals[i].in_response = err == NULL;
+
+    } else {
+        err = scratch_reserve(scratch, v->len_bytes);
+        v->data = scratch->data;
+    }
+
+    v->given = err == NULL;
+    return err;
+}
+
+/*
+ * An open first dimension is the batch only if the model calls it by the same
+ * name as an input's; "-1" alone says nothing.
+ */
+static bool
+output_shape_known(const bk_batch_t *b, const bk_tensor_t *t, uint64_t rows,
+    bk_value_t *v)
+{
+    for (uint32_t i = 0; i < t->dims_count; i++) {
+        v->dims[i] = t->dims[i];
+        if (t->dims[i] != -1) {
+            continue;
+        }
+
+        if (i != 0 || !b->rules->batching || !symbol_is_batch(b, t->symbol)) {
+            return false;
+        }
+        v->dims[i] = (int64_t) rows;
+    }
+
+    v->dims_count = t->dims_count;
+    return bk_elements(v->dims, v->dims_count, &v->elements);
+}
+
+static bool
+symbol_is_batch(const bk_batch_t *b, const char *symbol)
+{
+    const bk_tensors_t *t = b->rules->tensors;
+
+    for (uint32_t i = 0; i < t->required_count; i++) {
+        const char *other = t->inputs[i].symbol;
+        if (symbol != NULL && other != NULL && strcmp(symbol, other) == 0) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+static void
+outputs_take_back(bk_batch_t *b)
+{
+    for (uint32_t i = 0; i < b->run.output_count; i++) {
+        bk_value_t *v = &b->run.outputs[i];
+
+        v->data = NULL;
+        v->len_bytes = 0;
+        v->given = false;
+        v->on_device = false;
+        b->deals[i].in_response = false;
+    }
+}
+
+/*
+ * A model may break its word on an output's shape.  Then the runtime rejects
+ * the memory; the run is tried once more without, and if that works outputs
+ * are copied from then on.
+ */
+static TRITONSERVER_Error *
+run(bk_batch_t *b, bk_slot_t *slots, uint32_t count, bk_times_t *times)
+{
+    bool any_given = false;
+
+    for (uint32_t i = 0; i < b->run.output_count; i++) {
+        any_given = any_given || b->run.outputs[i].given;
+    }
+
+    TRITONSERVER_Error *first = run_once(b, times);
+    if (first == NULL || !any_given) {
+        return first;
+    }
+
+    run_done(b);
+    outputs_take_back(b);
+    if (count == 1) {
+        bk_slot_restart(&slots[0]);
+        if (slots[0].err != NULL) {
+            return first;
+        }
+    }
+
+    TRITONSERVER_Error *second = run_once(b, times);
+    if (second == NULL) {
+        b->gives = false;
+        bk_log(TRITONSERVER_LOG_WARN, "outputs of this model are copied from "
+            "now on: %s", TRITONSERVER_ErrorMessage(first));
+    }
+
+    bk_err_drop(first);
+    return second;
+}
+
+static TRITONSERVER_Error *
+run_once(bk_batch_t *b, bk_times_t *times)
+{
+    times->compute_start_ns = bk_now_ns();
+    TRITONSERVER_Error *err = b->run.output_count == 0 ? NULL
+        : b->runtime->run(b->self, &b->run);
+    times->compute_end_ns = bk_now_ns();
+
+    return err;
+}
+
+static void
+run_done(bk_batch_t *b)
+{
+    if (b->runtime->done != NULL) {
+        b->runtime->done(b->self, &b->run);
+    }
+
+    for (uint32_t i = 0; i < b->run.input_count; i++) {
+        b->run.inputs[i].handle = NULL;
+    }
+    for (uint32_t i = 0; i < b->run.output_count; i++) {
+        b->run.outputs[i].handle = NULL;
+    }
+}

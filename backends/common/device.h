@@ -1,0 +1,39 @@
+/*
+ * device.h - tensors in the memory of the GPU that an instance runs on.
+ *
+ * Owner    Memory of inputs and outputs is the core's.
+ * Thread   the instance's.
+ * Units    bytes; device_id is a GPU's number, or BK_NO_DEVICE.
+ * Errors   UNSUPPORTED: memory of another GPU, or in several pieces, or at an
+ *          address that the element type does not allow: the core copies such
+ *          inputs to the host before where it knows the backend's name.
+ * Route    slot -> [device] -> batch -> the runtime
+ *
+ * For an instance of the CPU nothing lies on a device: request.h rejects such
+ * memory by name.
+ */
+
+#ifndef BK_DEVICE_H
+#define BK_DEVICE_H
+
+#include "request.h"
+
+#define BK_NO_DEVICE (-1)
+
+/* The input's data, if it lies on that GPU as a runtime can read it; NULL: it
+ * lies on the host. */
+BK_CHECK TRITONSERVER_Error *bk_device_input(const bk_input_t *in,
+    int32_t device_id, const void **data);
+
+/* Whether the response is known to take that output on that GPU. */
+bool bk_device_takes(TRITONBACKEND_Request *request, const char *output,
+    int32_t device_id);
+
+/* As bk_output_new, on that GPU if the response takes it there; *on_device
+ * says where it lies. */
+BK_CHECK TRITONSERVER_Error *bk_device_output(
+    TRITONBACKEND_Response *response, const char *name,
+    TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,
+    uint64_t len_bytes, int32_t device_id, void **data, bool *on_device);
+
+#endif /* BK_DEVICE_H */

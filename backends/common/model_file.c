@@ -1,0 +1,81 @@
+/* model_file.c - see model_file.h */
+
+#include "model_file.h"
+
+#include "path.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+TRITONSERVER_Error *
+bk_version_directory(TRITONBACKEND_Model *model, char **path)
+{
+    TRITONBACKEND_ArtifactType type;
+    const char *directory;
+    uint64_t version;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelRepository(model, &type,
+        &directory);
+    if (err == NULL) {
+        err = TRITONBACKEND_ModelVersion(model, &version);
+    }
+    if (err == NULL && asprintf(path, "%s/%" PRIu64, directory, version) < 0)
+    {
+        err = bk_err_nomem("path of a model");
+    }
+
+    return err;
+}
+
+TRITONSERVER_Error *
+bk_model_file(TRITONBACKEND_Model *model, const bk_model_config_t *config,
+    const char *fallback, char **path)
+{
+    const char *name = bk_json_string(bk_json_member(config->root,
+        "default_model_filename"), "");
+    if (name[0] == '\0') {
+        name = fallback;
+    }
+
+    if (!bk_path_is_inner(name, strlen(name))) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\":"
+            " default_model_filename \"%s\" leads out of the version's"
+            " directory", config->name, name);
+    }
+
+    TRITONSERVER_Error *err = bk_version_file(model, name, path);
+    return err == NULL ? NULL
+        : bk_err_add(err, "model \"%s\"", config->name);
+}
+
+TRITONSERVER_Error *
+bk_version_file(TRITONBACKEND_Model *model, const char *name, char **path)
+{
+    char *directory = NULL;
+    char *file = NULL;
+    struct stat st;
+
+    TRITONSERVER_Error *err = bk_version_directory(model, &directory);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (asprintf(&file, "%s/%s", directory, name) < 0) {
+        free(directory);
+        return bk_err_nomem("path of a model");
+    }
+
+    free(directory);
+    if (stat(file, &st) != 0) {
+        err = bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
+            "there is no file \"%s\"", file);
+        free(file);
+        return err;
+    }
+
+    *path = file;
+    return NULL;
+}

@@ -1,0 +1,168 @@
+/* tensors.c - see tensors.h */
+
+#include "tensors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const bk_tensor_t *tensor_find(const bk_tensor_t *list,
+    uint32_t count, const char *name);
+static void tensors_free(bk_tensor_t *list, uint32_t count);
+
+TRITONSERVER_Error *
+bk_tensors_init(bk_tensors_t *t, uint32_t required_count,
+    uint32_t default_count, uint32_t output_count)
+{
+    size_t inputs = (size_t) required_count + default_count;
+
+    *t = (bk_tensors_t) { 0 };
+    if (inputs > INT32_MAX || output_count > INT32_MAX) {
+        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+            "%zu inputs and %" PRIu32 " outputs", inputs, output_count);
+    }
+
+    t->inputs = calloc(inputs + 1, sizeof(*t->inputs));
+    t->outputs = calloc((size_t) output_count + 1, sizeof(*t->outputs));
+    if (t->inputs == NULL || t->outputs == NULL) {
+        bk_tensors_fini(t);
+        return bk_err_nomem("table of a model's tensors");
+    }
+
+    t->required_count = required_count;
+    t->input_count = (uint32_t) inputs;
+    t->output_count = output_count;
+    for (uint32_t i = required_count; i < t->input_count; i++) {
+        t->inputs[i].has_default = true;
+    }
+
+    return NULL;
+}
+
+void
+bk_tensors_fini(bk_tensors_t *t)
+{
+    tensors_free(t->inputs, t->input_count);
+    tensors_free(t->outputs, t->output_count);
+    *t = (bk_tensors_t) { 0 };
+}
+
+TRITONSERVER_Error *
+bk_tensor_set(bk_tensor_t *t, const char *name,
+    TRITONSERVER_DataType datatype, const int64_t *dims, uint32_t dims_count)
+{
+    if (dims_count > BK_MAX_DIMS) {
+        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+            "tensor \"%s\" has %" PRIu32 " dimensions, more than %d", name,
+            dims_count, BK_MAX_DIMS);
+    }
+
+    t->name = strdup(name);
+    t->dims = calloc((size_t) dims_count + 1, sizeof(*t->dims));
+    if (t->name == NULL || t->dims == NULL) {
+        return bk_err_nomem("a tensor's name and dimensions");
+    }
+
+    t->datatype = datatype;
+    t->dims_count = dims_count;
+    for (uint32_t i = 0; i < dims_count; i++) {
+        t->dims[i] = dims[i];
+    }
+
+    return NULL;
+}
+
+const bk_tensor_t *
+bk_tensors_input(const bk_tensors_t *t, const char *name)
+{
+    return tensor_find(t->inputs, t->input_count, name);
+}
+
+const bk_tensor_t *
+bk_tensors_output(const bk_tensors_t *t, const char *name)
+{
+    return tensor_find(t->outputs, t->output_count, name);
+}
+
+bool
+bk_shape_fits(const bk_tensor_t *t, const int64_t *shape,
+    uint32_t dims_count)
+{
+    /* a tensor without dimensions is one element to clients */
+    if (t->dims_count == 0) {
+        return dims_count == 0 || (dims_count == 1 && shape[0] == 1);
+    }
+
+    if (t->dims_count != dims_count) {
+        return false;
+    }
+
+    for (uint32_t i = 0; i < dims_count; i++) {
+        if (t->dims[i] != -1 && t->dims[i] != shape[i]) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+bool
+bk_elements(const int64_t *shape, uint32_t dims_count, uint64_t *elements)
+{
+    uint64_t n = 1;
+
+    for (uint32_t i = 0; i < dims_count; i++) {
+        if (shape[i] < 0
+            || __builtin_mul_overflow(n, (uint64_t) shape[i], &n))
+        {
+            return false;
+        }
+    }
+
+    *elements = n;
+    return true;
+}
+
+const char *
+bk_dims_text(const int64_t *dims, uint32_t count, char *text, size_t size)
+{
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i <= count && len < size; i++) {
+        if (i < count) {
+            len += (size_t) snprintf(text + len, size - len, "%s%" PRId64,
+                i == 0 ? "[" : ",", dims[i]);
+
+        } else {
+            len += (size_t) snprintf(text + len, size - len, "%s",
+                count == 0 ? "[]" : "]");
+        }
+    }
+
+    return text;
+}
+
+static const bk_tensor_t *
+tensor_find(const bk_tensor_t *list, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return &list[i];
+        }
+    }
+
+    return NULL;
+}
+
+static void
+tensors_free(bk_tensor_t *list, uint32_t count)
+{
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        free(list[i].name);
+        free(list[i].dims);
+        free(list[i].symbol);
+    }
+    free(list);
+}

@@ -1,0 +1,21 @@
+/*
+ * binding.h - a run on a GPU, by the session's I/O binding.
+ *
+ * Owner    A session's binding holds no tensor between two runs; outputs that
+ *          the run makes are the caller's.
+ * Thread   the instance's.
+ * Units    none.
+ * Errors   what the library says, with the tensor's name.
+ * Route    run -> [binding] -> the library
+ */
+
+#ifndef ORT_BINDING_H
+#define ORT_BINDING_H
+
+#include "run.h"
+
+/* One run; fills in outputs that are NULL, in memory of the host. */
+BK_CHECK TRITONSERVER_Error *ort_binding_run(const ort_session_t *s,
+    const ort_run_t *run);
+
+#endif /* ORT_BINDING_H */

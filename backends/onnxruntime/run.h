@@ -1,0 +1,37 @@
+/*
+ * run.h - ONNX Runtime as the kit's runtime: values in, one run, values out.
+ *
+ * Owner    ort_run_t belongs to its instance; values of the library are there
+ *          from run to done.
+ * Thread   its instance's.
+ * Units    none.
+ * Errors   what the library says, with the tensor's name.
+ * Route    common/runner -> [run] -> the library
+ */
+
+#ifndef ORT_RUN_H
+#define ORT_RUN_H
+
+#include "session.h"
+
+#include "common/batch.h"
+
+/* Tables as the library takes them, with room for all tensors. */
+typedef struct {
+    const ort_session_t *session;
+    const char         **input_names;
+    OrtValue           **inputs;
+    uint32_t             input_count;
+    const char         **output_names;
+    OrtValue           **outputs;       /* NULL: made by the run             */
+    uint32_t             output_count;
+} ort_run_t;
+
+/* Takes an ort_run_t as self. */
+extern const bk_runtime_t ort_run_functions;
+
+BK_CHECK TRITONSERVER_Error *ort_run_init(ort_run_t *r,
+    const ort_session_t *session);
+void ort_run_fini(ort_run_t *r);
+
+#endif /* ORT_RUN_H */
