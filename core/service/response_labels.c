@@ -18,6 +18,8 @@ inf_response_labels(const inf_model_t *model, const inf_infer_record_t *rec,
     const inf_label_list_t *labels = asked == NULL ? NULL
         : inf_labels_find(model->labels, d->name);
 
+    /* the host has its bytes: parsers reject a region beside a classification,
+       and only a region is on a GPU; a broken worker gets no labels         */
     if (labels != NULL && labels->count <= UINT32_MAX && out->base != NULL
         && out->memory_type != INF_MEMORY_GPU)
     {

@@ -5,16 +5,21 @@ from lib.wire import tensor
 
 
 def model(repository, name, kind="kind: KIND_GPU gpus: [0]", want="GPU",
-          max_batch=0, extra=""):
-    """OUT is IN, PATH says by which way."""
+          max_batch=0, extra="", labels=()):
+    """OUT is IN, PATH says by which way.  labels: of the elements of OUT."""
     models.write_model(
         repository, name, f'name: "{name}"\nbackend: "device_copy"\n'
         f"max_batch_size: {max_batch}\n"
         + models.io_block("input", [("IN", "UINT8", [-1])])
-        + models.io_block("output", [("OUT", "UINT8", [-1]),
-                                     ("PATH", "BYTES", [1])])
+        + models.io_block("output", [
+            ("OUT", "UINT8", [-1], *(['label_filename: "labels.txt"']
+                                     if labels else [])),
+            ("PATH", "BYTES", [1])])
         + models.parameter_block({"want": want})
         + f"instance_group {{ {kind} }}\n" + extra)
+    if labels:
+        (repository / name / "labels.txt").write_text("\n".join(labels),
+                                                      encoding="utf-8")
 
 
 def chain(repository, name, steps, outputs=(), pathless=()):
