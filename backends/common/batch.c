@@ -158,7 +158,8 @@ input_make(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
     return err;
 }
 
-/* rows on top of each other; of a ragged input all elements in one line */
+/* rows on top of each other; of a ragged input all elements in one line, of a
+ * control one for each request */
 static TRITONSERVER_Error *
 input_shape(const bk_slot_t *slots, uint32_t i, uint32_t count,
     bk_value_t *v)
@@ -178,6 +179,11 @@ input_shape(const bk_slot_t *slots, uint32_t i, uint32_t count,
                 && sum <= INT64_MAX;
         }
         v->dims[0] = (int64_t) sum;
+
+    } else if (t->control) {
+        for (uint32_t d = 0; d < t->dims_count; d++) {
+            v->dims[d] = d == 0 ? count : 1;
+        }
 
     } else {
         memcpy(v->dims, slots[0].inputs[i].shape,
@@ -344,7 +350,7 @@ scratch_free(bk_scratch_t *list, uint32_t count)
     free(list);
 }
 
-/* what at least one request asks for */
+/* those that at least one request asks for, and states */
 static void
 outputs_choose(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
 {
@@ -352,7 +358,7 @@ outputs_choose(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
 
     for (uint32_t i = 0; i < t->output_count; i++) {
         bk_value_t *v = &b->run.outputs[b->run.output_count];
-        bool wanted = false;
+        bool wanted = t->outputs[i].state;
 
         for (uint32_t k = 0; k < count && !wanted; k++) {
             wanted = slots[k].wanted[i];
@@ -409,7 +415,10 @@ output_give(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
         return NULL;
     }
 
-    if (count == 1) {
+    /* a state is copied from there, which the CPU does */
+    if (count == 1 && slots[0].wanted[b->deals[i].index]
+        && !(t->state && b->rules->device_id != BK_NO_DEVICE))
+    {
         bool scalar = v->dims_count == 0;
 
         err = bk_device_output(slots[0].response, t->name, t->datatype,

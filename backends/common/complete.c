@@ -2,8 +2,6 @@
 
 #include "complete.h"
 
-#include "fit.h"
-
 static bool can_batch(const bk_tensors_t *s);
 static bool all_open(const bk_tensor_t *list, uint32_t count);
 static TRITONSERVER_Error *complete_batching(bk_model_config_t *config,
@@ -113,7 +111,9 @@ complete_tensors(bk_model_config_t *config, const char *key,
     for (uint32_t i = 0; i < count; i++) {
         bk_json_t *one = NULL;
 
-        if (bk_config_names_elsewhere(config, list[i].name)) {
+        if (bk_sequence_has_input(&config->sequence, list[i].name)
+            || bk_sequence_has_output(&config->sequence, list[i].name))
+        {
             continue;
         }
 

@@ -14,17 +14,27 @@ typedef struct {
     uint64_t elements;
 } part_t;
 
+/* Where a slot's part goes. */
+typedef TRITONSERVER_Error *(*copy_t)(bk_batch_t *b, uint32_t i,
+    bk_slot_t *slot, const part_t *part, uint64_t first);
+
 static TRITONSERVER_Error *output_deal(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slots, uint32_t count);
+    bk_slot_t *slots, uint32_t count, copy_t copy);
 static TRITONSERVER_Error *output_count(bk_value_t *v);
 static TRITONSERVER_Error *output_split(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slots, uint32_t count);
+    bk_slot_t *slots, uint32_t count, copy_t copy);
 static TRITONSERVER_Error *output_scatter(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slots, uint32_t count);
+    bk_slot_t *slots, uint32_t count, copy_t copy);
 static TRITONSERVER_Error *scattered_shape(const bk_batch_t *b,
     const bk_tensor_t *t, const bk_slot_t *slot, part_t *part);
-static TRITONSERVER_Error *output_copy(bk_batch_t *b, uint32_t i,
+static TRITONSERVER_Error *response_copy(bk_batch_t *b, uint32_t i,
     bk_slot_t *slot, const part_t *part, uint64_t first);
+static TRITONSERVER_Error *state_copy(bk_batch_t *b, uint32_t i,
+    bk_slot_t *slot, const part_t *part, uint64_t first);
+static TRITONSERVER_Error *part_size(bk_batch_t *b, uint32_t i,
+    const part_t *part, uint64_t first, uint64_t *len_bytes);
+static TRITONSERVER_Error *part_write(bk_batch_t *b, uint32_t i,
+    const part_t *part, uint64_t first, uint64_t len_bytes, void *to);
 static TRITONSERVER_Error *text_size(bk_batch_t *b, uint32_t i,
     uint64_t first, uint64_t count, uint64_t *len_bytes);
 static TRITONSERVER_Error *text_step(bk_bytes_t *text, uint64_t count,
@@ -38,10 +48,24 @@ bk_outputs_deal(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
             continue;
         }
 
-        TRITONSERVER_Error *err = output_deal(b, i, slots, count);
+        TRITONSERVER_Error *err = output_deal(b, i, slots, count,
+            response_copy);
         if (err != NULL) {
-            return bk_err_add(err, "output \"%s\"",
-                b->run.outputs[i].tensor->name);
+            return err;
+        }
+    }
+
+    /* what a sequence keeps is of requests that have all their outputs */
+    for (uint32_t i = 0; i < b->run.output_count; i++) {
+        if (!b->run.outputs[i].tensor->state) {
+            continue;
+        }
+
+        b->deals[i].text_index = 0;
+        b->deals[i].text_at = 0;
+        TRITONSERVER_Error *err = output_deal(b, i, slots, count, state_copy);
+        if (err != NULL) {
+            return err;
         }
     }
 
@@ -49,18 +73,20 @@ bk_outputs_deal(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
 }
 
 static TRITONSERVER_Error *
-output_deal(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count)
+output_deal(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
+    copy_t copy)
 {
     bk_value_t *v = &b->run.outputs[i];
 
     TRITONSERVER_Error *err = output_count(v);
-    if (err != NULL) {
-        return err;
+    if (err == NULL) {
+        err = v->tensor->scattered != NULL
+            ? output_scatter(b, i, slots, count, copy)
+            : output_split(b, i, slots, count, copy);
     }
 
-    return v->tensor->scattered != NULL
-        ? output_scatter(b, i, slots, count)
-        : output_split(b, i, slots, count);
+    return err == NULL ? NULL
+        : bk_err_add(err, "output \"%s\"", v->tensor->name);
 }
 
 static TRITONSERVER_Error *
@@ -82,7 +108,8 @@ output_count(bk_value_t *v)
 
 /* each request's part has its rows; without batching it has them all */
 static TRITONSERVER_Error *
-output_split(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count)
+output_split(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
+    copy_t copy)
 {
     const bk_value_t *v = &b->run.outputs[i];
     bool batching = b->rules->batching;
@@ -108,8 +135,8 @@ output_split(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count)
                 : v->elements / rows * slots[k].rows;
         }
 
-        if (slots[k].err == NULL && slots[k].wanted[b->deals[i].index]) {
-            slots[k].err = output_copy(b, i, &slots[k], &part, first);
+        if (slots[k].err == NULL) {
+            slots[k].err = copy(b, i, &slots[k], &part, first);
         }
         first += part.elements;
     }
@@ -119,7 +146,8 @@ output_split(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count)
 
 /* each request's part is as large as its source says */
 static TRITONSERVER_Error *
-output_scatter(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count)
+output_scatter(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
+    copy_t copy)
 {
     const bk_value_t *v = &b->run.outputs[i];
     uint64_t first = 0;
@@ -138,8 +166,8 @@ output_scatter(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count)
                 v->elements);
         }
 
-        if (slots[k].err == NULL && slots[k].wanted[b->deals[i].index]) {
-            slots[k].err = output_copy(b, i, &slots[k], &part, first);
+        if (slots[k].err == NULL) {
+            slots[k].err = copy(b, i, &slots[k], &part, first);
         }
         first += part.elements;
     }
@@ -182,37 +210,89 @@ scattered_shape(const bk_batch_t *b, const bk_tensor_t *t,
     return NULL;
 }
 
+/* into the response of a slot that asked for it */
 static TRITONSERVER_Error *
-output_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
+response_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
     uint64_t first)
 {
     static const int64_t one = 1;
 
-    const bk_value_t *v = &b->run.outputs[i];
-    const bk_tensor_t *t = v->tensor;
-    uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
+    const bk_tensor_t *t = b->run.outputs[i].tensor;
     bool scalar = part->dims_count == 0;
     uint64_t len_bytes = 0;
-    TRITONSERVER_Error *err = NULL;
     void *to;
 
+    if (!slot->wanted[b->deals[i].index]) {
+        return NULL;
+    }
+
+    TRITONSERVER_Error *err = part_size(b, i, part, first, &len_bytes);
+    if (err == NULL) {
+        err = bk_output_new(slot->response, t->name, t->datatype,
+            scalar ? &one : part->dims, scalar ? 1 : part->dims_count,
+            len_bytes, &to);
+    }
+
+    return err != NULL ? err : part_write(b, i, part, first, len_bytes, to);
+}
+
+/* for the next request of the slot's sequence */
+static TRITONSERVER_Error *
+state_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
+    uint64_t first)
+{
+    const bk_tensor_t *t = b->run.outputs[i].tensor;
+    TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+    TRITONBACKEND_State *state;
+    uint64_t len_bytes = 0;
+    int64_t id = 0;
+    void *to;
+
+    TRITONSERVER_Error *err = part_size(b, i, part, first, &len_bytes);
+    if (err == NULL) {
+        err = TRITONBACKEND_StateNew(&state, slot->request, t->name,
+            t->datatype, part->dims, part->dims_count);
+    }
+    if (err == NULL) {
+        err = TRITONBACKEND_StateBuffer(state, &to, len_bytes, &memory, &id);
+    }
+    if (err == NULL && len_bytes != 0 && memory == TRITONSERVER_MEMORY_GPU) {
+        err = bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+            "state \"%s\" was given memory of GPU %" PRId64
+            "; this backend writes CPU memory", t->name, id);
+    }
+    if (err == NULL) {
+        err = part_write(b, i, part, first, len_bytes, to);
+    }
+
+    return err != NULL ? err : TRITONBACKEND_StateUpdate(state);
+}
+
+static TRITONSERVER_Error *
+part_size(bk_batch_t *b, uint32_t i, const part_t *part, uint64_t first,
+    uint64_t *len_bytes)
+{
+    uint32_t size = TRITONSERVER_DataTypeByteSize(
+        b->run.outputs[i].tensor->datatype);
+
     if (size == 0) {
-        err = text_size(b, i, first, part->elements, &len_bytes);
-
-    } else if (__builtin_mul_overflow(part->elements, size, &len_bytes)) {
-        err = bk_err_nomem("an output");
-    }
-    if (err != NULL) {
-        return err;
+        return text_size(b, i, first, part->elements, len_bytes);
     }
 
-    err = bk_output_new(slot->response, t->name, t->datatype,
-        scalar ? &one : part->dims, scalar ? 1 : part->dims_count,
-        len_bytes, &to);
-    if (err != NULL || len_bytes == 0) {
-        return err;
-    }
+    return __builtin_mul_overflow(part->elements, size, len_bytes)
+        ? bk_err_nomem("an output") : NULL;
+}
 
+static TRITONSERVER_Error *
+part_write(bk_batch_t *b, uint32_t i, const part_t *part, uint64_t first,
+    uint64_t len_bytes, void *to)
+{
+    const bk_value_t *v = &b->run.outputs[i];
+    uint32_t size = TRITONSERVER_DataTypeByteSize(v->tensor->datatype);
+
+    if (len_bytes == 0) {
+        return NULL;
+    }
     if (size == 0 && b->runtime->text_write != NULL) {
         return b->runtime->text_write(b->self, v, first, part->elements, to);
     }

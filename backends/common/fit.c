@@ -8,7 +8,6 @@
 
 #define TEXT_MAX 512
 
-static TRITONSERVER_Error *check_features(const bk_model_config_t *config);
 static TRITONSERVER_Error *check_tensors(const bk_model_config_t *config,
     const bk_tensors_t *s, bool inputs);
 static TRITONSERVER_Error *check_tensor(const bk_model_config_t *config,
@@ -19,6 +18,11 @@ static TRITONSERVER_Error *check_batch_tensors(
     const bk_model_config_t *config, const bk_tensors_t *s);
 static TRITONSERVER_Error *check_batch_input(const bk_batch_input_t *in,
     const bk_tensors_t *s);
+static TRITONSERVER_Error *check_controls(const bk_model_config_t *config,
+    const bk_tensors_t *s);
+static bool control_fits(const bk_tensor_t *t, bool batching);
+static TRITONSERVER_Error *check_states(const bk_model_config_t *config,
+    const bk_tensors_t *s);
 static TRITONSERVER_Error *check_all_fed(const bk_model_config_t *config,
     const bk_tensors_t *s);
 static TRITONSERVER_Error *unknown_name(const char *what, const char *name,
@@ -27,16 +31,19 @@ static TRITONSERVER_Error *unknown_name(const char *what, const char *name,
 TRITONSERVER_Error *
 bk_config_fits(const bk_model_config_t *config, const bk_tensors_t *tensors)
 {
-    TRITONSERVER_Error *err = check_features(config);
+    TRITONSERVER_Error *err = check_tensors(config, tensors, true);
 
-    if (err == NULL) {
-        err = check_tensors(config, tensors, true);
-    }
     if (err == NULL) {
         err = check_tensors(config, tensors, false);
     }
     if (err == NULL) {
         err = check_batch_tensors(config, tensors);
+    }
+    if (err == NULL) {
+        err = check_controls(config, tensors);
+    }
+    if (err == NULL) {
+        err = check_states(config, tensors);
     }
     if (err == NULL) {
         err = check_all_fed(config, tensors);
@@ -52,6 +59,7 @@ bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
     for (uint32_t i = 0; i < tensors->input_count; i++) {
         bk_tensor_t *t = &tensors->inputs[i];
 
+        t->control = bk_sequence_has_control(&config->sequence, t->name);
         t->made = bk_batch_input_find(&config->batch, t->name);
         if (t->made != NULL) {
             t->source = (uint32_t) (bk_tensors_input(tensors,
@@ -62,6 +70,11 @@ bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
                 && config->max_batch_size > 0
                 && strcmp(config->inputs[k].name, t->name) == 0;
         }
+    }
+
+    for (uint32_t i = 0; i < tensors->output_count; i++) {
+        tensors->outputs[i].state = bk_sequence_has_output(&config->sequence,
+            tensors->outputs[i].name);
     }
 
     for (uint32_t k = 0; k < config->output_count; k++) {
@@ -76,36 +89,6 @@ bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
                 t->scattered->source) - tensors->inputs);
         }
     }
-}
-
-bool
-bk_config_names_elsewhere(const bk_model_config_t *config, const char *name)
-{
-    const bk_json_t *list = bk_json_member(bk_json_member(config->root,
-        "sequence_batching"), "control_input");
-
-    for (size_t i = 0; i < bk_json_count(list); i++) {
-        const char *control = bk_json_string(bk_json_member(
-            bk_json_at(list, i), "name"), "");
-        if (strcmp(control, name) == 0) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-static TRITONSERVER_Error *
-check_features(const bk_model_config_t *config)
-{
-    const bk_json_t *states = bk_json_member(bk_json_member(config->root,
-        "sequence_batching"), "state");
-    if (bk_json_count(states) != 0) {
-        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
-            "this backend does not support sequence_batching.state");
-    }
-
-    return NULL;
 }
 
 static TRITONSERVER_Error *
@@ -267,11 +250,91 @@ check_batch_input(const bk_batch_input_t *in, const bk_tensors_t *s)
 }
 
 static TRITONSERVER_Error *
+check_controls(const bk_model_config_t *config, const bk_tensors_t *s)
+{
+    char found[TEXT_MAX];
+
+    for (uint32_t i = 0; i < config->sequence.control_count; i++) {
+        const bk_control_t *c = &config->sequence.controls[i];
+        const bk_tensor_t *t = bk_tensors_input(s, c->name);
+
+        if (t == NULL) {
+            return unknown_name("control input", c->name, s->inputs,
+                s->input_count);
+        }
+
+        if (t->datatype != c->datatype) {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "control input \"%s\" is configured as %s, the model has %s",
+                c->name, bk_datatype_to_config(c->datatype),
+                bk_datatype_to_config(t->datatype));
+        }
+
+        if (!control_fits(t, config->max_batch_size > 0)) {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "control input \"%s\" has one element for each row of a "
+                "batch, the model has shape %s", c->name, bk_dims_text(
+                t->dims, t->dims_count, found, sizeof(found)));
+        }
+    }
+
+    return NULL;
+}
+
+/* [N] or [N,1] with batches, without them any shape of one element. */
+static bool
+control_fits(const bk_tensor_t *t, bool batching)
+{
+    bool fits = !batching || (t->dims_count > 0 && t->dims[0] == -1);
+
+    for (uint32_t i = batching ? 1 : 0; fits && i < t->dims_count; i++) {
+        fits = t->dims[i] == 1 || t->dims[i] == -1;
+    }
+
+    return fits;
+}
+
+static TRITONSERVER_Error *
+check_states(const bk_model_config_t *config, const bk_tensors_t *s)
+{
+    for (uint32_t i = 0; i < config->sequence.state_count; i++) {
+        const bk_state_t *state = &config->sequence.states[i];
+        const bk_tensor_t *in = bk_tensors_input(s, state->input);
+        const bk_tensor_t *out = bk_tensors_output(s, state->output);
+        bk_tensor_config_t c = {
+            .name = state->input, .datatype = state->datatype,
+            .model_dims = state->dims, .model_dims_count = state->dims_count
+        };
+
+        if (in == NULL) {
+            return unknown_name("state input", state->input, s->inputs,
+                s->input_count);
+        }
+        if (out == NULL) {
+            return unknown_name("state output", state->output, s->outputs,
+                s->output_count);
+        }
+
+        TRITONSERVER_Error *err = check_tensor(config, &c, in,
+            "state input");
+        if (err == NULL) {
+            c.name = state->output;
+            err = check_tensor(config, &c, out, "state output");
+        }
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
 check_all_fed(const bk_model_config_t *config, const bk_tensors_t *s)
 {
     for (uint32_t i = 0; i < s->required_count; i++) {
         const char *name = s->inputs[i].name;
-        bool found = bk_config_names_elsewhere(config, name)
+        bool found = bk_sequence_has_input(&config->sequence, name)
             || bk_batch_input_find(&config->batch, name) != NULL;
 
         for (uint32_t k = 0; !found && k < config->input_count; k++) {

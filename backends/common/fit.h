@@ -5,7 +5,7 @@
  * Thread   any.
  * Units    none.
  * Errors   INVALID_ARG naming the tensor and both sides of the mismatch;
- *          UNSUPPORTED naming the configured feature.
+ *          UNSUPPORTED: a tensor that no request can carry.
  * Route    tensors -> [fit] -> instance ready
  */
 
@@ -19,12 +19,8 @@
 BK_CHECK TRITONSERVER_Error *bk_config_fits(const bk_model_config_t *config,
     const bk_tensors_t *tensors);
 
-/* Marks the tensors that are ragged or made for a batch; config fits. */
+/* Marks the tensors that are ragged, made for a batch or of sequences; config
+ * fits. */
 void bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors);
-
-/* The name is a control tensor of sequence_batching: part of the model but
- * not of the configuration's input list. */
-bool bk_config_names_elsewhere(const bk_model_config_t *config,
-    const char *name);
 
 #endif /* BK_FIT_H */

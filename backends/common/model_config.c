@@ -8,14 +8,6 @@
 
 #define MAX_DIMS 64
 
-static const char *const config_types[] = {
-    "TYPE_INVALID", "TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32",
-    "TYPE_UINT64", "TYPE_INT8", "TYPE_INT16", "TYPE_INT32", "TYPE_INT64",
-    "TYPE_FP16", "TYPE_FP32", "TYPE_FP64", "TYPE_STRING", "TYPE_BF16"
-};
-
-#define TYPE_COUNT (sizeof(config_types) / sizeof(config_types[0]))
-
 static TRITONSERVER_Error *config_load(bk_model_config_t *c,
     TRITONBACKEND_Model *model);
 static TRITONSERVER_Error *tensors_load(const bk_json_t *list,
@@ -46,6 +38,7 @@ bk_model_config_fini(bk_model_config_t *c)
     tensors_free(c->inputs, c->input_count);
     tensors_free(c->outputs, c->output_count);
     bk_batch_tensors_fini(&c->batch);
+    bk_sequence_tensors_fini(&c->sequence);
     if (c->root != NULL) {
         bk_json_free(c->root);
     }
@@ -158,24 +151,6 @@ bk_model_config_parameter_bool(const bk_model_config_t *c, const char *key,
     return NULL;
 }
 
-TRITONSERVER_DataType
-bk_datatype_of_config(const char *name)
-{
-    for (size_t i = 1; i < TYPE_COUNT; i++) {
-        if (strcmp(name, config_types[i]) == 0) {
-            return (TRITONSERVER_DataType) i;
-        }
-    }
-
-    return TRITONSERVER_TYPE_INVALID;
-}
-
-const char *
-bk_datatype_to_config(TRITONSERVER_DataType t)
-{
-    return (size_t) t < TYPE_COUNT ? config_types[t] : config_types[0];
-}
-
 static TRITONSERVER_Error *
 config_load(bk_model_config_t *c, TRITONBACKEND_Model *model)
 {
@@ -209,7 +184,11 @@ config_load(bk_model_config_t *c, TRITONBACKEND_Model *model)
 
     err = tensors_load(bk_json_member(c->root, "output"), "output",
         &c->outputs, &c->output_count);
-    return err != NULL ? err : bk_batch_tensors_load(&c->batch, c->root);
+    if (err == NULL) {
+        err = bk_batch_tensors_load(&c->batch, c->root);
+    }
+    return err != NULL ? err
+        : bk_sequence_tensors_load(&c->sequence, c->root);
 }
 
 static TRITONSERVER_Error *

@@ -13,6 +13,8 @@
 #define BK_MODEL_CONFIG_H
 
 #include "batch_tensors.h"
+#include "datatype.h"
+#include "sequence_tensors.h"
 
 typedef struct {
     const char            *name;
@@ -26,14 +28,15 @@ typedef struct {
 } bk_tensor_config_t;
 
 typedef struct {
-    bk_json_t          *root;
-    const char         *name;
-    int64_t             max_batch_size;
-    bk_tensor_config_t *inputs;
-    uint32_t            input_count;
-    bk_tensor_config_t *outputs;
-    uint32_t            output_count;
-    bk_batch_tensors_t  batch;
+    bk_json_t             *root;
+    const char            *name;
+    int64_t                max_batch_size;
+    bk_tensor_config_t    *inputs;
+    uint32_t               input_count;
+    bk_tensor_config_t    *outputs;
+    uint32_t               output_count;
+    bk_batch_tensors_t     batch;
+    bk_sequence_tensors_t  sequence;
 } bk_model_config_t;
 
 /* Reads the model's present configuration from the core. */
@@ -61,11 +64,5 @@ BK_CHECK TRITONSERVER_Error *bk_model_config_parameter_int(
     int64_t *value);
 BK_CHECK TRITONSERVER_Error *bk_model_config_parameter_bool(
     const bk_model_config_t *c, const char *key, bool *value);
-
-/* "TYPE_FP32" -> FP32, "TYPE_STRING" -> BYTES; INVALID when unknown. */
-TRITONSERVER_DataType bk_datatype_of_config(const char *name);
-
-/* FP32 -> "TYPE_FP32", BYTES -> "TYPE_STRING". */
-const char *bk_datatype_to_config(TRITONSERVER_DataType t);
 
 #endif /* BK_MODEL_CONFIG_H */

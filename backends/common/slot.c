@@ -157,7 +157,8 @@ slot_check_input(const bk_input_t *in, const bk_tensor_t *t)
             TRITONSERVER_DataTypeString(t->datatype));
     }
 
-    if ((!t->ragged && !bk_shape_fits(t, in->shape, in->dims_count))
+    if ((!t->ragged && !t->control
+        && !bk_shape_fits(t, in->shape, in->dims_count))
         || !bk_elements(in->shape, in->dims_count, &elements))
     {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
@@ -165,6 +166,13 @@ slot_check_input(const bk_input_t *in, const bk_tensor_t *t)
             bk_dims_text(in->shape, in->dims_count, got, sizeof(got)),
             bk_dims_text(t->dims, t->dims_count, expected,
             sizeof(expected)));
+    }
+
+    /* the core makes it, [1] or, in a batch, [1,1] */
+    if (t->control && elements != 1) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "control input \"%s\" has %" PRIu64 " elements in one request",
+            t->name, elements);
     }
 
     uint64_t bytes;

@@ -34,6 +34,8 @@ typedef struct {
     const bk_batch_output_t  *scattered;    /* cut up by a request's shape   */
     const bk_tensor_config_t *shape;    /* its entry, if scattered           */
     uint32_t                  source;   /* of made and scattered: input      */
+    bool                      control;  /* of sequences: an element a row    */
+    bool                      state;    /* an output that the core keeps     */
 } bk_tensor_t;
 
 typedef struct {

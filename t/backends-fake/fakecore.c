@@ -151,6 +151,7 @@ fake_request_free(fake_request_t *r)
 {
     tensors_free(r->inputs, r->input_count);
     tensors_free(r->outputs, r->output_count);
+    tensors_free(r->states, r->state_count);
     free(r);
 }
 
@@ -970,4 +971,68 @@ response_parameter(TRITONBACKEND_Response *response, const char *name,
     put_text(one->key, sizeof(one->key), name);
     one->type = type;
     return one;
+}
+
+/* ---- states */
+
+const fake_tensor_t *
+fake_request_state(const fake_request_t *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->state_count; i++) {
+        if (r->states[i].allocated && strcmp(r->states[i].name, name) == 0) {
+            return &r->states[i];
+        }
+    }
+
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
+TRITONBACKEND_StateNew(TRITONBACKEND_State **state,
+    TRITONBACKEND_Request *request, const char *name,
+    const TRITONSERVER_DataType datatype, const int64_t *shape,
+    const uint32_t dims_count)
+{
+    fake_request_t *r = AS(fake_request_t, request);
+
+    assert_false(r->released);
+    if (!r->has_states) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG,
+            "unable to add state");
+    }
+
+    fake_tensor_t *t = &r->states[r->state_count++];
+    put_text(t->name, sizeof(t->name), name);
+    t->datatype = datatype;
+    t->dims_count = dims_count;
+    memcpy(t->shape, shape, dims_count * sizeof(*shape));
+    *state = AS(TRITONBACKEND_State, t);
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
+TRITONBACKEND_StateBuffer(TRITONBACKEND_State *state, void **buffer,
+    const uint64_t buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
+    int64_t *memory_type_id)
+{
+    fake_tensor_t *t = AS(fake_tensor_t, state);
+
+    assert_int_equal(*memory_type, TRITONSERVER_MEMORY_CPU);
+    t->chunk_count = 1;
+    t->chunk_lens[0] = buffer_byte_size;
+    t->chunks[0] = malloc(buffer_byte_size + 1);
+    *buffer = t->chunks[0];
+    *memory_type_id = 0;
+    /* how a test asks for memory that the CPU cannot reach */
+    if (strncmp(t->name, "GPU", 3) == 0) {
+        *memory_type = TRITONSERVER_MEMORY_GPU;
+    }
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
+TRITONBACKEND_StateUpdate(TRITONBACKEND_State *state)
+{
+    AS(fake_tensor_t, state)->allocated = true;
+    return NULL;
 }

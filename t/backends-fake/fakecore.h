@@ -31,7 +31,8 @@ typedef struct {
     TRITONSERVER_MemoryType memory;     /* what the core says of it          */
     int64_t                 memory_id;
     bool                    may_be_gpu; /* outputs: of a GPU instance        */
-    bool                    allocated;  /* outputs: a buffer was asked for   */
+    bool                    allocated;  /* outputs: a buffer was asked for;
+                                         * states: updated                   */
 } fake_tensor_t;
 
 typedef struct {
@@ -56,10 +57,13 @@ typedef struct {
     bool              cancelled;
     bool              queried;          /* the core knows where outputs lie  */
     bool              outputs_on_gpu;   /* of GPU 0, also if not asked for    */
+    bool              has_states;       /* of a sequence                      */
 
     /* what came back */
     fake_tensor_t     outputs[FAKE_MAX_TENSORS];
     uint32_t          output_count;
+    fake_tensor_t     states[FAKE_MAX_TENSORS];
+    uint32_t          state_count;
     fake_parameter_t  answered[FAKE_MAX_TENSORS];
     uint32_t          answered_count;
     bool              final;
@@ -136,6 +140,10 @@ void fake_execute(fake_model_t *m, fake_request_t **requests, uint32_t count);
 
 /* The answered output; the test fails if there is none. */
 const fake_tensor_t *fake_request_output(const fake_request_t *r,
+    const char *name);
+
+/* The state that the request left; NULL: it left none of that name. */
+const fake_tensor_t *fake_request_state(const fake_request_t *r,
     const char *name);
 
 /* Objects that the backend made and did not give back. */

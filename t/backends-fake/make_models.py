@@ -119,6 +119,30 @@ def main():
          [helper.make_tensor_sequence_value_info("LIST", f32, None),
           tensor("Y", f32, [1])])
 
+    # a sum for each sequence: what starts anew forgets the state.  Then an
+    # element of Z that is not there fails the run.
+    save("running",
+         [helper.make_node("Sub", ["ONE", "START"], ["KEEP"]),
+          helper.make_node("Unsqueeze", ["KEEP", "AXIS"], ["COLUMN"]),
+          helper.make_node("Mul", ["S", "COLUMN"], ["OLD"]),
+          helper.make_node("Add", ["X", "OLD"], ["SUM"]),
+          helper.make_node("Identity", ["SUM"], ["Y"]),
+          helper.make_node("Gather", ["TABLE", "I"], ["Z"])],
+         [tensor("X", f32, ["N", 2]), tensor("S", f32, ["N", 2]),
+          tensor("START", f32, ["N"]), tensor("I", i64, ["N", 1])],
+         [tensor("Y", f32, ["N", 2]), tensor("SUM", f32, ["N", 2]),
+          tensor("Z", f32, ["N", 1])],
+         [helper.make_tensor("ONE", f32, [1], [1.0]),
+          helper.make_tensor("AXIS", i64, [1], [1]),
+          helper.make_tensor("TABLE", f32, [3], [1.0, 2.0, 3.0])])
+
+    # a state that grows: what came so far, strings
+    save("history",
+         [helper.make_node("Concat", ["H", "X"], ["HH"], axis=1)],
+         [tensor("X", TYPES["BYTES"], ["N", 1]),
+          tensor("H", TYPES["BYTES"], ["N", None])],
+         [tensor("HH", TYPES["BYTES"], ["N", None])])
+
     # fails while it runs: an index out of range
     save("gather", [helper.make_node("Gather", ["X", "I"], ["Y"])],
          [tensor("X", f32, [3]), tensor("I", i64, [1])],

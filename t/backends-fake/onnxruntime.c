@@ -30,6 +30,24 @@
 #define ADD CONFIG("8", ADD_INPUTS, ADD_OUTPUTS, \
     ",\"parameters\":{" ONE_THREAD "}")
 
+#define START_CONTROL "{\"name\":\"START\",\"control\":[{\"kind\":" \
+    "\"CONTROL_SEQUENCE_START\",\"fp32_false_true\":[0,1]}]}"
+#define STATE(input, output, type, dims) \
+    "{\"input_name\":\"" input "\",\"output_name\":\"" output "\"," \
+    "\"data_type\":\"" type "\",\"dims\":" dims "}"
+#define SEQUENCES(controls, states) ",\"sequence_batching\":{" \
+    "\"control_input\":[" controls "],\"state\":[" states "]}"
+#define RUNNING_INPUTS TENSOR("X", "TYPE_FP32", "[2]") "," \
+    TENSOR("I", "TYPE_INT64", "[1]")
+#define RUNNING_OUTPUTS TENSOR("Y", "TYPE_FP32", "[2]") "," \
+    TENSOR("Z", "TYPE_FP32", "[1]")
+#define RUNNING_STATE STATE("S", "SUM", "TYPE_FP32", "[2]")
+#define RUNNING CONFIG("4", RUNNING_INPUTS, RUNNING_OUTPUTS, \
+    SEQUENCES(START_CONTROL, RUNNING_STATE))
+#define HISTORY CONFIG("4", TENSOR("X", "TYPE_STRING", "[1]"), \
+    TENSOR("HH", "TYPE_STRING", "[-1]"), \
+    SEQUENCES("", STATE("H", "HH", "TYPE_STRING", "[-1]")))
+
 static fake_backend_t backend;
 
 static TRITONSERVER_Error *
@@ -165,6 +183,118 @@ onnx_joins_requests_and_deals_the_rows(void **state)
     }
     assert_int_equal(m.batches, 3);
     assert_int_equal(m.rows, 18);
+    fake_model_unload(&m);
+}
+
+static fake_request_t *
+running_request(fake_model_t *m, float x, float s, float start, int64_t index)
+{
+    const int64_t pair[] = { 1, 2 }, one[] = { 1, 1 };
+    const float xs[2] = { x, -x }, ss[2] = { s, -s };
+
+    fake_request_t *r = fake_request_new(m);
+    r->has_states = true;
+    fake_request_input(r, "X", TRITONSERVER_TYPE_FP32, pair, 2, xs, 8);
+    fake_request_input(r, "S", TRITONSERVER_TYPE_FP32, pair, 2, ss, 8);
+    fake_request_input(r, "START", TRITONSERVER_TYPE_FP32, one, 2, &start, 4);
+    fake_request_input(r, "I", TRITONSERVER_TYPE_INT64, one, 2, &index, 8);
+    return r;
+}
+
+static void
+check_running(const fake_tensor_t *t, float sum)
+{
+    assert_non_null(t);
+    assert_int_equal(t->datatype, TRITONSERVER_TYPE_FP32);
+    assert_int_equal(t->dims_count, 2);
+    assert_int_equal(t->shape[0], 1);
+    assert_int_equal(t->shape[1], 2);
+    assert_int_equal(t->chunk_lens[0], 8);
+    assert_true(((const float *) t->chunks[0])[0] == sum);
+    assert_true(((const float *) t->chunks[0])[1] == -sum);
+}
+
+static void
+onnx_keeps_states_of_sequences(void **state)
+{
+    fake_request_t *r[3];
+    fake_model_t m;
+
+    (void) state;
+    load(&m, "running", RUNNING, false);
+    for (int count = 1; count <= 3; count += 2) {
+        for (int i = 0; i < count; i++) {
+            r[i] = running_request(&m, 1 + (float) i, 10, i == 1 ? 1 : 0, 1);
+        }
+        fake_request_want(r[0], "Y");
+        fake_execute(&m, r, (uint32_t) count);
+        check_running(fake_request_output(r[0], "Y"), 11);
+        for (int i = 0; i < count; i++) {
+            check_running(fake_request_state(r[i], "SUM"),
+                i == 1 ? 2 : 11 + (float) i);
+            assert_int_equal(r[i]->output_count, i == 0 ? 1 : 0);
+            fake_request_free(r[i]);
+        }
+        assert_int_equal(m.batches, count == 1 ? 1 : 2);
+    }
+
+    /* a run that fails leaves no state, nor does a request whose output
+     * cannot be made */
+    r[0] = running_request(&m, 1, 1, 0, 99);
+    fake_request_want(r[0], "Z");
+    fake_execute(&m, r, 1);
+    assert_true(r[0]->failed);
+    assert_null(fake_request_state(r[0], "SUM"));
+    fake_request_free(r[0]);
+
+    r[0] = running_request(&m, 1, 1, 0, 1);
+    r[0]->has_states = false;
+    fake_execute(&m, r, 1);
+    assert_non_null(strstr(r[0]->error, "unable to add state"));
+    fake_request_free(r[0]);
+
+    r[0] = running_request(&m, 1, 1, 0, 1);
+    r[0]->inputs[2].shape[0] = 2;
+    fake_execute(&m, r, 1);
+    assert_non_null(strstr(r[0]->error, "\"START\" has 2 elements"));
+    fake_request_free(r[0]);
+    fake_model_unload(&m);
+}
+
+/* States of different sizes do not join; strings are states, too. */
+static void
+onnx_keeps_states_that_grow(void **state)
+{
+    const int64_t one[] = { 1, 1 }, two[] = { 1, 2 };
+    fake_request_t *r[2];
+    fake_model_t m;
+
+    (void) state;
+    load(&m, "history", HISTORY, false);
+    for (int i = 0; i < 2; i++) {
+        r[i] = fake_request_new(&m);
+        r[i]->has_states = true;
+        fake_request_input(r[i], "X", TRITONSERVER_TYPE_BYTES, one, 2,
+            "\2\0\0\0hi", 6);
+        fake_request_input(r[i], "H", TRITONSERVER_TYPE_BYTES,
+            i == 0 ? one : two, 2, "\1\0\0\0a\0\0\0\0", i == 0 ? 5 : 9);
+    }
+    fake_request_want(r[1], "HH");
+    fake_execute(&m, r, 2);
+
+    const fake_tensor_t *t = fake_request_state(r[0], "HH");
+    assert_int_equal(t->shape[1], 2);
+    assert_int_equal(t->chunk_lens[0], 11);
+    assert_memory_equal(t->chunks[0], "\1\0\0\0a\2\0\0\0hi", 11);
+    t = fake_request_state(r[1], "HH");
+    assert_int_equal(t->shape[1], 3);
+    assert_int_equal(t->chunk_lens[0], 15);
+    assert_memory_equal(t->chunks[0], "\1\0\0\0a\0\0\0\0\2\0\0\0hi", 15);
+    assert_memory_equal(fake_request_output(r[1], "HH")->chunks[0],
+        t->chunks[0], 15);
+    assert_int_equal(m.batches, 2);
+    fake_request_free(r[0]);
+    fake_request_free(r[1]);
     fake_model_unload(&m);
 }
 
@@ -692,9 +822,13 @@ onnx_completes_a_configuration(void **state)
     lacks(&m, "dynamic_batching");
     fake_model_unload(&m);
 
-    load(&m, "add", "{\"name\":\"fake\",\"sequence_batching\":{"
-        "\"control_input\":[{\"name\":\"B\"}]}}", true);
-    lacks(&m, "\"name\":\"B\",\"data_type\"");
+    load(&m, "running", "{\"name\":\"fake\"" SEQUENCES(START_CONTROL,
+        RUNNING_STATE) "}", true);
+    has(&m, "\"name\":\"X\",\"data_type\"");
+    has(&m, "\"name\":\"Z\",\"data_type\"");
+    lacks(&m, "\"name\":\"START\",\"data_type\"");
+    lacks(&m, "\"name\":\"S\",\"data_type\"");
+    lacks(&m, "\"name\":\"SUM\",\"data_type\"");
     lacks(&m, "dynamic_batching");
     fake_model_unload(&m);
 
@@ -733,9 +867,29 @@ onnx_rejects_configurations_that_do_not_fit(void **state)
         TENSOR("Y", "TYPE_FP32", "[1]"), ""), false, CPU, "not open");
     reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS, ",\"batch_input\":"
         "[{\"kind\":\"BATCH_ELEMENT_COUNT\"}]"), false, CPU, "batch_input");
-    reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
-        ",\"sequence_batching\":{\"state\":[{\"input_name\":\"A\"}]}"), false,
-        CPU, "sequence_batching.state");
+    reject("running", CONFIG("4", RUNNING_INPUTS, RUNNING_OUTPUTS, SEQUENCES(
+        START_CONTROL, STATE("T", "SUM", "TYPE_FP32", "[2]"))), false, CPU,
+        "state input \"T\" of the configuration is not in the model");
+    reject("running", CONFIG("4", RUNNING_INPUTS, RUNNING_OUTPUTS, SEQUENCES(
+        START_CONTROL, STATE("S", "T", "TYPE_FP32", "[2]"))), false, CPU,
+        "state output \"T\" of the configuration is not in the model");
+    reject("running", CONFIG("4", RUNNING_INPUTS, RUNNING_OUTPUTS, SEQUENCES(
+        START_CONTROL, STATE("S", "SUM", "TYPE_FP64", "[2]"))), false, CPU,
+        "state input \"S\" is configured as TYPE_FP64");
+    reject("running", CONFIG("4", RUNNING_INPUTS, RUNNING_OUTPUTS, SEQUENCES(
+        START_CONTROL, STATE("S", "Z", "TYPE_FP32", "[2]"))), false, CPU,
+        "state output \"Z\" is configured with dims [2]");
+    reject("running", CONFIG("4", RUNNING_INPUTS, RUNNING_OUTPUTS, SEQUENCES(
+        "", RUNNING_STATE)), false, CPU, "\"START\" of the model is not in");
+    reject("running", CONFIG("4", RUNNING_INPUTS, RUNNING_OUTPUTS, SEQUENCES(
+        "{\"name\":\"START\",\"control\":[{\"int32_false_true\":[0,1]}]}",
+        RUNNING_STATE)), false, CPU,
+        "\"START\" is configured as TYPE_INT32, the model has TYPE_FP32");
+    reject("running", CONFIG("4", TENSOR("X", "TYPE_FP32", "[2]"),
+        RUNNING_OUTPUTS, SEQUENCES(START_CONTROL ",{\"name\":\"S\","
+        "\"control\":[{\"fp32_false_true\":[0,1]}]}", "")), false, CPU,
+        "\"S\" has one element for each row of a batch, the model has shape "
+        "[-1,2]");
     reject("add", CONFIG("8", "{\"name\":\"A\",\"data_type\":\"TYPE_FP32\","
         "\"dims\":[4],\"allow_ragged_batch\":true}", ADD_OUTPUTS, ""), false,
         CPU, "allow_ragged_batch");
@@ -892,6 +1046,8 @@ main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(onnx_runs_one_request),
         cmocka_unit_test(onnx_joins_requests_and_deals_the_rows),
+        cmocka_unit_test(onnx_keeps_states_of_sequences),
+        cmocka_unit_test(onnx_keeps_states_that_grow),
         cmocka_unit_test(onnx_spoils_only_the_bad_requests_of_a_batch),
         cmocka_unit_test(onnx_takes_several_buffers_at_odd_places),
         cmocka_unit_test(onnx_runs_without_wanted_outputs),
