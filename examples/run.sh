@@ -29,11 +29,31 @@ main()
     nginx -p "$run" -c "$run/nginx.conf" -e "$run/error.log"
     wait_ready
     build/venv/bin/python examples/digits/send.py --url "127.0.0.1:$port"
+    send_picture
     cat <<END
 
 The server goes on at http://127.0.0.1:$port/v2 (log: ${run#"$root/"}/error.log).
 Stop it with: sh examples/run.sh stop
 END
+}
+
+# A PNG file goes in, a word comes out: the ensemble read_digit.  Its answer is
+# JSON with the bytes of the word behind it, which four bytes precede: its
+# length.
+send_picture()
+{
+    cat <<END
+
+A PNG file of another one, to the model read_digit:
+
+curl -s 127.0.0.1:$port/v2/models/read_digit/infer -H 'Inference-Header-Content-Length: 0' \\
+    --data-binary @examples/digits/seven.png | tr -cd '[:print:]'
+
+END
+    curl -sf "127.0.0.1:$port/v2/models/read_digit/infer" \
+        -H 'Inference-Header-Content-Length: 0' \
+        --data-binary @examples/digits/seven.png | tr -cd '[:print:]'
+    echo
 }
 
 stop_server()
