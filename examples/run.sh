@@ -22,7 +22,7 @@ main()
         exit 0
     fi
 
-    sh t/setup.sh
+    sh t/setup.sh examples
     sh tools/build.sh build
     stop_server
     write_config

@@ -34,6 +34,7 @@ WRAPPED = {
     r"expat\.h": ["core/storage"],
     r"cuda.*\.h": ["core/tensor", "backends/onnxruntime"],
     r"onnxruntime.*\.h": ["backends/onnxruntime"],
+    r"openvino/.*\.h": ["backends/openvino"],
     r"ngx_.*\.h|nginx\.h": ["ngx_module"],
 }
 

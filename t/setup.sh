@@ -7,6 +7,8 @@
 # build/deps, the system's apt configuration is not touched).
 #
 #   sh t/setup.sh            build and test
+#   sh t/setup.sh examples   what examples/run.sh needs: no runtimes of
+#                            backends that none of its models runs on
 #   sh t/setup.sh fuzz       also what clang's fuzzers are linked to
 #   sh t/setup.sh --print    the Debian packages, one a line
 
@@ -27,14 +29,15 @@ packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
 main()
 {
     case $what in
-    base) ;;
+    base|examples) ;;
     fuzz) packages="$packages libclang-rt-14-dev" ;;
     --print) printf '%s\n' $packages; exit 0 ;;
     *) echo "setup.sh: unknown argument \"$what\"" >&2; exit 1 ;;
     esac
 
     stamp=$root/build/.setup-$what
-    key=$({ echo "$root"; cat t/setup.sh t/next-debian.sh t/requirements.txt; } | sha256sum)
+    key=$({ echo "$root"; cat t/setup.sh t/next-debian.sh t/requirements.txt \
+        t/requirements-runtimes.txt; } | sha256sum)
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ]; then
         exit 0
     fi
@@ -44,6 +47,10 @@ main()
     make_venv
     lay_perf_analyzer
     lay_onnxruntime
+    if [ $what = base ]; then
+        install_runtimes
+        lay_openvino
+    fi
     echo "$key" > "$stamp"
 }
 
@@ -134,6 +141,12 @@ make_venv()
         -r t/requirements.txt
 }
 
+install_runtimes()
+{
+    "$venv/bin/python" -m pip install --disable-pip-version-check -q \
+        -r t/requirements-runtimes.txt
+}
+
 # ---- perf_analyzer: deps/perf-analyzer/bin, and the library that it needs
 
 # The last tritonclient with the program; the venv has a newer one.
@@ -183,6 +196,21 @@ fetch_onnxruntime_headers()
         dpkg -x "$dir"/libonnxruntime-dev_*.deb "$dir"
     fi
     ln -sfn "$dir/usr/include/onnxruntime" "$ort/include"
+}
+
+# ---- OpenVINO: deps/openvino/{include,lib}
+
+lay_openvino()
+{
+    vino=$deps/openvino
+    package=$(ls -d "$venv"/lib/python3*/site-packages/openvino)
+    rm -rf "$vino/lib"
+    mkdir -p "$vino/lib"
+
+    ln -sfn "$package/include" "$vino/include"
+    ln -sf "$package"/libs/lib*.so* "$vino/lib/"
+    ln -sfn "$(basename "$package"/libs/libopenvino_c.so.*)" \
+        "$vino/lib/libopenvino_c.so"
 }
 
 main

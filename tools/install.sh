@@ -59,3 +59,8 @@ if [ -d "$lib/backends/onnxruntime" ]; then
     install -m 644 build/deps/onnxruntime/lib/libonnxruntime.so.1 \
         "$lib/backends/onnxruntime/"
 fi
+
+# OpenVINO's with its plugins likewise.
+if [ -e build/deps/openvino/lib ] && [ -d "$lib/backends/openvino" ]; then
+    install -m 644 build/deps/openvino/lib/lib*.so* "$lib/backends/openvino/"
+fi

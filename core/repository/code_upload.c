@@ -368,12 +368,22 @@ check_threads(const Inference__ModelConfig *sent,
     return NULL;
 }
 
-/* Of the backend onnxruntime: threads of each instance. */
+/* Of the backends onnxruntime (of each instance) and openvino (of a model). */
 static bool
 is_thread_count(const char *key)
 {
-    return strcmp(key, "intra_op_thread_count") == 0
-        || strcmp(key, "inter_op_thread_count") == 0;
+    static const char *const keys[] = {
+        "intra_op_thread_count", "inter_op_thread_count",
+        "INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "NUM_STREAMS"
+    };
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (strcmp(key, keys[i]) == 0) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 static inf_err_t *

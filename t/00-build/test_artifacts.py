@@ -18,6 +18,7 @@ def defined_symbols(library):
     "ngx_http_inference_module.so", "inference-core", "libtritonserver.so",
     "inference-server", "backends/identity/libtriton_identity.so",
     "backends/onnxruntime/libtriton_onnxruntime.so",
+    "backends/openvino/libtriton_openvino.so",
     "agents/checksum/libtritonrepoagent_checksum.so"])
 def test_artifact_exists(name):
     assert (BUILD / name).is_file()
@@ -40,7 +41,7 @@ def test_library_has_the_plain_soname():
     assert re.search(r"SONAME.*\[libtritonserver\.so\]", out)
 
 
-@pytest.mark.parametrize("backend", ["identity", "onnxruntime"])
+@pytest.mark.parametrize("backend", ["identity", "onnxruntime", "openvino"])
 def test_backend_exports_only_the_abi(backend):
     library = BUILD / f"backends/{backend}/libtriton_{backend}.so"
     extra = {s for s in defined_symbols(library)

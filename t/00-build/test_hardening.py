@@ -15,6 +15,7 @@ PROGRAMS = [BUILD / "inference-core", BUILD / "inference-server"]
 LIBRARIES = [BUILD / "libtritonserver.so", MODULE,
              BUILD / "backends/identity/libtriton_identity.so",
              BUILD / "backends/onnxruntime/libtriton_onnxruntime.so",
+             BUILD / "backends/openvino/libtriton_openvino.so",
              BUILD / "agents/checksum/libtritonrepoagent_checksum.so"]
 EXAMPLES = ["backend-skeleton", "backends/repeat", "in-process"]
 

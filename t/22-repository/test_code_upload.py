@@ -120,7 +120,8 @@ MANY = 4 * os.sysconf("SC_NPROCESSORS_ONLN") + 1
 
 
 @pytest.mark.parametrize("name", ["intra_op_thread_count",
-                                  "inter_op_thread_count"])
+                                  "inter_op_thread_count",
+                                  "INFERENCE_NUM_THREADS", "NUM_STREAMS"])
 def test_threads_of_a_request_are_limited(server, name):
     answer = load(server, {"1/data": b"x"}, parameters={
         name: {"string_value": str(MANY)}})

@@ -1,0 +1,29 @@
+/*
+ * certain_rows.h - which outputs have as many rows as the batch, for any data
+ *                  of requests.
+ *
+ * Owner    nothing is kept; the model's shapes are changed.
+ * Thread   the model's loader's.
+ * Units    rows are of the batch dimension.
+ * Errors   no memory; a model that cannot be asked has no certain outputs.
+ * Route    network -> [certain_rows] -> tensors, symbols
+ *
+ * A run writes such an output straight into a response.  The library gives no
+ * error when a buffer is too small: it leaves the buffer as it is.  So an
+ * output counts only if the library itself infers its whole shape from the
+ * number of rows, at several numbers.
+ */
+
+#ifndef VINO_CERTAIN_ROWS_H
+#define VINO_CERTAIN_ROWS_H
+
+#include "runtime.h"
+
+#include "common/tensors.h"
+
+/* Sets a symbol in certain outputs and in the inputs that batch. */
+BK_CHECK TRITONSERVER_Error *vino_certain_rows_mark(const vino_runtime_t *rt,
+    const ov_model_t *model, const bk_model_config_t *config,
+    bk_tensors_t *tensors);
+
+#endif /* VINO_CERTAIN_ROWS_H */

@@ -1,0 +1,468 @@
+/* instance.c - see instance.h */
+
+#include "instance.h"
+
+#include "texts.h"
+
+#include "common/runner.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 64u
+
+typedef struct {
+    vino_model_t       *model;
+    const vino_network_t *network;
+    bk_runner_t         runner;
+    bool                runs;           /* runner is there                   */
+    ov_infer_request_t *request;
+    ov_tensor_t       **own;            /* of each output, the library's     */
+    bool               *lent;           /* output lies in memory of a run    */
+    bk_scratch_t       *padded;         /* one per input                     */
+} instance_t;
+
+static TRITONSERVER_Error *instance_setup(instance_t *inst,
+    TRITONBACKEND_ModelInstance *handle);
+static TRITONSERVER_Error *check_kind(TRITONBACKEND_ModelInstance *handle);
+static TRITONSERVER_Error *tables_make(instance_t *inst);
+static TRITONSERVER_Error *run_model(void *self, bk_run_t *run);
+static void run_done(void *self, bk_run_t *run);
+static TRITONSERVER_Error *rows_check(const instance_t *inst,
+    const bk_run_t *run, int64_t *rows);
+static TRITONSERVER_Error *input_set(instance_t *inst, bk_value_t *v,
+    int64_t rows);
+static TRITONSERVER_Error *input_pad(instance_t *inst, uint32_t i,
+    const bk_value_t *v, const int64_t *dims, const void **data);
+static TRITONSERVER_Error *tensor_over(const instance_t *inst,
+    const bk_tensor_t *t, int64_t *dims, const void *data,
+    ov_tensor_t **tensor);
+static TRITONSERVER_Error *outputs_set(instance_t *inst, bk_run_t *run);
+static TRITONSERVER_Error *output_read(const instance_t *inst, bk_value_t *v,
+    int64_t rows);
+static TRITONSERVER_Error *output_check(const bk_value_t *v,
+    const ov_shape_t *shape);
+static TRITONSERVER_Error *output_take(const instance_t *inst, bk_value_t *v,
+    const ov_shape_t *shape, int64_t rows);
+
+static const bk_runtime_t runtime = {
+    .run = run_model,
+    .done = run_done,
+    .text_size = vino_texts_size,
+    .text_write = vino_texts_write
+};
+
+TRITONSERVER_Error *
+vino_instance_new(void **out, TRITONBACKEND_ModelInstance *handle,
+    void *model)
+{
+    instance_t *inst = calloc(1, sizeof(*inst));
+    if (inst == NULL) {
+        return bk_err_nomem("state of an instance");
+    }
+
+    inst->model = model;
+    inst->network = inst->model->network;
+    TRITONSERVER_Error *err = instance_setup(inst, handle);
+    if (err != NULL) {
+        vino_instance_free(inst);
+        return err;
+    }
+
+    *out = inst;
+    return NULL;
+}
+
+void
+vino_instance_free(void *instance)
+{
+    instance_t *inst = instance;
+
+    if (inst == NULL) {
+        return;
+    }
+
+    const vino_functions_t *f = &inst->network->rt->f;
+    const bk_tensors_t *tensors = &inst->network->tensors;
+
+    if (inst->runs) {
+        bk_runner_fini(&inst->runner);
+    }
+    for (uint32_t i = 0; inst->own != NULL && i < tensors->output_count; i++)
+    {
+        if (inst->own[i] != NULL) {
+            f->ov_tensor_free(inst->own[i]);
+        }
+    }
+    for (uint32_t i = 0; inst->padded != NULL && i < tensors->input_count;
+         i++)
+    {
+        free(inst->padded[i].data);
+    }
+    if (inst->request != NULL) {
+        f->ov_infer_request_free(inst->request);
+    }
+    free(inst->own);
+    free(inst->lent);
+    free(inst->padded);
+    free(inst);
+}
+
+TRITONSERVER_Error *
+vino_instance_execute(void *instance, TRITONBACKEND_Request **requests,
+    uint32_t count)
+{
+    instance_t *inst = instance;
+
+    return bk_runner_execute(&inst->runner, requests, count);
+}
+
+static TRITONSERVER_Error *
+instance_setup(instance_t *inst, TRITONBACKEND_ModelInstance *handle)
+{
+    const vino_functions_t *f = &inst->network->rt->f;
+    bk_slot_rules_t rules = {
+        .tensors = &inst->network->tensors,
+        .batching = inst->model->config.max_batch_size > 0,
+        .device_id = BK_NO_DEVICE
+    };
+
+    TRITONSERVER_Error *err = check_kind(handle);
+    if (err == NULL) {
+        err = vino_model_compile(inst->model);
+    }
+    if (err == NULL) {
+        err = vino_err(inst->network->rt,
+            f->ov_compiled_model_create_infer_request(
+            inst->network->compiled, &inst->request),
+            "model \"%s\": cannot make a request", inst->model->config.name);
+    }
+    if (err == NULL) {
+        err = tables_make(inst);
+    }
+    if (err == NULL) {
+        err = bk_runner_init(&inst->runner, handle, &rules, &runtime, inst);
+        inst->runs = err == NULL;
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+check_kind(TRITONBACKEND_ModelInstance *handle)
+{
+    TRITONSERVER_InstanceGroupKind kind;
+    const char *name;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceKind(handle, &kind);
+    if (err == NULL) {
+        err = TRITONBACKEND_ModelInstanceName(handle, &name);
+    }
+    if (err != NULL || kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
+        return err;
+    }
+
+    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "instance \"%s\" is "
+        "KIND_GPU; backend openvino takes KIND_CPU alone, and computes on the "
+        "device that the parameter 'TARGET_DEVICE' names", name);
+}
+
+static TRITONSERVER_Error *
+tables_make(instance_t *inst)
+{
+    const bk_tensors_t *tensors = &inst->network->tensors;
+    const vino_runtime_t *rt = inst->network->rt;
+
+    inst->own = calloc((size_t) tensors->output_count + 1,
+        sizeof(*inst->own));
+    inst->lent = calloc((size_t) tensors->output_count + 1,
+        sizeof(*inst->lent));
+    inst->padded = calloc((size_t) tensors->input_count + 1,
+        sizeof(*inst->padded));
+    if (inst->own == NULL || inst->lent == NULL || inst->padded == NULL) {
+        return bk_err_nomem("tables of an instance");
+    }
+
+    TRITONSERVER_Error *err = NULL;
+    for (uint32_t i = 0; err == NULL && i < tensors->output_count; i++) {
+        err = vino_err(rt, rt->f.ov_infer_request_get_output_tensor_by_index(
+            inst->request, i, &inst->own[i]), "output \"%s\"",
+            tensors->outputs[i].name);
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+run_model(void *self, bk_run_t *run)
+{
+    instance_t *inst = self;
+    const vino_runtime_t *rt = inst->network->rt;
+    int64_t rows = 0;
+
+    TRITONSERVER_Error *err = rows_check(inst, run, &rows);
+    for (uint32_t i = 0; err == NULL && i < run->input_count; i++) {
+        err = input_set(inst, &run->inputs[i], rows);
+    }
+    if (err == NULL) {
+        err = outputs_set(inst, run);
+    }
+    if (err == NULL) {
+        err = vino_err(rt, rt->f.ov_infer_request_infer(inst->request),
+            "execution failed");
+    }
+    for (uint32_t i = 0; err == NULL && i < run->output_count; i++) {
+        err = output_read(inst, &run->outputs[i], rows);
+    }
+
+    return err;
+}
+
+static void
+run_done(void *self, bk_run_t *run)
+{
+    instance_t *inst = self;
+    const vino_functions_t *f = &inst->network->rt->f;
+
+    for (uint32_t i = 0; i < run->input_count; i++) {
+        if (run->inputs[i].handle != NULL) {
+            f->ov_tensor_free(run->inputs[i].handle);
+        }
+        run->inputs[i].handle = NULL;
+    }
+    for (uint32_t i = 0; i < run->output_count; i++) {
+        if (run->outputs[i].handle != NULL) {
+            f->ov_tensor_free(run->outputs[i].handle);
+        }
+        run->outputs[i].handle = NULL;
+    }
+}
+
+/* Of a model whose batch is fixed: the rows that are there, else 0. */
+static TRITONSERVER_Error *
+rows_check(const instance_t *inst, const bk_run_t *run, int64_t *rows)
+{
+    int64_t fixed = inst->network->fixed_rows;
+
+    if (fixed == 0 || run->input_count == 0) {
+        return NULL;
+    }
+
+    *rows = run->inputs[0].dims[0];
+    if (*rows == fixed || (*rows < fixed && inst->model->options.padding)) {
+        return NULL;
+    }
+
+    return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+        "expected requests with batch size '%" PRId64 "', got '%" PRId64
+        "'... this error can be avoided by setting 'ENABLE_BATCH_PADDING' "
+        "parameter in model configuration to 'YES' at a performance cost.",
+        fixed, *rows);
+}
+
+static TRITONSERVER_Error *
+input_set(instance_t *inst, bk_value_t *v, int64_t rows)
+{
+    const vino_runtime_t *rt = inst->network->rt;
+    uint32_t i = (uint32_t) (v->tensor - inst->network->tensors.inputs);
+    TRITONSERVER_Error *err = NULL;
+    const void *data = v->data;
+    ov_tensor_t *tensor = NULL;
+    int64_t dims[BK_MAX_DIMS];
+
+    memcpy(dims, v->dims, v->dims_count * sizeof(*dims));
+    if (rows != 0) {
+        dims[0] = inst->network->fixed_rows;
+    }
+
+    if (v->tensor->datatype == TRITONSERVER_TYPE_BYTES) {
+        err = vino_texts_new(rt, v, dims, &tensor);
+
+    } else {
+        if (rows != 0 && rows < dims[0]) {
+            err = input_pad(inst, i, v, dims, &data);
+        }
+        if (err == NULL) {
+            err = tensor_over(inst, v->tensor, dims, data, &tensor);
+        }
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    v->handle = tensor;
+    return vino_err(rt, rt->f.ov_infer_request_set_input_tensor_by_index(
+        inst->request, i, tensor), "input \"%s\"", v->tensor->name);
+}
+
+/* Rows of zeros behind those that are there. */
+static TRITONSERVER_Error *
+input_pad(instance_t *inst, uint32_t i, const bk_value_t *v,
+    const int64_t *dims, const void **data)
+{
+    bk_scratch_t *s = &inst->padded[i];
+    uint64_t elements = 0;
+    uint64_t size = 0;
+
+    if (!bk_elements(dims, v->dims_count, &elements)
+        || __builtin_mul_overflow(elements,
+            TRITONSERVER_DataTypeByteSize(v->tensor->datatype), &size)
+        || size > SIZE_MAX / 2 || size < v->len_bytes)
+    {
+        return bk_err_nomem("a padded batch");
+    }
+
+    if (s->data == NULL || size > s->cap) {
+        size_t cap = ((size_t) size / ALIGNMENT + 1) * ALIGNMENT;
+        void *wider = aligned_alloc(ALIGNMENT, cap);
+        if (wider == NULL) {
+            return bk_err_nomem("a padded batch");
+        }
+        free(s->data);
+        *s = (bk_scratch_t) { .data = wider, .cap = cap };
+    }
+
+    if (v->len_bytes != 0) {
+        memcpy(s->data, v->data, v->len_bytes);
+    }
+    memset((char *) s->data + v->len_bytes, 0, size - v->len_bytes);
+    *data = s->data;
+    return NULL;
+}
+
+/* The library reads inputs only, though its function takes them as if not. */
+static TRITONSERVER_Error *
+tensor_over(const instance_t *inst, const bk_tensor_t *t, int64_t *dims,
+    const void *data, ov_tensor_t **tensor)
+{
+    static char nothing[ALIGNMENT];
+
+    const vino_runtime_t *rt = inst->network->rt;
+    ov_shape_t shape = { .rank = t->dims_count, .dims = dims };
+
+    return vino_err(rt, rt->f.ov_tensor_create_from_host_ptr(
+        (ov_element_type_e) t->type, shape,
+        data != NULL ? (void *) data : nothing, tensor),
+        "tensor \"%s\"", t->name);
+}
+
+/*
+ * An output that was lent memory in a run before gets the library's own back:
+ * that memory is somebody else's now.
+ */
+static TRITONSERVER_Error *
+outputs_set(instance_t *inst, bk_run_t *run)
+{
+    const vino_runtime_t *rt = inst->network->rt;
+    const bk_tensors_t *tensors = &inst->network->tensors;
+    TRITONSERVER_Error *err = NULL;
+
+    for (uint32_t i = 0; err == NULL && i < tensors->output_count; i++) {
+        if (inst->lent[i]) {
+            err = vino_err(rt,
+                rt->f.ov_infer_request_set_output_tensor_by_index(
+                inst->request, i, inst->own[i]), "output \"%s\"",
+                tensors->outputs[i].name);
+            inst->lent[i] = err != NULL;
+        }
+    }
+
+    for (uint32_t k = 0; err == NULL && k < run->output_count; k++) {
+        bk_value_t *v = &run->outputs[k];
+        uint32_t i = (uint32_t) (v->tensor - tensors->outputs);
+        ov_tensor_t *tensor = NULL;
+
+        if (!v->given) {
+            continue;
+        }
+
+        err = tensor_over(inst, v->tensor, v->dims, v->data, &tensor);
+        if (err == NULL) {
+            v->handle = tensor;
+            inst->lent[i] = true;
+            err = vino_err(rt,
+                rt->f.ov_infer_request_set_output_tensor_by_index(
+                inst->request, i, tensor), "output \"%s\"", v->tensor->name);
+        }
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+output_read(const instance_t *inst, bk_value_t *v, int64_t rows)
+{
+    const vino_runtime_t *rt = inst->network->rt;
+    uint32_t i = (uint32_t) (v->tensor - inst->network->tensors.outputs);
+    ov_shape_t shape = { 0 };
+    ov_tensor_t *tensor = NULL;
+
+    TRITONSERVER_Error *err = vino_err(rt,
+        rt->f.ov_infer_request_get_output_tensor_by_index(inst->request, i,
+        &tensor), "output \"%s\"", v->tensor->name);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = vino_err(rt, rt->f.ov_tensor_get_shape(tensor, &shape),
+        "shape of output \"%s\"", v->tensor->name);
+    if (err == NULL) {
+        if (v->given) {
+            err = output_check(v, &shape);
+            rt->f.ov_tensor_free(tensor);
+
+        } else {
+            v->handle = tensor;
+            err = output_take(inst, v, &shape, rows);
+        }
+        rt->f.ov_shape_free(&shape);
+
+    } else {
+        rt->f.ov_tensor_free(tensor);
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+output_check(const bk_value_t *v, const ov_shape_t *shape)
+{
+    char expected[256];
+    char got[256];
+
+    if (shape->rank == (int64_t) v->dims_count && memcmp(shape->dims, v->dims,
+        v->dims_count * sizeof(*v->dims)) == 0)
+    {
+        return NULL;
+    }
+
+    return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "output \"%s\" has shape "
+        "%s, the model promised %s", v->tensor->name, bk_dims_text(
+        shape->dims, (uint32_t) shape->rank, got, sizeof(got)),
+        bk_dims_text(v->dims, v->dims_count, expected, sizeof(expected)));
+}
+
+static TRITONSERVER_Error *
+output_take(const instance_t *inst, bk_value_t *v, const ov_shape_t *shape,
+    int64_t rows)
+{
+    const vino_runtime_t *rt = inst->network->rt;
+
+    if (shape->rank > BK_MAX_DIMS) {
+        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "output \"%s\" has "
+            "%" PRId64 " dimensions, more than %d", v->tensor->name,
+            shape->rank, BK_MAX_DIMS);
+    }
+
+    v->dims_count = (uint32_t) shape->rank;
+    memcpy(v->dims, shape->dims, v->dims_count * sizeof(*v->dims));
+    if (rows != 0 && v->dims_count > 0
+        && v->dims[0] == inst->network->fixed_rows)
+    {
+        v->dims[0] = rows;
+    }
+
+    return vino_err(rt, rt->f.ov_tensor_data(v->handle, &v->data),
+        "data of output \"%s\"", v->tensor->name);
+}

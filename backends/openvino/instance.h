@@ -1,0 +1,27 @@
+/*
+ * instance.h - one instance of a model: a request of the library, and the
+ *              tensors of its runs.
+ *
+ * Owner    The core's instance object owns it from ModelInstanceInitialize to
+ *          ModelInstanceFinalize.
+ * Thread   new and free on a loader's thread, execute on the instance's.
+ * Units    none.
+ * Errors   INVALID_ARG: a kind that this backend has no instances of, or a
+ *          batch of another size than the model is fixed to; INTERNAL: the
+ *          library's own message about a run.
+ * Route    instance thread -> runner -> [instance] -> the library
+ */
+
+#ifndef VINO_INSTANCE_H
+#define VINO_INSTANCE_H
+
+#include "model.h"
+
+BK_CHECK TRITONSERVER_Error *vino_instance_new(void **out,
+    TRITONBACKEND_ModelInstance *handle, void *model);
+void vino_instance_free(void *instance);
+
+BK_CHECK TRITONSERVER_Error *vino_instance_execute(void *instance,
+    TRITONBACKEND_Request **requests, uint32_t count);
+
+#endif /* VINO_INSTANCE_H */

@@ -1,0 +1,46 @@
+/*
+ * options.h - the parameters of a model, checked, and the properties of the
+ *             library that they mean.
+ *
+ * Owner    vino_options_t borrows texts of the configuration, and owns those
+ *          of its properties.
+ * Thread   written by read and by properties, which the first instance calls.
+ * Units    threads and streams of the whole model, shared by its instances.
+ * Errors   INVALID_ARG naming the parameter, its value and what it takes.
+ * Route    model_config -> [options] -> network
+ */
+
+#ifndef VINO_OPTIONS_H
+#define VINO_OPTIONS_H
+
+#include "runtime.h"
+
+#include "common/model_config.h"
+
+#define VINO_PROPERTIES_MAX 8
+#define VINO_VALUE_MAX      32
+
+typedef struct {
+    const char   *device;               /* "CPU" where none is configured    */
+    const char   *extension;            /* path of a library, or NULL        */
+    const char   *hint;                 /* the library's word, or NULL       */
+    const char   *streams;              /* "AUTO", "NUMA", digits, or NULL   */
+    int64_t       threads;              /* -1: not configured                */
+    int64_t       compile_threads;      /* -1: not configured                */
+    bool          bf16;
+    bool          fixed_batch;          /* SKIP_OV_DYNAMIC_BATCHSIZE         */
+    bool          padding;              /* ENABLE_BATCH_PADDING              */
+    bool          reshape;              /* RESHAPE_IO_LAYERS                 */
+
+    ov_property_t properties[VINO_PROPERTIES_MAX];
+    char          values[VINO_PROPERTIES_MAX][VINO_VALUE_MAX];
+    size_t        property_count;
+} vino_options_t;
+
+BK_CHECK TRITONSERVER_Error *vino_options_read(vino_options_t *o,
+    const bk_model_config_t *config);
+
+/* The properties for a model of so many instances that infer at a time. */
+void vino_options_properties(vino_options_t *o, uint32_t instances);
+
+#endif /* VINO_OPTIONS_H */
