@@ -2,6 +2,7 @@
 """Sends a handwritten digit that the model never saw, prints the answer.
 
     python3 examples/digits/send.py [--url localhost:8000] [--digit 0..9]
+                                    [--model digits]
 
 Needs nothing but Python itself. Ends with 1 if the answer is wrong.
 """
@@ -21,7 +22,7 @@ def main():
     args = read_arguments()
     digit = json.loads(DIGITS.read_text())[args.digit]
     body = json.dumps(request_for(digit["image"]), separators=(",", ":"))
-    url = f"{args.url}/v2/models/digits/infer"
+    url = f"{args.url}/v2/models/{args.model}/infer"
 
     print("A digit that was not in the training part:\n")
     print(picture(digit["image"]))
@@ -45,6 +46,7 @@ def main():
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--url", default="localhost:8000")
+    parser.add_argument("--model", default="digits")
     parser.add_argument("--digit", type=int, choices=range(10), default=4)
     args = parser.parse_args()
     if "://" not in args.url:
