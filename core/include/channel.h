@@ -131,8 +131,9 @@ typedef struct {
     char     build[40];
     char     text[152];         /* why not, NUL-terminated                   */
     uint64_t request_pinned;    /* the first bytes of each half of the request
-                                   arena: a driver holds their pages, they are
-                                   not to be trimmed.  0 in version 3        */
+                                   arena: a driver holds their pages, or will
+                                   soon, and they are not to be trimmed.  0 in
+                                   version 3                                 */
 } inf_welcome_t;
 
 

@@ -302,7 +302,7 @@ add_worker(inf_admission_t *a, const inf_hello_t *hello, size_t len, int *fds,
 {
     const inf_channel_conf_t conf = {
         .response_bound = a->options.response_bound,
-        .pinned = a->options.pinned_bytes,
+        .pinned = inf_memory_pins() ? a->options.pinned_bytes : 0,
         .pin = &arena_pin,
         .generation = a->options.generation
     };

@@ -38,8 +38,8 @@ typedef struct {
     const uid_t *users;             /* admitted there beside ours and root   */
     size_t      user_count;
     uint64_t    response_bound;     /* bytes per worker                      */
-    uint64_t    pinned_bytes;       /* the begin of each arena, where there is
-                                       a GPU                                 */
+    uint64_t    pinned_bytes;       /* the begin of each arena, set aside to
+                                       be pinned where there is a GPU        */
     uint64_t    generation;         /* of the configuration in force         */
     const inf_link_t *channels;     /* inf_peer_t of each; the caller's      */
 

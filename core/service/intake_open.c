@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/os/events.h"
+#include "core/tensor/memory.h"
 #include "core/wire/sockets.h"
 
 static void wake_for_suspects(void *userp);
@@ -94,6 +95,9 @@ inf_intake_attach(inf_intake_t *in, inf_server_t *server)
     inf_registry_reader_init(&in->models, &server->registry);
 
     inf_err_t *err = inf_control_new(server, &in->control);
+    if (err == NULL && inf_memory_pins() && in->options.pinned_bytes > 0) {
+        err = inf_arena_pinner_new(&in->pinner);
+    }
     if (err == NULL) {
         in->state = INF_INTAKE_ATTACHED;
         inf_intake_role_give(&in->role);
@@ -121,6 +125,8 @@ inf_intake_close(inf_intake_t *in)
     }
     inf_admission_free(in->admission);
     in->admission = NULL;
+    inf_arena_pinner_free(in->pinner);
+    in->pinner = NULL;
 
     in->state = INF_INTAKE_CLOSED;
     inf_control_free(in->control);

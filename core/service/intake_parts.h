@@ -15,6 +15,7 @@
 #define INF_SERVICE_INTAKE_PARTS_H
 
 #include "core/service/admission.h"
+#include "core/service/arena_pinner.h"
 #include "core/service/infer.h"
 #include "core/service/intake.h"
 #include "core/service/intake_role.h"
@@ -57,6 +58,7 @@ struct inf_intake_s {
     inf_server_t         *server;
     inf_control_t        *control;
     inf_admission_t      *admission;
+    inf_arena_pinner_t   *pinner;       /* NULL: there is no GPU             */
     inf_registry_reader_t models;
     int                   epoll_fd;
     int                   wake_fd;

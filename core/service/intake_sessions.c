@@ -56,8 +56,12 @@ inf_intake_add_session(void *userp, inf_channel_t *channel, uint32_t pid)
     }
 
     inf_list_push_back(&in->sessions, &is->peer.link);
-    if (inf_admission_may_log(in->admission)) {
+    bool log = inf_admission_may_log(in->admission);
+    if (log) {
         inf_log(INF_LOG_INFO, "worker %u is connected", worker_pid(is));
+    }
+    if (in->pinner != NULL) {
+        inf_arena_pinner_push(in->pinner, channel, log ? worker_pid(is) : 0);
     }
     return NULL;
 

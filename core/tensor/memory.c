@@ -193,6 +193,12 @@ inf_memory_unshare(void)
 }
 
 bool
+inf_memory_pins(void)
+{
+    return inf_memory_shared()->usable_count > 0;
+}
+
+bool
 inf_memory_pin(void *base, uint64_t size)
 {
     inf_memory_t *m = pin_begin();

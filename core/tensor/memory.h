@@ -71,6 +71,9 @@ void inf_memory_free(inf_memory_t *m);
 INF_CHECK inf_err_t *inf_memory_share(const inf_memory_options_t *options);
 void inf_memory_unshare(void);
 
+/* Whether the process has GPUs, for which memory can be pinned. */
+bool inf_memory_pins(void);
+
 /*
  * Pins whole pages of the caller's for the process's GPUs; false: there are
  * none, or it can't be done (which is logged).  Until unpin (not for false)

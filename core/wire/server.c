@@ -197,9 +197,22 @@ inf_channel_request_pinned(const inf_channel_t *ch, uint64_t offset,
     uint64_t len)
 {
     uint64_t half = INF_ARENA_HALF(ch->requests_size);
+    uint64_t pinned = inf_channel_pinned_requests(ch);
 
-    return ch->requests_pinned > 0 && inf_range_ok(offset < half ? offset
-        : offset - half, len, ch->requests_pinned);
+    return pinned > 0 && inf_range_ok(offset < half ? offset : offset - half,
+        len, pinned);
+}
+
+uint64_t
+inf_channel_pinned(const inf_channel_t *ch)
+{
+    return atomic_load_explicit(&ch->pinned, memory_order_acquire);
+}
+
+uint64_t
+inf_channel_pinned_requests(const inf_channel_t *ch)
+{
+    return atomic_load_explicit(&ch->requests_pinned, memory_order_acquire);
 }
 
 void
@@ -246,15 +259,15 @@ inf_channel_free(inf_channel_t *ch)
     if (ch->rings != NULL) {
         munmap(ch->rings, ch->rings_size);
     }
-    if (ch->requests_pinned > 0) {
-        ch->unpin(ch->requests);
-        ch->unpin(ch->requests + INF_ARENA_HALF(ch->requests_size));
+    if (inf_channel_pinned_requests(ch) > 0) {
+        ch->pin->unpin(ch->requests);
+        ch->pin->unpin(ch->requests + INF_ARENA_HALF(ch->requests_size));
     }
     if (ch->requests != NULL) {
         munmap(ch->requests, ch->requests_size);
     }
-    if (ch->pinned > 0) {
-        ch->unpin(ch->responses);
+    if (inf_channel_pinned(ch) > 0) {
+        ch->pin->unpin(ch->responses);
     }
     if (ch->responses != NULL) {
         munmap(ch->responses, ch->responses_size);

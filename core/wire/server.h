@@ -39,7 +39,8 @@ typedef struct inf_channel_region_s inf_channel_region_t;
 /* Callbacks that make memory such that devices reach it by themselves; a room
    above fills them in. */
 typedef struct {
-    /* false: it can't be done, the memory stays as it is. */
+    /* false: it can't be done, the memory stays as it is.  Both may take
+       long, and requests use the memory meanwhile. */
     bool (*pin)(void *base, uint64_t size);
     bool (*pin_read_only)(void *base, uint64_t size);   /* as it is mapped */
     void (*unpin)(void *base);  /* before the memory goes                  */
@@ -50,8 +51,9 @@ typedef struct {
                                    INF_CHANNEL_ANSWER_ROOM                 */
     uint64_t response_size;     /* address space; 0: from the bound        */
     uint64_t pinned;            /* the first bytes of it and of each half of
-                                   the request arena; whole pages          */
-    const inf_channel_pin_ops_t *pin;   /* NULL: nothing is pinned         */
+                                   the request arena, in whole pages: set
+                                   aside for inf_channel_pin               */
+    const inf_channel_pin_ops_t *pin;   /* NULL: none are                  */
     uint64_t generation;        /* of the configuration, for the welcome   */
     bool     writable;          /* map the request arena writable          */
 } inf_channel_conf_t;
@@ -84,6 +86,14 @@ typedef struct {
 INF_CHECK inf_err_t *inf_channel_accept(const void *hello, size_t len,
     int *fds, size_t fd_count, const inf_channel_conf_t *conf,
     inf_channel_t **out);
+
+/* Pins what accept has set aside, which counts as pinned from then on, as far
+   as that can be done.  Once. */
+void inf_channel_pin(inf_channel_t *ch);
+
+/* Bytes that are pinned: of the responses, and of each half of the requests. */
+uint64_t inf_channel_pinned(const inf_channel_t *ch);
+uint64_t inf_channel_pinned_requests(const inf_channel_t *ch);
 
 /* ref returns ch; the last unref frees it, unref(NULL) does nothing. */
 inf_channel_t *inf_channel_ref(inf_channel_t *ch);

@@ -24,9 +24,9 @@ static inf_err_t *channel_map_requests(inf_channel_t *ch,
     const inf_hello_t *hello, bool writable);
 static inf_err_t *channel_make_responses(inf_channel_t *ch,
     const inf_channel_conf_t *conf);
-static void channel_pin(inf_channel_t *ch, const inf_channel_conf_t *conf);
-static uint64_t channel_pin_requests(unsigned char *base, uint64_t half,
-    uint64_t size, const inf_channel_conf_t *conf);
+static void channel_set_aside(inf_channel_t *ch,
+    const inf_channel_conf_t *conf);
+static bool channel_pin_requests(inf_channel_t *ch);
 static uint64_t pages_of(uint64_t size, uint64_t most);
 static inf_err_t *channel_welcome(inf_channel_t *ch, uint64_t generation);
 static void channel_reject(int control, const inf_err_t *err);
@@ -112,7 +112,7 @@ channel_open(inf_channel_t *ch, const inf_hello_t *hello,
         ch->pid = hello->pid;
         ch->version = hello->version < INF_CHANNEL_VERSION ? hello->version
             : INF_CHANNEL_VERSION;
-        channel_pin(ch, conf);
+        channel_set_aside(ch, conf);
         err = channel_welcome(ch, conf->generation);
     }
 
@@ -286,48 +286,56 @@ channel_make_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
     return NULL;
 }
 
-/* Pages that a device knows must stay the same ones: never trimmed. */
+/* Pages that a device is to know stay the same ones: never trimmed. */
 static void
-channel_pin(inf_channel_t *ch, const inf_channel_conf_t *conf)
+channel_set_aside(inf_channel_t *ch, const inf_channel_conf_t *conf)
 {
-    uint64_t size = pages_of(conf->pinned, ch->responses_size);
+    uint64_t half = INF_ARENA_HALF(ch->requests_size);
 
     if (conf->pin == NULL) {
         return;
     }
 
-    ch->unpin = conf->pin->unpin;
-    if (size > 0 && conf->pin->pin(ch->responses, size)) {
-        ch->pinned = size;
-        inf_regions_pin(&ch->regions, size);
+    ch->pin = conf->pin;
+    ch->to_pin = pages_of(conf->pinned, ch->responses_size);
+    inf_regions_pin(&ch->regions, ch->to_pin);
+    if (ch->version >= INF_CHANNEL_PINS && half < ch->requests_size) {
+        ch->requests_to_pin = pages_of(conf->pinned, ch->requests_size - half);
     }
-    if (ch->version >= INF_CHANNEL_PINS) {
-        ch->requests_pinned = channel_pin_requests(ch->requests,
-            INF_ARENA_HALF(ch->requests_size), ch->requests_size, conf);
+}
+
+void
+inf_channel_pin(inf_channel_t *ch)
+{
+    if (ch->to_pin > 0 && ch->pin->pin(ch->responses, ch->to_pin)) {
+        atomic_store_explicit(&ch->pinned, ch->to_pin, memory_order_release);
+    }
+    if (ch->requests_to_pin > 0 && channel_pin_requests(ch)) {
+        atomic_store_explicit(&ch->requests_pinned, ch->requests_to_pin,
+            memory_order_release);
     }
 }
 
 /* The begin of both halves, or neither. */
-static uint64_t
-channel_pin_requests(unsigned char *base, uint64_t half, uint64_t size,
-    const inf_channel_conf_t *conf)
+static bool
+channel_pin_requests(inf_channel_t *ch)
 {
-    uint64_t pinned = half < size ? pages_of(conf->pinned, size - half) : 0;
-    bool (*pin)(void *, uint64_t) = conf->writable ? conf->pin->pin
-        : conf->pin->pin_read_only;
+    unsigned char *half = ch->requests + INF_ARENA_HALF(ch->requests_size);
+    bool (*pin)(void *, uint64_t) = ch->writable ? ch->pin->pin
+        : ch->pin->pin_read_only;
 
-    if (pinned == 0 || !pin(base, pinned)) {
-        return 0;
+    if (!pin(ch->requests, ch->requests_to_pin)) {
+        return false;
     }
-    if (!pin(base + half, pinned)) {
-        conf->pin->unpin(base);
-        if (!conf->writable) {          /* pinning may have made it so       */
-            (void) mprotect(base, pinned, PROT_READ);
+    if (!pin(half, ch->requests_to_pin)) {
+        ch->pin->unpin(ch->requests);
+        if (!ch->writable) {            /* pinning may have made it so       */
+            (void) mprotect(ch->requests, ch->requests_to_pin, PROT_READ);
         }
-        return 0;
+        return false;
     }
 
-    return pinned;
+    return true;
 }
 
 static uint64_t
@@ -355,7 +363,7 @@ channel_welcome(inf_channel_t *ch, uint64_t generation)
             .version = ch->version,
             .response_arena_size = ch->responses_size,
             .generation = generation,
-            .request_pinned = ch->requests_pinned
+            .request_pinned = ch->requests_to_pin
         };
         err = channel_send_welcome(ch->fds[INF_FD_CONTROL], &w, fds,
             INF_WELCOME_FDS);

@@ -60,9 +60,13 @@ struct inf_channel_s {
     uint64_t              requests_size;
     unsigned char        *responses;
     uint64_t              responses_size;
-    uint64_t              pinned;           /* of responses, from the begin */
-    uint64_t              requests_pinned;  /* of each half of requests    */
-    void                (*unpin)(void *base);
+    const inf_channel_pin_ops_t *pin;       /* NULL: nothing is to be pinned */
+    uint64_t              to_pin;           /* of responses, from the begin */
+    uint64_t              requests_to_pin;  /* of each half of requests    */
+
+    _Atomic uint64_t      pinned;           /* to_pin once that is done, 0
+                                               before; release, acquire    */
+    _Atomic uint64_t      requests_pinned;  /* likewise; release, acquire  */
 
     inf_ring_consumer_t   submissions;      /* the intake's                */
 

@@ -117,7 +117,8 @@ inf_channel_region_offset(const inf_channel_region_t *region)
 bool
 inf_channel_region_pinned(const inf_channel_region_t *region)
 {
-    return region->offset + region->size <= region->channel->pinned;
+    return region->offset + region->size
+        <= inf_channel_pinned(region->channel);
 }
 
 uint64_t

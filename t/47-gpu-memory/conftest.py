@@ -3,12 +3,13 @@
 import json
 import tempfile
 import pathlib
+import re
 import shutil
 
 import pytest
 
-from lib import backends, gpu
-from lib.server import BACKENDS
+from lib import backends, gpu, process
+from lib.server import BACKENDS, SLOW
 
 
 class Gpus:
@@ -20,16 +21,30 @@ class Gpus:
         self.folder.chmod(0o777)
         self.file = self.folder / "counts"
 
-    def start(self, fill, devices=None, http="", **kw):
+    def start(self, fill, devices=None, http="", env=(), pinned=True, **kw):
+        """pinned: with the memory of all its workers."""
         devices = max(2, gpu.devices()) if devices is None else devices
-        return self.make_server(
+        server = self.make_server(
             fill, backends=backends.build("device_copy"), http=f"""
     inference_backends {BACKENDS};
     inference_backend_config * min-compute-capability=5.0;
     inference_max_body 256m;
 {http}""", inference_env=[f"INFERENCE_CUDA_DRIVER={gpu.FAKE_DRIVER}",
                           f"FAKE_CUDA_DEVICES={devices}",
-                          f"FAKE_CUDA_COUNTS={self.file}"], **kw)
+                          f"FAKE_CUDA_COUNTS={self.file}", *env], **kw)
+        if pinned:
+            self.wait_pinned(server)
+        return server
+
+    @staticmethod
+    def wait_pinned(server):
+        """Until the memory of all workers is, in the core of now."""
+        def done():
+            log = server.log_text()
+            log = log[log.rfind(f"core {server.core()} starts"):]
+            return all(re.search(f"worker {pid}: .* are pinned", log)
+                       for pid in server.workers())
+        assert process.wait_until(done, 20 * SLOW), server.log_text()[-4000:]
 
     def counts(self):
         """As of the last wait for a stream, or the one before."""

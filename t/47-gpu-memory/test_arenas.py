@@ -82,7 +82,7 @@ def test_the_size_is_that_of_the_directive(gpus):
 
 def test_none_may_be_wanted(gpus):
     server = gpus.start(fill, http="    inference_memory 64m"
-                        " pinned_arenas=0;\n")
+                        " pinned_arenas=0;\n", pinned=False)
     check(server, 4096, "CPU:0 CPU:0")
     assert "cuMemHostRegister_v2" not in gpus.ended(server)["calls"]
 
@@ -102,8 +102,8 @@ def test_an_old_gpu_pins_memory_that_is_writable(gpus):
 
 
 def pins(gpus, server):
-    """Stretches that are pinned, as soon as the counters say so: any request
-    makes the driver write them."""
+    """Stretches that are pinned: any request makes the driver count them."""
+    gpus.wait_pinned(server)
     check(server, 64)
     calls = gpus.counts()["calls"]
     return calls["cuMemHostRegister_v2"] \
@@ -113,7 +113,7 @@ def pins(gpus, server):
 def test_a_reload_pins_the_memory_of_new_workers(gpus):
     server = gpus.start(fill, workers=2)
     old = server.workers()
-    assert process.wait_until(lambda: pins(gpus, server) == 6, 20 * SLOW)
+    assert pins(gpus, server) == 6
     for size in (MIB, 4096):
         check(server, size)
     server.signal("HUP")
@@ -139,6 +139,38 @@ def test_a_worker_that_dies_leaves_nothing_pinned(gpus):
     assert gpus.ended(server)["pageable_copies"] == 0
 
 
+def test_requests_do_not_wait_for_a_driver_that_pins(gpus):
+    """The memory of both workers waits for the gate; so does nobody else."""
+    gate = gpus.folder / "gate"
+    gate.touch()
+    server = gpus.start(fill, workers=2, pinned=False,
+                        env=[f"FAKE_CUDA_PIN_GATE={gate}"])
+    for size in (4096, MIB, 4096):
+        check(server, size, "CPU:0 CPU:0")
+    assert "cuMemHostRegister_v2" not in gpus.counts()["calls"]
+    assert " are pinned" not in server.log_text()
+
+    gate.unlink()
+    gpus.wait_pinned(server)
+    check(server, MIB)
+    assert gpus.ended(server)["pageable_copies"] == 2 * 3
+
+
+def test_a_core_ends_while_a_driver_pins(gpus):
+    gate = gpus.folder / "gate"
+    gate.touch()
+    server = gpus.start(fill, workers=2, pinned=False,
+                        env=[f"FAKE_CUDA_PIN_GATE={gate}"])
+    check(server, 4096, "CPU:0 CPU:0")
+    core = server.core()
+    server.signal("QUIT")
+    server.process.wait(20 * SLOW)
+    gate.unlink()
+    assert process.wait_until(lambda: not process.alive(core), 20 * SLOW)
+    calls = gpus.counts()["calls"]
+    assert calls["cuMemHostRegister_v2"] == calls["cuMemHostUnregister"] == 3
+
+
 @pytest.mark.parametrize("how", ["KILL", "QUIT"])
 def test_the_next_core_pins_again(gpus, how):
     """With other memory of the worker: that of before is never used again."""
@@ -146,6 +178,7 @@ def test_the_next_core_pins_again(gpus, how):
     check(server, MIB)
     server.end_core(how)
     assert server.wait_for("/v2/health/ready")
+    gpus.wait_pinned(server)
     assert process.wait_until(lambda: pins(gpus, server) == 6, 20 * SLOW)
     check(server, 3 * MIB)
     counts = gpus.ended(server)

@@ -258,11 +258,23 @@ overlaps_locked(uintptr_t base, size_t size)
     return false;
 }
 
+/* Until there is no such file as the variable names. */
+static void
+wait_for(const char *variable)
+{
+    const char *gate = getenv(variable);
+
+    while (gate != NULL && access(gate, F_OK) == 0) {
+        usleep(1000);
+    }
+}
+
 /* Pieces of memory may be registered beside each other, not one over another.
    Read-only where the device has that. */
 result_t
 cuMemHostRegister_v2(void *base, size_t size, unsigned f)
 {
+    wait_for("FAKE_CUDA_PIN_GATE");
     BEGIN();
     bool read_only = (f & HOST_READ_ONLY) != 0;
 
@@ -330,11 +342,7 @@ cuIpcGetMemHandle(inf_cu_ipc_t *handle, inf_cu_ptr_t base)
 result_t
 cuIpcOpenMemHandle_v2(inf_cu_ptr_t *base, inf_cu_ipc_t handle, unsigned flags)
 {
-    const char *gate = getenv("FAKE_CUDA_IPC_GATE");
-    while (gate != NULL && access(gate, F_OK) == 0) {
-        usleep(1000);
-    }
-
+    wait_for("FAKE_CUDA_IPC_GATE");
     BEGIN();
     handle_t h;
 

@@ -608,11 +608,16 @@ the_begin_of_the_responses_may_be_pinned(void **state)
     offer_open(&o);
     link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
         &conf, &ch));
+    assert_int_equal(pins.pinned, 0);
+    low = inf_channel_alloc(ch, MIB / 2);
+    assert_false(inf_channel_region_pinned(low));
+    inf_channel_pin(ch);
+    assert_true(inf_channel_region_pinned(low));
+    assert_int_equal(inf_channel_pinned(ch), MIB);
     assert_int_equal(pins.list[0].size, MIB);
     assert_false(pins.list[0].read_only);
     assert_int_equal(pins.pinned, 1);
 
-    low = inf_channel_alloc(ch, MIB / 2);
     across = inf_channel_alloc(ch, MIB);
     high = inf_channel_alloc(ch, MIB);
     assert_ptr_equal(inf_channel_region_data(low), pins.list[0].base);
@@ -665,6 +670,9 @@ the_begin_of_both_halves_of_the_requests_may_be_pinned(void **state)
         &conf, &ch));
     link_assert_ok(inf_client_welcome(c, &again));
     assert_false(again);
+    assert_false(inf_channel_request_pinned(ch, early->offset, 1));
+    inf_channel_pin(ch);
+    assert_int_equal(inf_channel_pinned_requests(ch), 64 << 10);
     assert_int_equal(pins.pinned, 3);
     for (int i = 1; i < 3; i++) {
         assert_int_equal(pins.list[i].size, 64 << 10);
@@ -724,6 +732,7 @@ requests_of_a_worker_that_knows_no_pins_stay_pageable(void **state)
     o.hello.min_version = INF_CHANNEL_MIN_VERSION;
     link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
         &conf, &ch));
+    inf_channel_pin(ch);
     assert_int_equal(pins.pinned, 1);
     assert_false(inf_channel_request_pinned(ch, 0, 1));
     inf_channel_unref(ch);
@@ -749,6 +758,7 @@ what_can_not_be_pinned_is_used_as_it_is(void **state)
         link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
             &conf, &ch));
         link_assert_ok(inf_client_welcome(o.client, &again));
+        inf_channel_pin(ch);
         assert_int_equal(pins.pinned, possible > 0);
         inf_channel_region_t *r = inf_channel_alloc(ch, 64);
         assert_int_equal(inf_channel_region_pinned(r), possible > 0);
