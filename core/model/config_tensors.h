@@ -30,7 +30,7 @@ typedef struct {
     uint32_t       reshape_count;
     const int64_t *dims;            /* what clients see                    */
     const int64_t *reshape;         /* what the backend sees               */
-    bool           has_reshape;
+    bool           has_reshape;     /* these are constant                  */
     bool           optional;        /* inputs only                         */
     bool           ragged;          /* inputs only                         */
     bool           shape_tensor;

@@ -104,12 +104,13 @@ struct inf_model_s {
     inf_config_tensors_t    *tensors;       /* request path's table          */
     bool                     decoupled;     /* set by the load, then
                                                constant                      */
-    bool                     private_inputs;    /* its requests get copies   */
-    bool                     own_gpu_inputs;    /* set by the load; see
+    bool                     private_inputs;    /* constant: its requests get
+                                               copies                        */
+    bool                     own_gpu_inputs;    /* constant: see
                                                private_inputs.h              */
-    bool                     sequential;    /* its requests, or those of a
-                                               composing model, may be of a
-                                               sequence                      */
+    bool                     sequential;    /* constant: its requests, or
+                                               those of a composing model,
+                                               may be of a sequence          */
     inf_labels_t            *labels;        /* a reference; constant         */
     inf_statistics_t         statistics;    /* what met no instance, or one
                                                that is gone                  */

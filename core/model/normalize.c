@@ -34,8 +34,10 @@ inf_request_normalize(const inf_model_t *model, inf_request_t *req)
 {
     req->batch_size = 0;
     req->strings_unchecked = false;
-    req->inputs_uncopied = model->private_inputs;
-    req->inputs_lost = false;
+    inf_request_move_inputs(req, INF_INPUTS_PRIVATE);
+    if (model->private_inputs) {
+        inf_request_move_inputs(req, INF_INPUTS_SHARED);
+    }
 
     inf_err_t *err = check_input_set(model, req);
     if (err != NULL) {
@@ -185,8 +187,9 @@ normalize_input(const inf_model_t *model, inf_request_t *req, inf_input_t *in,
     if (err == NULL && !t->non_linear) {
         err = check_size(model, in);
         req->strings_unchecked |= in->datatype == INF_TYPE_BYTES;
-        req->inputs_uncopied |= in->datatype == INF_TYPE_BYTES
-            && in->in_region;
+        if (in->datatype == INF_TYPE_BYTES && in->in_region) {
+            inf_request_move_inputs(req, INF_INPUTS_SHARED);
+        }
     }
     if (err == NULL && t->has_reshape) {
         err = inf_input_reshape(req, in, t, batched);
@@ -300,7 +303,6 @@ check_outputs(const inf_model_t *model, inf_request_t *req)
     uint32_t count = inf_config_tensors_output_count(tensors);
 
     if (req->output_count == 0) {
-        req->outputs_default = true;
         inf_request_want_all_outputs(model, req);
         return NULL;
     }

@@ -67,10 +67,12 @@ inf_private_inputs_make(inf_request_t *req, int64_t gpu)
 {
     inf_copies_t copies;
 
-    if (!req->inputs_uncopied && gpu == INF_INPUTS_ANY_GPU) {
+    if (req->inputs_state == INF_INPUTS_PRIVATE
+        && gpu == INF_INPUTS_ANY_GPU)
+    {
         return NULL;
     }
-    if (req->inputs_lost) {
+    if (req->inputs_state == INF_INPUTS_LOST) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "a copy of the request's"
             " inputs has failed");
     }
@@ -83,13 +85,17 @@ inf_private_inputs_make(inf_request_t *req, int64_t gpu)
     inf_copies_init(&copies, inf_memory_shared());
     inf_err_t *err = copy_inputs(req, gpu, &copies);
     inf_err_t *late = inf_copies_finish(&copies);
-    req->inputs_lost = late != NULL;
+    if (late != NULL) {
+        inf_request_move_inputs(req, INF_INPUTS_LOST);
+    }
     if (err != NULL) {
         inf_err_log(late);
         return err;
     }
 
-    req->inputs_uncopied &= late != NULL;
+    if (late == NULL) {
+        inf_request_move_inputs(req, INF_INPUTS_PRIVATE);
+    }
     return late;
 }
 
@@ -102,7 +108,8 @@ is_wanted(const inf_request_t *req, const inf_input_t *in,
 {
     bool on_gpu = b->memory_type == INF_MEMORY_GPU;
 
-    return (on_gpu && !is_read_there(in, b, gpu)) || (req->inputs_uncopied
+    return (on_gpu && !is_read_there(in, b, gpu))
+        || (req->inputs_state == INF_INPUTS_SHARED
         && ((in->in_region && in->datatype == INF_TYPE_BYTES)
             || (req->model->private_inputs && !on_gpu)));
 }

@@ -47,13 +47,14 @@ bool inf_private_inputs_own_gpu(const Inference__ModelConfig *msg);
 #define INF_INPUTS_NO_GPU  INT64_C(-2)
 
 /*
- * Nothing to do unless req->inputs_uncopied, which is off afterwards, or bytes
- * on a GPU don't lie where they are read.  gpu: whole tensors on that one stay
- * there, at an address that is a multiple of their element's size; other bytes
- * on a GPU are copied to the host.  INF_INPUTS_ANY_GPU: all stay, unless they
- * are strings of a region.  INF_INPUTS_NO_GPU: none do.  req->copies bounds
- * copies of regions: any number of requests may name one region, while other
- * inputs are no larger than what their requests hold anyway.
+ * Nothing to do unless inputs are SHARED, which they are not afterwards, or
+ * bytes on a GPU don't lie where they are read.  gpu: whole tensors on that
+ * one stay there, at an address that is a multiple of their element's size;
+ * other bytes on a GPU are copied to the host.  INF_INPUTS_ANY_GPU: all stay,
+ * unless they are strings of a region.  INF_INPUTS_NO_GPU: none do.
+ * req->copies bounds copies of regions: any number of requests may name one
+ * region, while other inputs are no larger than what their requests hold
+ * anyway.
  */
 INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req, int64_t gpu);
 

@@ -390,7 +390,7 @@ last_value(const inf_infer_reader_t *r, inf_json_event_t event,
     out->offset = t->start;
     out->length = t->pos - t->start;
     out->kind = (uint8_t) event;
-    out->escaped = t->escaped;
+    out->escaped = inf_json_tokens_escaped(t);
 }
 
 static inf_err_t *
@@ -437,9 +437,9 @@ find_member(const inf_infer_reader_t *r)
         return NULL;
     }
 
-    return t->escaped ? find_escaped(r->object, p, end)
-                      : inf_object_find(r->object,
-                                        inf_slice(p, (size_t) (end - p)));
+    return inf_json_tokens_escaped(t)
+               ? find_escaped(r->object, p, end)
+               : inf_object_find(r->object, inf_slice(p, (size_t) (end - p)));
 }
 
 static const inf_member_t *

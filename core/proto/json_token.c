@@ -102,7 +102,6 @@ open_token(inf_json_tokens_t *t, char c)
         t->pos++;
         t->quote = c;
         t->decoded = 0;
-        t->escaped = false;
         t->ascii = true;
         t->lex = LEX_STRING;
         return INF_JSON_TOKEN_AGAIN;
@@ -198,7 +197,6 @@ read_string_byte(inf_json_tokens_t *t, char c)
         if (c == '\\') {
             t->lex = LEX_ESCAPE;
             t->escape = t->pos;
-            t->escaped = true;
         } else {
             t->decoded++;
             t->ascii &= (unsigned char) c < 0x80;

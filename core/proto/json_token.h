@@ -52,10 +52,9 @@ typedef struct {
     uint64_t          start;    /* first byte of the last token              */
     uint64_t          escape;   /* '\' of the last escape, of a pair's first */
     uint64_t          decoded;  /* length of the last string unescaped       */
-    bool              escaped;  /* the last string has escapes               */
     bool              ascii;    /* its bytes are, escapes aside              */
     bool              integer;  /* the last number: no '.', no exponent      */
-    bool              lenient;  /* set by the caller                         */
+    bool              lenient;  /* constant: set by the caller               */
     bool              ended;    /* BAD: the text ended inside the token      */
     inf_json_fault_t  fault;
 
@@ -84,6 +83,14 @@ inf_json_tokens_peek(inf_json_tokens_t *t, const char *text, const char *end)
 
     t->pos = (uint64_t) (p - text);
     return p != end ? (unsigned char) *p : -1;
+}
+
+/* Whether the string that was just read has escapes, which are longer than the
+   characters that they mean. */
+static inline bool
+inf_json_tokens_escaped(const inf_json_tokens_t *t)
+{
+    return t->decoded != t->pos - t->start - 2;
 }
 
 /* Whether the last call stopped inside a token. */
@@ -115,7 +122,6 @@ inf_json_tokens_plain(inf_json_tokens_t *t, const char *text, const char *end)
     t->start = t->pos;
     t->pos = (uint64_t) (q + 1 - text);
     t->decoded = (uint64_t) (q - p);
-    t->escaped = false;
     t->ascii = true;
     return true;
 }

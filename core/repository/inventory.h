@@ -20,7 +20,7 @@
 #include "core/repository/repositories.h"
 
 typedef struct {
-    inf_model_id_t id;
+    inf_model_id_t id;              /* these are constant                    */
     size_t         repository;      /* index into the list                   */
     bool           duplicate;       /* in two or more of them                */
     const char    *problem;         /* why it can be no model now; NULL: it

@@ -79,11 +79,12 @@ typedef struct {
     inf_unload_cause_t     cause;       /* of UNLOAD                         */
     uint32_t               who;         /* of LOAD, LOAD_NAME                */
     bool                   at_start;    /* the start is over after it        */
-    bool                   requested;   /* of LOAD, LOAD_NAME: by a client,
-                                           and no earlier core had the
-                                           request: it ends a quarantine     */
+    bool                   requested;   /* constant; of LOAD, LOAD_NAME: by a
+                                           client, and no earlier core had
+                                           the request: it ends a quarantine */
     bool                   waited;      /* for a listing                     */
-    bool                   dependents;  /* of UNLOAD: what came only with it */
+    bool                   dependents;  /* constant; of UNLOAD: and what came
+                                           only with it                      */
     int64_t                version;     /* of REBUILD                        */
     uint64_t               turn;        /* when it was queued: 1, 2, ...     */
     uint64_t               listings;    /* the lifecycle's count, when it was

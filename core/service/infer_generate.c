@@ -65,6 +65,6 @@ inf_infer_generate(inf_in_flight_t *in_flight)
     }
 
     err = inf_request_normalize(req->model, req);
-    req->inputs_uncopied = false;           /* nobody else has them          */
+    inf_request_move_inputs(req, INF_INPUTS_PRIVATE);
     return err == NULL ? NULL : inf_request_name_error(req, err);
 }

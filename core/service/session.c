@@ -110,9 +110,10 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
         memory_order_relaxed);
     atomic_store_explicit(&in_flight->reading, false, memory_order_relaxed);
     atomic_store_explicit(&in_flight->reported, false, memory_order_relaxed);
-    atomic_store_explicit(&in_flight->suspected, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->suspect.under_way, false,
+        memory_order_relaxed);
     atomic_store_explicit(&in_flight->stalled, false, memory_order_relaxed);
-    in_flight->suspect.waits = false;
+    in_flight->suspect.place.waits = false;
     atomic_store_explicit(&in_flight->parts, 2, memory_order_relaxed);
     s->by_slot[slot] = in_flight;
     return in_flight;

@@ -61,9 +61,10 @@ struct inf_in_flight_s {
                                                cancelled beside it: a control
                                                thread is to submit it        */
     _Atomic bool              reported;     /* relaxed: so was the load      */
-    _Atomic bool              suspected;    /* relaxed: a suspect under way,
-                                               without a response            */
-    inf_suspect_t             suspect;      /* the intake role's             */
+    struct {
+        inf_suspect_t         place;        /* the intake role's             */
+        _Atomic bool          under_way;    /* relaxed: without a response   */
+    } suspect;
     uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */

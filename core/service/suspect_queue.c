@@ -13,7 +13,7 @@ inf_suspect_queue_init(inf_suspect_queue_t *q, void (*wake)(void *userp),
 void
 inf_suspect_queue_push(inf_suspect_queue_t *q, inf_in_flight_t *in_flight)
 {
-    inf_suspects_push(&q->suspects, &in_flight->suspect);
+    inf_suspects_push(&q->suspects, &in_flight->suspect.place);
 }
 
 inf_in_flight_t *
@@ -31,22 +31,24 @@ inf_suspect_queue_next(inf_suspect_queue_t *q, uint64_t now_ns)
     }
 
     inf_in_flight_t *in_flight = inf_link_entry(suspect, inf_in_flight_t,
-        suspect);
-    atomic_store_explicit(&in_flight->suspected, true, memory_order_relaxed);
+        suspect.place);
+    atomic_store_explicit(&in_flight->suspect.under_way, true,
+        memory_order_relaxed);
     return in_flight;
 }
 
 bool
 inf_suspect_queue_cancel(inf_in_flight_t *in_flight)
 {
-    return inf_suspects_cancel(&in_flight->suspect);
+    return inf_suspects_cancel(&in_flight->suspect.place);
 }
 
 void
 inf_suspect_queue_answered(inf_in_flight_t *in_flight)
 {
-    if (!atomic_load_explicit(&in_flight->suspected, memory_order_relaxed)
-        || !atomic_exchange_explicit(&in_flight->suspected, false,
+    if (!atomic_load_explicit(&in_flight->suspect.under_way,
+            memory_order_relaxed)
+        || !atomic_exchange_explicit(&in_flight->suspect.under_way, false,
             memory_order_relaxed))
     {
         return;

@@ -13,6 +13,7 @@
 #ifndef INF_TENSOR_REQUEST_H
 #define INF_TENSOR_REQUEST_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,6 +117,15 @@ typedef enum {
                                            a suspect                         */
 } inf_suspicion_t;
 
+/* Whether bytes of inputs are anyone else's: model/private_inputs.h. */
+typedef enum {
+    INF_INPUTS_PRIVATE = 0,
+    INF_INPUTS_SHARED,                  /* others may write to some: these are
+                                           copied before they are used       */
+    INF_INPUTS_LOST                     /* a copy has failed: they are read no
+                                           more                              */
+} inf_inputs_state_t;
+
 /* A policy's notes on a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
@@ -137,8 +147,9 @@ struct inf_request_s {
     _Atomic(inf_request_state_t) state; /* relaxed; moved by
                                            inf_request_move alone            */
     inf_suspicion_t          suspect;   /* but for NONE: execute it alone    */
-    bool                     padding;    /* fills an empty slot: no client
-                                           waits, nothing is counted         */
+    bool                     padding;   /* constant: it fills an empty slot;
+                                           no client waits, nothing is
+                                           counted                           */
 
     struct inf_model_s      *model;     /* a reference                       */
     inf_factory_t           *factory;   /* a reference, from prepare on      */
@@ -162,13 +173,11 @@ struct inf_request_s {
                                            the model's table, sorted         */
     uint32_t                 output_count;
     uint32_t                 output_cap;
-    bool                     outputs_default;   /* filled by normalise       */
-    bool                     inputs_uncopied;   /* others may write to them:
-                                                   model/private_inputs.h    */
-    bool                     inputs_lost;   /* a copy of them has failed: they
-                                               are read no more              */
-    bool                     uses_regions;  /* clients map inputs or outputs,
-                                               its own or its whole's        */
+    inf_inputs_state_t       inputs_state;  /* moved by
+                                               inf_request_move_inputs alone */
+    bool                     uses_regions;  /* constant: clients map inputs or
+                                               outputs, its own or its
+                                               whole's                       */
     bool                     strings_unchecked; /* of BYTES inputs: see
                                                    model/string_check.h      */
     inf_budget_t            *copies;    /* bounds those of its inputs; NULL:
@@ -251,5 +260,14 @@ void inf_request_release(inf_request_t *r, uint32_t flags);
 
 /* The one function that writes r->state. */
 void inf_request_move(inf_request_t *r, inf_request_state_t to);
+
+/* The one function that writes r->inputs_state.  Lost inputs stay lost until
+   the request is normalised, which begins with PRIVATE. */
+static inline void
+inf_request_move_inputs(inf_request_t *r, inf_inputs_state_t to)
+{
+    assert(r->inputs_state != INF_INPUTS_LOST || to != INF_INPUTS_SHARED);
+    r->inputs_state = to;
+}
 
 #endif /* INF_TENSOR_REQUEST_H */

@@ -80,7 +80,8 @@ struct inf_factory_s {
                                            it                                */
     _Atomic bool          final;        /* relaxed: FINAL was sent           */
     bool                  rejected;     /* as the request, which may be gone */
-    bool                  padding;       /* its request's: nothing is counted */
+    bool                  padding;      /* constant: its request's; nothing
+                                           is counted                        */
     _Atomic uint32_t      responses;    /* relaxed: made so far              */
     _Atomic uint32_t      reported;     /* relaxed: response statistics so
                                            far                               */

@@ -322,6 +322,7 @@ inf_client_drain(inf_client_t *c, uint32_t budget,
     inf_client_handler_fn handler)
 {
     inf_client_result_t result = INF_CLIENT_AGAIN;
+    bool more = false;                  /* the core may hold some          */
 
     client_push_pending(c);
     while (budget-- > 0 && inf_client_pending_room(c)) {
@@ -339,15 +340,14 @@ inf_client_drain(inf_client_t *c, uint32_t budget,
         }
 
         if (cpl.flags & INF_COMPLETE_LAST) {
-            c->notify_due = true;
+            more = true;
             cpl.flags &= (uint8_t) ~INF_COMPLETE_LAST;
         }
 
         client_dispatch(c, &cpl, handler);
     }
 
-    if (c->notify_due) {
-        c->notify_due = false;
+    if (more) {
         inf_eventfd_notify(c->submit_eventfd);
     }
 

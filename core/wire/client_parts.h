@@ -66,8 +66,7 @@ struct inf_client_s {
     inf_ring_producer_t  submissions;
     inf_ring_consumer_t  completions;
     bool                 broken;
-    bool                 notify_due;    /* the core may hold more          */
-    bool                 defer;
+    bool                 defer;         /* constant: conf's                */
     bool                 unrung_releases;
     uint32_t             unrung;        /* pushed since the core was woken */
 

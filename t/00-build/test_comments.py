@@ -101,31 +101,6 @@ def test_atomic_fields():
             if not ORDER.search(field.comment or field.above)] == []
 
 
-# ---- states are enums
-
-# Structs with more than three booleans that may change; an atomic one is for
-# another thread, and those that are set once are no states.
-FLAGS = {
-    "inf_config_tensor_t": "what the configuration says of a tensor",
-    "inf_repository_name_t": "what a listing says of a name",
-    "inf_model_s": "written by the load alone, each by another step",
-    "inf_edit_t": "how it came, and how far it goes",
-    "inf_request_s": "properties of a request, found one by one",
-    "inf_client_s": "wakes that are due, in any order",
-    "inf_json_tokens_t": "what is known of the last token",
-}
-
-
-def test_states():
-    crowded = {name for file, name, fields in structs()
-               if file.startswith(("core/", "ngx_module/"))
-               and sum(bool(re.match(r"bool \w+$", field.code)
-                            or re.search(r":\s*1$", field.code))
-                       and not c_source.GROUP.search(field.above)
-                       for field in fields) > 3}
-    assert crowded == set(FLAGS)
-
-
 # ---- words
 
 # A sentence's subject is a noun that names the thing.

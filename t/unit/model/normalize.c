@@ -32,7 +32,6 @@ a_good_request_gets_its_batch_and_all_outputs(void **state)
     add_good(&w);
     assert_ok(inf_request_normalize(w.model, &w.req));
     assert_int_equal(w.req.batch_size, 3);
-    assert_true(w.req.outputs_default);
     assert_int_equal(w.req.output_count, 2);
     assert_string_equal(w.req.outputs[0], "O");     /* sorted by name        */
     assert_string_equal(w.req.outputs[1], "P");
@@ -44,7 +43,6 @@ a_good_request_gets_its_batch_and_all_outputs(void **state)
     assert_ok(inf_request_add_output(&w.req, "P", 1));
     assert_ok(inf_request_normalize(w.model, &w.req));
     assert_int_equal(w.req.output_count, 1);
-    assert_false(w.req.outputs_default);
     world_close(&w);
 }
 

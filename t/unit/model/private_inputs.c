@@ -241,9 +241,9 @@ an_instance_on_no_gpu_gets_inputs_on_the_host(void **state)
     fake_cuda_fail(NULL, 0);
 
     /* what was not written is not taken for the input the next time */
-    w.req.inputs_uncopied = true;
-    assert_error(inf_private_inputs_make(&w.req, true), INF_ERR_UNAVAILABLE,
-        "has failed");
+    assert_int_equal(w.req.inputs_state, INF_INPUTS_LOST);
+    assert_error(inf_private_inputs_make(&w.req, INF_INPUTS_ANY_GPU),
+        INF_ERR_UNAVAILABLE, "has failed");
 
     world_close(&w);
     assert_int_equal(inf_budget_used(&budget), 0);

@@ -64,7 +64,8 @@ trace_text(const char *text, size_t len, size_t slice, size_t budget_each,
         if (e == INF_JSON_KEY || e == INF_JSON_STRING) {
             n += (size_t) snprintf(out + n, TRACE - n, "%d%s%s",
                                    (int) s.tokens.decoded,
-                                   s.tokens.escaped ? "e" : "",
+                                   inf_json_tokens_escaped(&s.tokens)
+                                       ? "e" : "",
                                    s.tokens.ascii ? "" : "u");
         }
 

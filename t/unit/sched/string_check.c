@@ -355,7 +355,8 @@ strategy_include(inf_batch_strategy_t *s, void *batch, inf_request_t *req,
 
     (void) s;
     (void) batch;
-    must(!req->inputs_uncopied && req->inputs[0].buffers[0].base != word);
+    must(req->inputs_state == INF_INPUTS_PRIVATE
+        && req->inputs[0].buffers[0].base != word);
     note(shown, sizeof(shown), name);
     *joins = true;
     return NULL;
