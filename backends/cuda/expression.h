@@ -32,6 +32,8 @@ typedef struct {
     TRITONSERVER_DataType  datatype;
     uint32_t               size;        /* of an element, in bytes           */
     bool                   optional;
+    bool                   state;       /* an output that the core keeps for
+                                         * the sequence's next request       */
 } gpu_tensor_t;
 
 /* A tensor of one batch. */

@@ -54,7 +54,8 @@ int gpu_model_init(void **state, const gpu_model_options_t *options,
     char *error, size_t error_size);
 
 /* Puts the work for one batch into the stream and does not wait for it.
-   Inputs must not be written to. */
+   Inputs must not be written to.  Controls and states of sequences come behind
+   the other inputs, next states behind the other outputs. */
 int gpu_model_execute(void *state, const gpu_model_tensor_t *inputs,
     uint32_t input_count, const gpu_model_tensor_t *outputs,
     uint32_t output_count, void *stream, char *error, size_t error_size);

@@ -13,6 +13,7 @@ struct gpu_instance_s {
     gpu_slot_t                  *slots;
     bk_input_t                  *slot_inputs;
     bool                        *slot_wanted;
+    TRITONBACKEND_State        **slot_states;
     uint32_t                     slot_cap;
     gpu_late_t                   late;
 };
@@ -88,6 +89,7 @@ gpu_instance_free(gpu_instance_t *inst)
     free(inst->slots);
     free(inst->slot_inputs);
     free(inst->slot_wanted);
+    free(inst->slot_states);
     free(inst);
 }
 
@@ -203,24 +205,30 @@ slots_reserve(gpu_instance_t *inst, uint32_t count)
     gpu_slot_t *slots = calloc(count, sizeof(*slots));
     bk_input_t *inputs = calloc(count, p->input_count * sizeof(*inputs));
     bool *wanted = calloc(count, outputs * sizeof(*wanted));
-    if (slots == NULL || inputs == NULL || wanted == NULL) {
+    TRITONBACKEND_State **states = calloc(count, outputs
+        * sizeof(TRITONBACKEND_State *));
+    if (slots == NULL || inputs == NULL || wanted == NULL || states == NULL) {
         free(slots);
         free(inputs);
         free(wanted);
+        free(states);
         return bk_err_nomem("requests of a batch");
     }
 
     for (uint32_t i = 0; i < count; i++) {
         slots[i].inputs = inputs + (size_t) i * p->input_count;
         slots[i].wanted = wanted + i * outputs;
+        slots[i].states = states + i * outputs;
     }
 
     free(inst->slots);
     free(inst->slot_inputs);
     free(inst->slot_wanted);
+    free(inst->slot_states);
     inst->slots = slots;
     inst->slot_inputs = inputs;
     inst->slot_wanted = wanted;
+    inst->slot_states = states;
     inst->slot_cap = count;
     return NULL;
 }
@@ -271,6 +279,9 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
         return;
     }
 
+    for (uint32_t i = 0; i < count; i++) {
+        gpu_slot_keep_states(&slots[i], gpu_model_program(inst->model));
+    }
     group_report(inst, slots, count, &times);
     for (uint32_t i = 0; i < count; i++) {
         gpu_slot_finish(&slots[i], inst->handle, &times);

@@ -8,24 +8,32 @@
 #include <inttypes.h>
 #include <string.h>
 
-static TRITONSERVER_Error *take_output(gpu_batch_t *b, uint32_t i,
+static TRITONSERVER_Error *take_part(gpu_batch_t *b, uint32_t i,
     gpu_slot_t *slot, gpu_ptr_t from);
+static TRITONSERVER_Error *copy_part(gpu_batch_t *b, const gpu_memory_t *m,
+    gpu_ptr_t from);
 static TRITONSERVER_Error *await_kernels(gpu_batch_t *b);
+static gpu_memory_t wanted_memory(const gpu_batch_t *b, uint32_t i,
+    const gpu_slot_t *slot);
 static TRITONSERVER_Error *ask_for_buffer(const gpu_batch_t *b, uint32_t i,
     gpu_slot_t *slot, gpu_memory_t *m);
+static TRITONSERVER_Error *ask_for_state(const gpu_batch_t *b, uint32_t i,
+    gpu_slot_t *slot, gpu_memory_t *m);
+static uint32_t shape_of(const gpu_batch_t *b, uint32_t i,
+    const gpu_slot_t *slot, int64_t *shape);
+static TRITONSERVER_Error *check_memory(const gpu_memory_t *m,
+    const gpu_tensor_t *t);
 
 TRITONSERVER_Error *
 gpu_outputs_take(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count)
 {
-    uint32_t inputs = b->program->input_count;
-
-    for (uint32_t i = inputs; i < b->program->tensor_count; i++) {
+    for (uint32_t i = b->program->input_count; i < b->program->tensor_count;
+        i++)
+    {
         gpu_ptr_t from = b->places[i];
 
         for (uint32_t k = 0; k < count; k++) {
-            TRITONSERVER_Error *err = slots[k].err == NULL
-                && slots[k].wanted[i - inputs]
-                ? take_output(b, i, &slots[k], from) : NULL;
+            TRITONSERVER_Error *err = take_part(b, i, &slots[k], from);
             if (err != NULL) {
                 return bk_err_add(err, "output \"%s\"",
                     b->program->tensors[i].name);
@@ -37,23 +45,35 @@ gpu_outputs_take(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count)
     return NULL;
 }
 
+/* A state goes to the memory that the core keeps, and to the response where the
+   client wants to see it. */
 static TRITONSERVER_Error *
-take_output(gpu_batch_t *b, uint32_t i, gpu_slot_t *slot, gpu_ptr_t from)
+take_part(gpu_batch_t *b, uint32_t i, gpu_slot_t *slot, gpu_ptr_t from)
 {
-    gpu_memory_t m = {
-        .len = (uint64_t) (b->shapes[i].bytes / b->rows * slot->rows),
-        .type = TRITONSERVER_MEMORY_GPU, .id = b->device->ordinal
-    };
+    gpu_memory_t m = wanted_memory(b, i, slot);
+    TRITONSERVER_Error *err = NULL;
 
-    slot->err = ask_for_buffer(b, i, slot, &m);
-    if (slot->err != NULL) {
-        return NULL;
+    if (slot->err == NULL && slot->wanted[i - b->program->input_count]) {
+        slot->err = ask_for_buffer(b, i, slot, &m);
+        err = slot->err == NULL ? copy_part(b, &m, from) : NULL;
     }
 
-    TRITONSERVER_Error *err = m.type == TRITONSERVER_MEMORY_CPU
+    m = wanted_memory(b, i, slot);
+    if (err == NULL && slot->err == NULL && b->program->tensors[i].state) {
+        slot->err = ask_for_state(b, i, slot, &m);
+        err = slot->err == NULL ? copy_part(b, &m, from) : NULL;
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+copy_part(gpu_batch_t *b, const gpu_memory_t *m, gpu_ptr_t from)
+{
+    TRITONSERVER_Error *err = m->type == TRITONSERVER_MEMORY_CPU
         ? await_kernels(b) : NULL;
+
     return err != NULL || b->late ? err
-        : gpu_copy_out(b->device, &m, from, b->stream);
+        : gpu_copy_out(b->device, m, from, b->stream);
 }
 
 /* The driver's copy to memory that is not pinned returns when it is done: a
@@ -74,26 +94,70 @@ await_kernels(gpu_batch_t *b)
     return err;
 }
 
+/* On the device, if it can be had there. */
+static gpu_memory_t
+wanted_memory(const gpu_batch_t *b, uint32_t i, const gpu_slot_t *slot)
+{
+    return (gpu_memory_t) {
+        .len = (uint64_t) (b->shapes[i].bytes / b->rows * slot->rows),
+        .type = TRITONSERVER_MEMORY_GPU, .id = b->device->ordinal
+    };
+}
+
 static TRITONSERVER_Error *
 ask_for_buffer(const gpu_batch_t *b, uint32_t i, gpu_slot_t *slot,
     gpu_memory_t *m)
 {
     const gpu_tensor_t *t = &b->program->tensors[i];
-    bool batching = b->program->rows_most > 0;
-    int64_t shape[GPU_DIMS_MAX + 1] = { slot->rows };
+    int64_t shape[GPU_DIMS_MAX + 1];
+    uint32_t dims_count = shape_of(b, i, slot, shape);
     TRITONBACKEND_Output *output;
 
-    memcpy(shape + batching, b->shapes[i].dims,
-        t->dims_count * sizeof(*shape));
     TRITONSERVER_Error *err = TRITONBACKEND_ResponseOutput(slot->response,
-        &output, t->name, t->datatype, shape, t->dims_count + batching);
+        &output, t->name, t->datatype, shape, dims_count);
     if (err == NULL) {
         err = TRITONBACKEND_OutputBuffer(output, &m->base, m->len, &m->type,
             &m->id);
     }
-    if (err == NULL && m->len != 0 && m->base == NULL) {
-        err = bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "output \"%s\" was"
-            " given no memory for its %" PRIu64 " bytes", t->name, m->len);
+    return err != NULL ? err : check_memory(m, t);
+}
+
+static TRITONSERVER_Error *
+ask_for_state(const gpu_batch_t *b, uint32_t i, gpu_slot_t *slot,
+    gpu_memory_t *m)
+{
+    const gpu_tensor_t *t = &b->program->tensors[i];
+    TRITONBACKEND_State **state = &slot->states[i - b->program->input_count];
+    int64_t shape[GPU_DIMS_MAX + 1];
+    uint32_t dims_count = shape_of(b, i, slot, shape);
+
+    TRITONSERVER_Error *err = TRITONBACKEND_StateNew(state, slot->request,
+        t->name, t->datatype, shape, dims_count);
+    if (err == NULL) {
+        err = TRITONBACKEND_StateBuffer(*state, &m->base, m->len, &m->type,
+            &m->id);
     }
-    return err;
+    return err != NULL ? err : check_memory(m, t);
+}
+
+/* Of the slot's part; returns the number of dims. */
+static uint32_t
+shape_of(const gpu_batch_t *b, uint32_t i, const gpu_slot_t *slot,
+    int64_t *shape)
+{
+    const gpu_tensor_t *t = &b->program->tensors[i];
+    bool batching = b->program->rows_most > 0;
+
+    shape[0] = slot->rows;
+    memcpy(shape + batching, b->shapes[i].dims,
+        t->dims_count * sizeof(*shape));
+    return t->dims_count + batching;
+}
+
+static TRITONSERVER_Error *
+check_memory(const gpu_memory_t *m, const gpu_tensor_t *t)
+{
+    return m->len == 0 || m->base != NULL ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "output \"%s\" was"
+            " given no memory for its %" PRIu64 " bytes", t->name, m->len);
 }

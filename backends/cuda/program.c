@@ -19,8 +19,16 @@ static TRITONSERVER_Error *check_inputs(const gpu_program_t *p,
     const gpu_shapes_t *known);
 static TRITONSERVER_Error *load_tensors(gpu_program_t *p,
     const bk_model_config_t *c);
+static TRITONSERVER_Error *load_inputs(gpu_program_t *p,
+    const bk_model_config_t *c);
+static TRITONSERVER_Error *load_outputs(gpu_program_t *p,
+    const bk_model_config_t *c);
 static TRITONSERVER_Error *load_tensor(gpu_tensor_t *t,
     const bk_tensor_config_t *c, const char *kind);
+static TRITONSERVER_Error *add_tensor(gpu_program_t *p, uint32_t first,
+    const gpu_tensor_t *t, const char *kind);
+static TRITONSERVER_Error *check_tensor(gpu_tensor_t *t, const char *kind);
+static TRITONSERVER_Error *check_names(const gpu_program_t *p);
 static TRITONSERVER_Error *load_rules(gpu_program_t *p,
     const bk_model_config_t *c);
 static TRITONSERVER_Error *load_requirements(gpu_program_t *p,
@@ -42,13 +50,6 @@ gpu_program_load(gpu_program_t *p, const bk_model_config_t *c)
 
     const char *options = bk_model_config_parameter(c, "compile_options");
     p->compile_options = options != NULL ? options : "";
-    if (bk_json_member(c->root, "sequence_batching") != NULL
-        && bk_json_count(bk_json_member(bk_json_member(c->root,
-            "sequence_batching"), "state")) > 0)
-    {
-        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
-            "sequence_batching.state is not supported by backend cuda");
-    }
 
     TRITONSERVER_Error *err = bk_model_config_parameter_int(c, "timeout", 0,
         TIMEOUT_TOP, &p->timeout_ms);
@@ -146,7 +147,7 @@ check_inputs(const gpu_program_t *p, const gpu_shapes_t *known)
 static TRITONSERVER_Error *
 load_tensors(gpu_program_t *p, const bk_model_config_t *c)
 {
-    uint32_t count = c->input_count + c->output_count;
+    uint32_t more = c->sequence.control_count + 2 * c->sequence.state_count;
 
     if (c->input_count == 0 || c->output_count == 0) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "the configuration"
@@ -157,24 +158,104 @@ load_tensors(gpu_program_t *p, const bk_model_config_t *c)
             "batch_input and batch_output are not supported by backend cuda");
     }
 
-    p->tensors = calloc(count, sizeof(*p->tensors));
-    p->rules = calloc(c->output_count, sizeof(*p->rules));
+    p->tensors = calloc((size_t) c->input_count + c->output_count + more,
+        sizeof(*p->tensors));
+    p->rules = calloc((size_t) c->output_count + more, sizeof(*p->rules));
     if (p->tensors == NULL || p->rules == NULL) {
         return bk_err_nomem("tensors of a model");
     }
 
-    p->input_count = c->input_count;
-    p->tensor_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        bool in = i < c->input_count;
-        TRITONSERVER_Error *err = load_tensor(&p->tensors[i], in
-            ? &c->inputs[i] : &c->outputs[i - c->input_count],
-            in ? "input" : "output");
-        if (err != NULL) {
-            return err;
-        }
+    TRITONSERVER_Error *err = load_inputs(p, c);
+    p->input_count = p->tensor_count;
+    if (err == NULL) {
+        err = load_outputs(p, c);
+    }
+    return err != NULL ? err : check_names(p);
+}
+
+static TRITONSERVER_Error *
+load_inputs(gpu_program_t *p, const bk_model_config_t *c)
+{
+    static const int64_t one = 1;       /* element of a control              */
+    const bk_sequence_tensors_t *all = &c->sequence;
+    TRITONSERVER_Error *err = NULL;
+
+    for (uint32_t i = 0; err == NULL && i < c->input_count; i++) {
+        err = load_tensor(&p->tensors[p->tensor_count++], &c->inputs[i],
+            "input");
+    }
+    for (uint32_t i = 0; err == NULL && i < all->control_count; i++) {
+        err = add_tensor(p, 0, &(gpu_tensor_t) {
+            .name = all->controls[i].name, .dims = &one, .dims_count = 1,
+            .datatype = all->controls[i].datatype
+        }, "control input");
+    }
+    for (uint32_t i = 0; err == NULL && i < all->state_count; i++) {
+        err = add_tensor(p, 0, &(gpu_tensor_t) {
+            .name = all->states[i].input, .dims = all->states[i].dims,
+            .dims_count = all->states[i].dims_count,
+            .datatype = all->states[i].datatype
+        }, "state");
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+load_outputs(gpu_program_t *p, const bk_model_config_t *c)
+{
+    const bk_sequence_tensors_t *all = &c->sequence;
+    TRITONSERVER_Error *err = NULL;
+
+    for (uint32_t i = 0; err == NULL && i < c->output_count; i++) {
+        err = load_tensor(&p->tensors[p->tensor_count++], &c->outputs[i],
+            "output");
+    }
+    for (uint32_t i = 0; err == NULL && i < all->state_count; i++) {
+        err = add_tensor(p, p->input_count, &(gpu_tensor_t) {
+            .name = all->states[i].output, .dims = all->states[i].dims,
+            .dims_count = all->states[i].dims_count,
+            .datatype = all->states[i].datatype, .state = true
+        }, "state");
+    }
+    return err;
+}
+
+/* Unless the configuration lists it among the tensors behind the first, too,
+   as clients may want to see it. */
+static TRITONSERVER_Error *
+add_tensor(gpu_program_t *p, uint32_t first, const gpu_tensor_t *t,
+    const char *kind)
+{
+    uint32_t i = first + gpu_tensor_find(p->tensors + first,
+        p->tensor_count - first, (gpu_word_t) { t->name, strlen(t->name) });
+
+    if (i < p->tensor_count) {
+        p->tensors[i].state = t->state;
+        return p->tensors[i].datatype == t->datatype ? NULL
+            : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "%s \"%s\" has"
+                " another datatype among the model's inputs or outputs", kind,
+                t->name);
     }
 
+    p->tensors[p->tensor_count++] = *t;
+    return check_tensor(&p->tensors[i], kind);
+}
+
+/* An argument of a kernel is a name. */
+static TRITONSERVER_Error *
+check_names(const gpu_program_t *p)
+{
+    for (uint32_t i = p->input_count; i < p->tensor_count; i++) {
+        const char *name = p->tensors[i].name;
+
+        if (gpu_tensor_find(p->tensors, i, (gpu_word_t) { name,
+            strlen(name) }) < i)
+        {
+            return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "output \"%s\""
+                " has the name of another tensor: kernels could not be given"
+                " both", name);
+        }
+    }
     return NULL;
 }
 
@@ -184,18 +265,23 @@ load_tensor(gpu_tensor_t *t, const bk_tensor_config_t *c, const char *kind)
     *t = (gpu_tensor_t) {
         .name = c->name, .dims = c->model_dims,
         .dims_count = c->model_dims_count, .datatype = c->datatype,
-        .size = TRITONSERVER_DataTypeByteSize(c->datatype),
         .optional = c->optional
     };
 
+    return !c->ragged ? check_tensor(t, kind)
+        : bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "%s \"%s\":"
+            " allow_ragged_batch is not supported by backend cuda", kind,
+            t->name);
+}
+
+/* Fills in the size of an element. */
+static TRITONSERVER_Error *
+check_tensor(gpu_tensor_t *t, const char *kind)
+{
+    t->size = TRITONSERVER_DataTypeByteSize(t->datatype);
     if (t->size == 0) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "%s \"%s\" has strings; kernels take numbers", kind, t->name);
-    }
-    if (c->ragged) {
-        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "%s \"%s\":"
-            " allow_ragged_batch is not supported by backend cuda", kind,
-            t->name);
     }
     return t->dims_count <= GPU_DIMS_MAX ? NULL
         : bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,

@@ -18,7 +18,8 @@
 #include "rule.h"
 
 typedef struct {
-    gpu_tensor_t *tensors;          /* inputs, then outputs                  */
+    gpu_tensor_t *tensors;          /* inputs, controls and states among
+                                     * them, then outputs                    */
     uint32_t      input_count;
     uint32_t      tensor_count;
     gpu_rule_t   *rules;            /* one each output                       */

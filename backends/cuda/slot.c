@@ -26,6 +26,8 @@ gpu_slot_open(gpu_slot_t *slot, const gpu_program_t *program,
     memset(slot->inputs, 0, program->input_count * sizeof(*slot->inputs));
     memset(slot->wanted, 0, (program->tensor_count - program->input_count)
         * sizeof(*slot->wanted));
+    memset(slot->states, 0, (program->tensor_count - program->input_count)
+        * sizeof(TRITONBACKEND_State *));
 
     slot->err = TRITONBACKEND_ResponseNew(&slot->response, request);
     if (slot->err == NULL) {
@@ -75,6 +77,17 @@ gpu_slots_fail(gpu_slot_t *slots, uint32_t count, TRITONSERVER_Error *err)
         }
     }
     bk_err_drop(err);
+}
+
+void
+gpu_slot_keep_states(gpu_slot_t *slot, const gpu_program_t *program)
+{
+    uint32_t outputs = program->tensor_count - program->input_count;
+
+    for (uint32_t i = 0; slot->err == NULL && i < outputs; i++) {
+        slot->err = slot->states[i] == NULL ? NULL
+            : TRITONBACKEND_StateUpdate(slot->states[i]);
+    }
 }
 
 void

@@ -24,6 +24,7 @@ typedef struct {
     bk_input_t             *inputs;     /* as the program's; handle NULL:
                                          * left out                          */
     bool                   *wanted;     /* as the program's outputs          */
+    TRITONBACKEND_State   **states;     /* likewise; NULL: nothing is kept   */
 } gpu_slot_t;
 
 /* Reads request into slot, whose tables are there; failures go to slot->err. */
@@ -39,6 +40,10 @@ bool gpu_slot_joins(const gpu_slot_t *first, const gpu_slot_t *slot,
  * be NULL. */
 void gpu_slots_fail(gpu_slot_t *slots, uint32_t count,
     TRITONSERVER_Error *err);
+
+/* Unless the slot has an error, the states that its batch has written become
+ * those of its sequence.  The batch has ended. */
+void gpu_slot_keep_states(gpu_slot_t *slot, const gpu_program_t *program);
 
 /* Reports the times, answers, releases the request. */
 void gpu_slot_finish(gpu_slot_t *slot, TRITONBACKEND_ModelInstance *instance,

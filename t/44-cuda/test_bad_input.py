@@ -253,6 +253,35 @@ def test_calls_of_a_load_that_fail(failing, call):
     assert "add/1/model.cu" in text and "CUDA_ERROR_OUT_OF_MEMORY" in text
 
 
+# ---- sequences
+
+def stateful(name="next", datatype="FP32", dims="-1", extra=""):
+    return ("sequence_batching { state { input_name: \"was\" output_name:"
+            f" \"{name}\" data_type: TYPE_{datatype} dims: [ {dims} ] }}"
+            f" {extra} }}\n")
+
+
+@pytest.mark.parametrize("extra,parameters,words", [
+    (stateful(), {}, 'output "next" has open dimensions: parameter'
+                     ' "shape_next"'),
+    (stateful(), {"shape_next": "like nobody"}, 'no input "nobody"'),
+    (stateful(name="was"), {"shape_was": "like was"},
+     'output "was" has the name of another tensor'),
+    (stateful(name="a"), {"shape_a": "like was"},
+     'output "a" has the name of another tensor'),
+    (stateful(name="sum", datatype="INT32"), {},
+     'state "sum" has another datatype'),
+    (stateful(datatype="STRING", dims="1"), {}, 'state "was" has strings'),
+    (stateful(dims=", ".join(["1"] * 17)), {}, "more than 16 dimensions"),
+    (stateful(dims="4"), {"kernel_2": "vector_add<<<1, 1>>>(a, was, then,"
+                                      " int(0))"},
+     'no tensor or buffer "then"'),
+])
+def test_states(failing, extra, parameters, words):
+    assert words in failing(lambda r: cuda.add_model(
+        r, extra=extra, parameters=parameters))
+
+
 # ---- requests
 
 @pytest.fixture
