@@ -50,6 +50,7 @@ main()
     if [ $what = base ]; then
         install_runtimes
         lay_openvino
+        lay_treelite
     fi
     echo "$key" > "$stamp"
 }
@@ -211,6 +212,17 @@ lay_openvino()
     ln -sf "$package"/libs/lib*.so* "$vino/lib/"
     ln -sfn "$(basename "$package"/libs/libopenvino_c.so.*)" \
         "$vino/lib/libopenvino_c.so"
+}
+
+# ---- treelite: deps/treelite/lib, with the libgomp of its package
+
+lay_treelite()
+{
+    site=$(dirname "$(ls -d "$venv"/lib/python3*/site-packages/treelite)")
+    rm -rf "$deps/treelite"
+    mkdir -p "$deps/treelite/lib"
+    ln -sf "$site/treelite/lib/libtreelite.so" \
+        "$site"/treelite.libs/libgomp*.so* "$deps/treelite/lib/"
 }
 
 main

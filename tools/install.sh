@@ -64,3 +64,11 @@ fi
 if [ -e build/deps/openvino/lib ] && [ -d "$lib/backends/openvino" ]; then
     install -m 644 build/deps/openvino/lib/lib*.so* "$lib/backends/openvino/"
 fi
+
+# treelite's as well, with its libgomp; "fil" is another name of the backend.
+if [ -d "$lib/backends/trees" ]; then
+    for library in build/deps/treelite/lib/lib*.so*; do
+        [ ! -e "$library" ] || install -m 644 "$library" "$lib/backends/trees/"
+    done
+    ln -sf ../trees/libtriton_trees.so "$lib/backends/fil/libtriton_fil.so"
+fi

@@ -1,0 +1,27 @@
+/*
+ * file.h - a model's file in memory, for checks before treelite reads it.
+ *
+ * Owner    the caller closes what open has given.
+ * Thread   any.
+ * Units    bytes.
+ * Errors   NOT_FOUND, INTERNAL: the file cannot be read.
+ * Route    model file -> [file] -> checkpoint, lightgbm
+ */
+
+#ifndef TREES_FILE_H
+#define TREES_FILE_H
+
+#include "common/error.h"
+
+#include <stddef.h>
+
+typedef struct {
+    const void *data;                   /* read-only; never NULL             */
+    size_t      len;
+} trees_file_t;
+
+BK_CHECK TRITONSERVER_Error *trees_file_open(trees_file_t *file,
+    const char *path);
+void trees_file_close(trees_file_t *file);
+
+#endif /* TREES_FILE_H */

@@ -1,0 +1,21 @@
+/*
+ * postprocess.h - from the sums of the trees to what the model predicts.
+ *
+ * Owner    The sums are the caller's, and changed in place.
+ * Thread   any.
+ * Units    as walk.h: rows of the forest's columns, float or double.
+ * Errors   none.
+ * Route    walk -> [postprocess] -> predict
+ *
+ * The functions are treelite's, in the same precision and the same order of
+ * operations, so that results are the same to the last bit.
+ */
+
+#ifndef TREES_POSTPROCESS_H
+#define TREES_POSTPROCESS_H
+
+#include "forest.h"
+
+void trees_postprocess(const trees_forest_t *f, uint64_t count, void *sums);
+
+#endif /* TREES_POSTPROCESS_H */
