@@ -5,8 +5,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help deps build run test bench bench-models asan tsan rooms locks \
-	fuzz mutants test-gpu nginx-next test-model-analyzer test-reloads \
+.PHONY: help deps build run test bench bench-models bench-trees asan tsan \
+	rooms locks fuzz mutants test-gpu nginx-next test-model-analyzer test-reloads \
 	test-chaos test-large install clean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench       the C API, then side by side with the original server (QUICK=1: short)'
 	@echo 'make bench BASE=DIR  side by side with another checkout'\''s build folder'
 	@echo 'make bench-models  models that come and go beside others, and 1,000 of them'
+	@echo 'make bench-trees   1,000 trees beside treelite'\''s and XGBoost'\''s own predictors'
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions and READMEs'
 	@echo 'make locks       clang'\''s thread-safety analysis of core'
@@ -61,6 +62,11 @@ endif
 
 bench-models: build
 	@build/venv/bin/python t/bench/models.py
+
+bench-trees: build
+	@cmake --build $(BUILD) --target bench_trees > $(BUILD)/bench.log 2>&1 \
+	    || { cat $(BUILD)/bench.log; exit 1; }
+	@build/venv/bin/python t/bench/trees.py $(BUILD)
 
 asan:
 	@INF_BUILD=build-asan sh t/run.sh
