@@ -65,6 +65,16 @@ def test_every_setting_is_read():
     assert unread == set()
 
 
+def test_every_option_of_the_core_is_one_of_the_launcher():
+    """If it has a name for the command line."""
+    launcher = (ROOT / "tools/option_table.c").read_text()
+    options = re.findall(r'\.option = "([\w-]+)"', OPTIONS)
+    assert len(options) > 10
+    assert sorted(re.findall(
+        r'\{ "([\w-]+)", GROUP_\w+, \.kind = KIND_CORE\b', launcher)) \
+        == sorted(options)
+
+
 def test_every_option_of_the_core_is_read():
     """By something that is not the table, nor fills it in."""
     filled_in_by = {"api_options.c", "core_options.h"}
