@@ -12,6 +12,9 @@
 
 #define ALIGNMENT 64u
 
+#define MARK      0xa5
+#define MARK_LEN  16u
+
 typedef struct {
     vino_model_t       *model;
     const vino_network_t *network;
@@ -39,6 +42,12 @@ static TRITONSERVER_Error *tensor_over(const instance_t *inst,
     const bk_tensor_t *t, int64_t *dims, const void *data,
     ov_tensor_t **tensor);
 static TRITONSERVER_Error *outputs_set(instance_t *inst, bk_run_t *run);
+static TRITONSERVER_Error *infer(const instance_t *inst,
+    const bk_run_t *run);
+static TRITONSERVER_Error *infer_here(const instance_t *inst,
+    const bk_run_t *run, bool *written);
+static void mark(const bk_value_t *v);
+static bool is_marked(const bk_value_t *v);
 static TRITONSERVER_Error *output_read(const instance_t *inst, bk_value_t *v,
     int64_t rows);
 static TRITONSERVER_Error *output_check(const bk_value_t *v,
@@ -198,7 +207,6 @@ static TRITONSERVER_Error *
 run_model(void *self, bk_run_t *run)
 {
     instance_t *inst = self;
-    const vino_runtime_t *rt = inst->network->rt;
     int64_t rows = 0;
 
     TRITONSERVER_Error *err = rows_check(inst, run, &rows);
@@ -209,8 +217,7 @@ run_model(void *self, bk_run_t *run)
         err = outputs_set(inst, run);
     }
     if (err == NULL) {
-        err = vino_err(rt, rt->f.ov_infer_request_infer(inst->request),
-            "execution failed");
+        err = infer(inst, run);
     }
     for (uint32_t i = 0; err == NULL && i < run->output_count; i++) {
         err = output_read(inst, &run->outputs[i], rows);
@@ -388,6 +395,86 @@ outputs_set(instance_t *inst, bk_run_t *run)
     }
 
     return err;
+}
+
+/*
+ * A run on this thread saves a change of threads, half of what a small model
+ * takes.  But where the library has one thread it loses the errors of such a
+ * run, and outputs stay as they were (docs/decisions/0086).  So only models
+ * whose shapes cannot be wrong run here, into marked memory; a run that has
+ * left a mark is repeated on the library's thread, which tells the error.
+ */
+static TRITONSERVER_Error *
+infer(const instance_t *inst, const bk_run_t *run)
+{
+    const vino_runtime_t *rt = inst->network->rt;
+    bool here = inst->network->plain;
+    bool written = false;
+
+    for (uint32_t i = 0; here && i < run->output_count; i++) {
+        here = run->outputs[i].given;
+    }
+
+    if (here) {
+        TRITONSERVER_Error *err = infer_here(inst, run, &written);
+        if (err != NULL || written) {
+            return err;
+        }
+    }
+
+    TRITONSERVER_Error *err = vino_err(rt,
+        rt->f.ov_infer_request_start_async(inst->request),
+        "execution failed");
+
+    return err != NULL ? err : vino_err(rt,
+        rt->f.ov_infer_request_wait(inst->request), "execution failed");
+}
+
+static TRITONSERVER_Error *
+infer_here(const instance_t *inst, const bk_run_t *run, bool *written)
+{
+    const vino_runtime_t *rt = inst->network->rt;
+
+    for (uint32_t i = 0; i < run->output_count; i++) {
+        mark(&run->outputs[i]);
+    }
+
+    TRITONSERVER_Error *err = vino_err(rt,
+        rt->f.ov_infer_request_infer(inst->request), "execution failed");
+
+    *written = true;
+    for (uint32_t i = 0; i < run->output_count; i++) {
+        *written = *written && !is_marked(&run->outputs[i]);
+    }
+
+    return err;
+}
+
+/* At its start and end, as far as it reaches. */
+static void
+mark(const bk_value_t *v)
+{
+    size_t len = v->len_bytes < MARK_LEN ? (size_t) v->len_bytes : MARK_LEN;
+
+    memset(v->data, MARK, len);
+    memset((char *) v->data + v->len_bytes - len, MARK, len);
+}
+
+/* A result may look like a mark: then the run is repeated for nothing. */
+static bool
+is_marked(const bk_value_t *v)
+{
+    size_t len = v->len_bytes < MARK_LEN ? (size_t) v->len_bytes : MARK_LEN;
+    const unsigned char *start = v->data;
+    const unsigned char *end = start + v->len_bytes - len;
+
+    for (size_t i = 0; i < len; i++) {
+        if (start[i] != MARK || end[i] != MARK) {
+            return false;
+        }
+    }
+
+    return true;
 }
 
 static TRITONSERVER_Error *

@@ -25,6 +25,7 @@ typedef struct {
     ov_compiled_model_t  *compiled;     /* NULL before                       */
     bk_tensors_t          tensors;
     int64_t               fixed_rows;   /* of each run, 0: any               */
+    bool                  plain;        /* all shapes follow from the rows   */
 } vino_network_t;
 
 /* path is borrowed. */
