@@ -1,0 +1,242 @@
+"""Backend openvino in a server: batches, cache, warm-up, other backends."""
+
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+
+import numpy
+import onnxruntime
+import pytest
+import tritonclient.http as client
+from onnx import TensorProto, helper
+
+from lib import models, process
+from lib.repository import EXPLICIT, PARTS, ask
+from lib.server import ROOT, SLOW
+from lib.wire import tensor
+
+pytest.importorskip("openvino")
+from lib import openvino_models  # noqa: E402
+from lib.openvino_models import add_model, op, parameter  # noqa: E402
+
+CYCLES = int(os.environ.get("INF_OPENVINO_CYCLES", "40"))
+DIGITS = ROOT / "examples/digits/digits.json"
+
+
+def request(n=1, value=1):
+    data = [value] * 2 * n
+    return {"inputs": [tensor("LHS", "FP32", [n, 2], data),
+                       tensor("RHS", "FP32", [n, 2], data)]}
+
+
+def total(answer):
+    assert answer.status == 200, answer
+    return {o["name"]: o["data"] for o in answer.json()["outputs"]}["SUM"]
+
+
+def stats(server, model):
+    return server.get(f"/v2/models/{model}/stats").json()["model_stats"][0]
+
+
+def test_digits_are_those_of_onnx(make_server):
+    """The example model, by its other file: the same answers to 1e-5."""
+    def fill(repository):
+        shutil.copytree(ROOT / "examples/openvino/models/digits",
+                        repository / "digits")
+        models.write_model(repository, "digits_onnx", 'backend: "openvino"\n',
+                           (1,), {1: {"model.onnx": source.read_bytes()}})
+
+    source = ROOT / "examples/models/digits/1/model.onnx"
+    server = make_server(fill)
+    images = numpy.array([d["image"] for d in json.loads(DIGITS.read_text())],
+                         numpy.float32)
+    expected, = onnxruntime.InferenceSession(source).run(
+        None, {"image": images})
+    for name, rows in (("digits", 10), ("digits_onnx", 1)):
+        got = []
+        with client.InferenceServerClient(server.url) as c:
+            for i in range(0, 10, rows):
+                x = client.InferInput("image", [rows, 8, 8], "FP32")
+                x.set_data_from_numpy(images[i:i + rows])
+                got.append(c.infer(name, [x]).as_numpy("scores"))
+        numpy.testing.assert_allclose(numpy.concatenate(got), expected,
+                                      rtol=0, atol=1e-5)
+    body = {"inputs": [tensor("image", "FP32", [1, 8, 8],
+                              images[7].flatten().tolist())],
+            "outputs": [{"name": "scores",
+                         "parameters": {"classification": 1}}]}
+    answer = server.infer("digits", body).json()
+    assert answer["outputs"][0]["data"][0].endswith(":seven")
+
+
+def test_requests_are_joined_and_counted(make_server):
+    server = make_server(lambda r: openvino_models.write(
+        r, "add", add_model(), extra="max_batch_size: 8\n"
+        "dynamic_batching { max_queue_delay_microseconds: 20000 }\n"),
+        parts="all")
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(
+            lambda i: total(server.infer("add", request(1 + i % 3, i))),
+            range(64)))
+    assert answers == [[2 * i] * 2 * (1 + i % 3) for i in range(64)]
+    row = stats(server, "add")
+    assert row["inference_stats"]["success"]["count"] == 64
+    assert row["inference_count"] == sum(1 + i % 3 for i in range(64))
+    assert row["execution_count"] < 64
+    sizes = {b["batch_size"]: b["compute_infer"]["count"]
+             for b in row["batch_stats"]}
+    assert sum(sizes.values()) == row["execution_count"]
+    assert sum(n * count for n, count in sizes.items()) \
+        == row["inference_count"]
+    assert max(sizes) > 3
+
+
+def test_batches_of_other_shapes_run_apart(make_server):
+    """The second dimension is open: only equal ones join."""
+    server = make_server(lambda r: openvino_models.write(
+        r, "add", add_model((-1, -1)), extra="max_batch_size: 8\n"
+        "dynamic_batching { max_queue_delay_microseconds: 20000 }\n"))
+
+    def one(i):
+        shape = [1, 1 + i % 4]
+        data = [i] * shape[1]
+        return total(server.infer("add", {"inputs": [
+            tensor("LHS", "FP32", shape, data),
+            tensor("RHS", "FP32", shape, data)]}))
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(one, range(64))) \
+            == [[2 * i] * (1 + i % 4) for i in range(64)]
+
+
+def test_an_output_alone(make_server):
+    """And then both: memory of the one before is not written to again."""
+    server = make_server(lambda r: openvino_models.write(r, "add",
+                                                         add_model()))
+    for i in range(20):
+        body = request(1, i)
+        wanted = [["SUM"], ["DIFFERENCE"], ["SUM", "DIFFERENCE"]][i % 3]
+        body["outputs"] = [{"name": n} for n in wanted]
+        outputs = server.infer("add", body).json()["outputs"]
+        assert [o["name"] for o in outputs] == wanted
+        for o in outputs:
+            assert o["data"] == ([2 * i] * 2 if o["name"] == "SUM" else [0, 0])
+
+
+def test_response_cache_and_warm_up(make_server):
+    server = make_server(lambda r: openvino_models.write(
+        r, "add", add_model(), extra="max_batch_size: 8\n"
+        "response_cache { enable: true }\n"
+        'model_warmup { name: "w" batch_size: 2 count: 3\n'
+        '  inputs { key: "LHS" value { data_type: TYPE_FP32 dims: 2'
+        " random_data: true } }\n"
+        '  inputs { key: "RHS" value { data_type: TYPE_FP32 dims: 2'
+        " zero_data: true } }\n}\n"),
+        parts="all", http="    inference_response_cache local size=4m;\n")
+    assert server.get("/v2/models/add/ready").status == 200
+    warmed = stats(server, "add")["execution_count"]
+    assert warmed == 3
+    for _ in range(3):
+        assert total(server.infer("add", request(2, 3))) == [6] * 4
+    row = stats(server, "add")
+    assert row["inference_stats"]["cache_hit"]["count"] == 2
+    assert row["inference_stats"]["cache_miss"]["count"] == 1
+    assert row["execution_count"] == warmed + 1
+
+
+def test_an_ensemble_with_onnxruntime(make_server):
+    """Two runtimes in one process, one after the other, many at a time."""
+    def fill(repository):
+        graph = helper.make_graph(
+            [helper.make_node("Neg", ["X"], ["Y"])], "g",
+            [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", 2])],
+            [helper.make_tensor_value_info("Y", TensorProto.FLOAT, ["n", 2])])
+        onnx = helper.make_model(graph, ir_version=8, opset_imports=[
+            helper.make_opsetid("", 17)]).SerializeToString()
+        models.write_model(repository, "negate", 'backend: "onnxruntime"\n'
+                           "max_batch_size: 8\n", (1,),
+                           {1: {"model.onnx": onnx}})
+        openvino_models.write(repository, "add", add_model(),
+                              extra="max_batch_size: 8\n")
+        models.ensemble(
+            repository, "both",
+            [("A", "FP32", [2]), ("B", "FP32", [2])],
+            [("OUT", "FP32", [2])],
+            models.step("add", {"LHS": "A", "RHS": "B"}, {"SUM": "sum"})
+            + ",", models.step("negate", {"X": "sum"}, {"Y": "negative"})
+            + ",", models.step("add", {"LHS": "negative", "RHS": "B"},
+                               {"SUM": "OUT"}),
+            extra="max_batch_size: 8\n")
+
+    server = make_server(fill)
+
+    def one(i):
+        answer = server.infer("both", {"inputs": [
+            tensor("A", "FP32", [1, 2], [i, 1]),
+            tensor("B", "FP32", [1, 2], [5, i])]})
+        assert answer.status == 200, answer
+        return answer.json()["outputs"][0]["data"]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(one, range(200))) == [[-i, -1]
+                                                   for i in range(200)]
+
+
+def test_instances_infer_beside_each_other(make_server):
+    """Two requests of two instances overlap; their threads are the model's."""
+    x = parameter("X", "FP32", [-1, 512])
+    y = x
+    weights = op.constant(numpy.eye(512, dtype=numpy.float32))
+    for _ in range(8):
+        y = op.matmul(op.tanh(y), weights, False, False)
+    model = openvino_models.model([x], {"Y": y})
+    server = make_server(lambda r: openvino_models.write(
+        r, "slow", model, extra="max_batch_size: 256\n"
+        "dynamic_batching { }\n"
+        "instance_group { count: 3 kind: KIND_CPU }\n"))
+    found = re.search(r"compiled for device CPU:(.*)", server.log_text())[1]
+    assert "NUM_STREAMS=3" in found or os.cpu_count() < 3
+    data = numpy.random.default_rng(3).random((256, 512), numpy.float32)
+    expected = openvino_models.Direct(model)(X=data)["Y"]
+
+    def one(_):
+        v = client.InferInput("X", list(data.shape), "FP32")
+        v.set_data_from_numpy(data)
+        with client.InferenceServerClient(server.url) as c:
+            return c.infer("slow", [v]).as_numpy("Y")
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for got in pool.map(one, range(12)):
+            numpy.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_memory_over_loads_and_unloads(make_server):
+    """A model with 16 MiB of weights; the first loads fill the allocator's
+    pools."""
+    x = parameter("X", "FP32", [-1, 2048])
+    weights = op.constant(numpy.random.default_rng(0).random(
+        (2048, 2048), numpy.float32))
+    model = openvino_models.model([x], {"Y": op.matmul(x, weights, False,
+                                                       False)})
+    server = make_server(lambda r: openvino_models.write(
+        r, "m", model, extra="max_batch_size: 4\n"),
+        http=EXPLICIT, parts=PARTS)
+    body = {"inputs": [tensor("X", "FP32", [1, 2048], [0.0] * 2048)]}
+
+    def cycle(times):
+        for _ in range(times):
+            assert ask(server, "load", "m").status == 200
+            assert server.infer("m", body).status == 200
+            assert ask(server, "unload", "m").status == 200
+            assert process.wait_until(
+                lambda: server.get("/v2/models/m/ready").status != 200,
+                10 * SLOW)
+        return process.held_bytes([server.core()])
+
+    early = cycle(20)
+    late = cycle(CYCLES)
+    print(f"after 20 cycles {early >> 10} KiB, after {CYCLES} more "
+          f"{late >> 10} KiB")
+    assert late - early < (32 << 20) * SLOW
