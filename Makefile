@@ -53,6 +53,9 @@ bench: build
 	@cmake --build $(BUILD) --target bench_abi > $(BUILD)/bench.log 2>&1 \
 	    || { cat $(BUILD)/bench.log; exit 1; }
 	@$(BUILD)/bench_abi
+	@cmake --build $(BUILD) --target bench_openvino > $(BUILD)/bench.log 2>&1 \
+	    || { cat $(BUILD)/bench.log; exit 1; }
+	@$(BUILD)/bench_openvino
 	@build/venv/bin/python t/bench/run.py
 	@build/venv/bin/python t/bench/grpc_calls.py
 	@build/venv/bin/python t/bench/batching.py

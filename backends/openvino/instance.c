@@ -162,19 +162,15 @@ static TRITONSERVER_Error *
 check_kind(TRITONBACKEND_ModelInstance *handle)
 {
     TRITONSERVER_InstanceGroupKind kind;
-    const char *name;
 
     TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceKind(handle, &kind);
-    if (err == NULL) {
-        err = TRITONBACKEND_ModelInstanceName(handle, &name);
-    }
     if (err != NULL || kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
         return err;
     }
 
-    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "instance \"%s\" is "
-        "KIND_GPU; backend openvino takes KIND_CPU alone, and computes on the "
-        "device that the parameter 'TARGET_DEVICE' names", name);
+    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "backend "
+        "openvino takes instances of KIND_CPU, not KIND_GPU; the parameter "
+        "'TARGET_DEVICE' names the device that it computes on");
 }
 
 static TRITONSERVER_Error *
