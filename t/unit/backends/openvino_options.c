@@ -48,7 +48,7 @@ property(const fixture_t *f, const char *key)
 
 #define P(key, value) "\"" key "\":{\"string_value\":\"" value "\"}"
 
-/* What the library is told of streams and threads; empty: nothing. */
+/* The properties that set streams and threads; empty: not set. */
 static void
 expect(const char *parameters, uint32_t instances, const char *streams,
     const char *threads)
