@@ -1,4 +1,4 @@
-#include "python/archive.h"
+#include "env_archive.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -163,7 +163,8 @@ check_entry(const extraction_t *x, struct archive_entry *entry,
     }
 }
 
-/* Gives the entry its path on disk, and no bits beyond permissions. */
+/* Gives the entry its path on disk, and the permissions that its owner needs
+   to read and remove it; no set-user-ID and the like. */
 static TRITONSERVER_Error *
 place_entry(const extraction_t *x, struct archive_entry *entry,
     const char *name)
@@ -181,7 +182,8 @@ place_entry(const extraction_t *x, struct archive_entry *entry,
     if (target != NULL) {
         archive_entry_set_hardlink(entry, target);
     }
-    archive_entry_set_perm(entry, archive_entry_perm(entry) & 0777);
+    unsigned own = archive_entry_filetype(entry) == AE_IFDIR ? 0700 : 0400;
+    archive_entry_set_perm(entry, (archive_entry_perm(entry) & 0777) | own);
     free(path);
     free(target);
     return NULL;

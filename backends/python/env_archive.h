@@ -1,6 +1,6 @@
 /*
- * archive.h - extracts an archive (tar, plain or compressed, or zip) into a
- *             directory, and nowhere else.
+ * env_archive.h - extracts an archive (tar, plain or compressed, or zip) into
+ *                 a directory, and nowhere else.
  *
  * Owner    All memory is the caller's.
  * Thread   any; several archives at once.
@@ -8,11 +8,11 @@
  * Errors   INVALID_ARG: not an archive, or an entry that leaves the directory
  *          or is no file, directory or link; INTERNAL: the system's reason.
  *          Each names archive and entry.
- * Route    environment -> [archive] -> libarchive
+ * Route    environment -> [env archive] -> libarchive
  */
 
-#ifndef PY_ARCHIVE_H
-#define PY_ARCHIVE_H
+#ifndef PY_ENV_ARCHIVE_H
+#define PY_ENV_ARCHIVE_H
 
 #include <stdbool.h>
 
@@ -31,4 +31,4 @@ bool py_archive_name_stays(const char *name);
  * target: behind other names, which may be links, it may lead anywhere. */
 bool py_archive_link_stays(const char *name, const char *target);
 
-#endif /* PY_ARCHIVE_H */
+#endif /* PY_ENV_ARCHIVE_H */

@@ -1,0 +1,315 @@
+#include "extraction.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "env_archive.h"
+
+#define PREFIX       "inference-python-env-"
+#define OLD_SECONDS  60
+
+struct py_extraction_s {
+    py_extraction_t *next;
+    char            *file;
+    struct timespec  changed;
+    off_t            size;
+    char            *directory;     /* NULL: not made yet                    */
+    int              lock;          /* of the directory; -1: none            */
+    unsigned         users;
+    bool             ready;         /* else a thread extracts it             */
+};
+
+/* lock guards the list, users and ready. */
+struct py_extractions_s {
+    pthread_mutex_t  lock;
+    pthread_cond_t   changed;
+    py_extraction_t *list;
+    char            *place;
+};
+
+static TRITONSERVER_Error *set_place(py_extractions_t *set, const char *place);
+static void remove_unlocked(const char *path, long older_s);
+static py_extraction_t *find_locked(py_extractions_t *set, const char *file,
+    const struct stat *st);
+static TRITONSERVER_Error *extract(py_extractions_t *set, py_extraction_t *x);
+static TRITONSERVER_Error *make_directory(py_extractions_t *set,
+    py_extraction_t *x);
+static py_extraction_t *extraction_new(const char *file,
+    const struct stat *st);
+static void extraction_free(py_extraction_t *x);
+static void unlink_locked(py_extractions_t *set, py_extraction_t *x);
+static void remove_tree(const char *directory);
+static int remove_one(const char *path, const struct stat *st, int kind,
+    struct FTW *where);
+
+TRITONSERVER_Error *
+py_extractions_new(const char *place, py_extractions_t **out)
+{
+    py_extractions_t *set = calloc(1, sizeof(*set));
+    if (set == NULL) {
+        return bk_err_nomem("the set of environments");
+    }
+    pthread_mutex_init(&set->lock, NULL);
+    pthread_cond_init(&set->changed, NULL);
+    TRITONSERVER_Error *err = set_place(set, place);
+    if (err != NULL) {
+        py_extractions_free(set);
+        return err;
+    }
+    py_extractions_clean(set->place, OLD_SECONDS);
+    *out = set;
+    return NULL;
+}
+
+void
+py_extractions_free(py_extractions_t *set)
+{
+    if (set == NULL) {
+        return;
+    }
+    pthread_cond_destroy(&set->changed);
+    pthread_mutex_destroy(&set->lock);
+    free(set->place);
+    free(set);
+}
+
+static TRITONSERVER_Error *
+set_place(py_extractions_t *set, const char *place)
+{
+    if (place == NULL) {
+        place = getenv("TMPDIR");
+    }
+    if (place == NULL || place[0] == '\0') {
+        place = "/tmp";
+    }
+    set->place = realpath(place, NULL);
+    if (set->place == NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "environments cannot "
+            "be extracted into \"%s\": %s", place, strerror(errno));
+    }
+    return NULL;
+}
+
+void
+py_extractions_clean(const char *place, long older_s)
+{
+    DIR *d = opendir(place);
+    if (d == NULL) {
+        return;
+    }
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
+        char *path;
+        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0
+            && asprintf(&path, "%s/%s", place, e->d_name) >= 0)
+        {
+            remove_unlocked(path, older_s);
+            free(path);
+        }
+    }
+    closedir(d);
+}
+
+static void
+remove_unlocked(const char *path, long older_s)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid()
+        && time(NULL) - st.st_ctime >= older_s
+        && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    {
+        remove_tree(path);
+    }
+    close(fd);
+}
+
+TRITONSERVER_Error *
+py_extractions_take(py_extractions_t *set, const char *file,
+    py_extraction_t **out)
+{
+    struct stat st;
+    if (stat(file, &st) != 0) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "cannot read archive \"%s\": %s", file, strerror(errno));
+    }
+
+    pthread_mutex_lock(&set->lock);
+    py_extraction_t *x = find_locked(set, file, &st);
+    while (x != NULL && !x->ready) {
+        pthread_cond_wait(&set->changed, &set->lock);
+        x = find_locked(set, file, &st);
+    }
+    if (x != NULL) {
+        x->users++;
+        pthread_mutex_unlock(&set->lock);
+        *out = x;
+        return NULL;
+    }
+    x = extraction_new(file, &st);
+    if (x != NULL) {
+        x->next = set->list;
+        set->list = x;
+    }
+    pthread_mutex_unlock(&set->lock);
+    if (x == NULL) {
+        return bk_err_nomem("an environment");
+    }
+
+    TRITONSERVER_Error *err = extract(set, x);
+    pthread_mutex_lock(&set->lock);
+    x->ready = true;
+    if (err != NULL) {
+        unlink_locked(set, x);
+    }
+    pthread_cond_broadcast(&set->changed);
+    pthread_mutex_unlock(&set->lock);
+    if (err != NULL) {
+        extraction_free(x);
+        return err;
+    }
+    *out = x;
+    return NULL;
+}
+
+void
+py_extractions_give(py_extractions_t *set, py_extraction_t *x)
+{
+    pthread_mutex_lock(&set->lock);
+    bool last = --x->users == 0;
+    if (last) {
+        unlink_locked(set, x);
+    }
+    pthread_mutex_unlock(&set->lock);
+    if (last) {
+        extraction_free(x);
+    }
+}
+
+const char *
+py_extraction_directory(const py_extraction_t *x)
+{
+    return x->directory;
+}
+
+static py_extraction_t *
+find_locked(py_extractions_t *set, const char *file, const struct stat *st)
+{
+    for (py_extraction_t *x = set->list; x != NULL; x = x->next) {
+        if (strcmp(x->file, file) == 0 && x->size == st->st_size
+            && x->changed.tv_sec == st->st_mtim.tv_sec
+            && x->changed.tv_nsec == st->st_mtim.tv_nsec)
+        {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+extract(py_extractions_t *set, py_extraction_t *x)
+{
+    bk_log(TRITONSERVER_LOG_INFO, "Extracting Python execution env %s",
+        x->file);
+    TRITONSERVER_Error *err = make_directory(set, x);
+    return err != NULL ? err : py_archive_extract(x->file, x->directory);
+}
+
+static TRITONSERVER_Error *
+make_directory(py_extractions_t *set, py_extraction_t *x)
+{
+    char *path;
+    if (asprintf(&path, "%s/" PREFIX "XXXXXX", set->place) < 0) {
+        return bk_err_nomem("the path of an environment");
+    }
+    if (mkdtemp(path) == NULL) {
+        TRITONSERVER_Error *err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+            "cannot make a directory for an environment in \"%s\": %s",
+            set->place, strerror(errno));
+        free(path);
+        return err;
+    }
+    x->directory = path;
+    x->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (x->lock < 0 || flock(x->lock, LOCK_EX | LOCK_NB) != 0) {
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+            "cannot lock \"%s\": %s", path, strerror(errno));
+    }
+    return NULL;
+}
+
+/* One user: whoever extracts it. */
+static py_extraction_t *
+extraction_new(const char *file, const struct stat *st)
+{
+    py_extraction_t *x = calloc(1, sizeof(*x));
+    if (x == NULL) {
+        return NULL;
+    }
+    x->file = strdup(file);
+    if (x->file == NULL) {
+        free(x);
+        return NULL;
+    }
+    x->changed = st->st_mtim;
+    x->size = st->st_size;
+    x->lock = -1;
+    x->users = 1;
+    return x;
+}
+
+static void
+extraction_free(py_extraction_t *x)
+{
+    if (x->directory != NULL) {
+        remove_tree(x->directory);
+    }
+    if (x->lock >= 0) {
+        close(x->lock);
+    }
+    free(x->directory);
+    free(x->file);
+    free(x);
+}
+
+static void
+unlink_locked(py_extractions_t *set, py_extraction_t *x)
+{
+    py_extraction_t **p = &set->list;
+    while (*p != x) {
+        p = &(*p)->next;
+    }
+    *p = x->next;
+}
+
+static void
+remove_tree(const char *directory)
+{
+    if (nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        bk_log(TRITONSERVER_LOG_WARN, "cannot remove \"%s\": %s", directory,
+            strerror(errno));
+    }
+}
+
+static int
+remove_one(const char *path, const struct stat *st, int kind,
+    struct FTW *where)
+{
+    (void) st;
+    (void) kind;
+    (void) where;
+    return remove(path);
+}
