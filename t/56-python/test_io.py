@@ -26,7 +26,7 @@ import triton_python_backend_utils as pb
 class TritonPythonModel:
     def execute(self, requests):
         return [pb.InferenceResponse([pb.Tensor(
-            t.name().replace("IN", "OUT"), t.as_numpy())
+            "OUT" + t.name()[2:], t.as_numpy())
             for t in r.inputs()]) for r in requests]
 """
 EVERY_IO = models.io_block("input", [
@@ -94,7 +94,7 @@ WANTED_IO = models.io_block("input", [("IN", "INT32", [-1])]) \
 OPTIONAL = TELL + """
 class TritonPythonModel:
     def execute(self, requests):
-        return [tell([t.name() for t in r.inputs()]) for r in requests]
+        return [tell(sorted(t.name() for t in r.inputs())) for r in requests]
 """
 OPTIONAL_IO = 'input { name: "IN" data_type: TYPE_INT32 dims: [ 1 ] }\n' \
     'input { name: "MORE" data_type: TYPE_INT32 dims: [ 1 ]' \
