@@ -1,0 +1,259 @@
+/* calls.c - see calls.h */
+
+#include "calls.h"
+
+#include <stdio.h>
+
+#include "control.h"
+#include "messages.h"
+
+static void hello(py_interpreter_t *in, py_reader_t *r);
+static void done(py_interpreter_t *in, const py_entry_t *e,
+    py_reader_t *r);
+static void ready_done(py_interpreter_t *in, py_reader_t *r);
+static void write_log(const py_interpreter_t *in, py_reader_t *r);
+static TRITONSERVER_Error *answer(py_interpreter_t *in,
+    const py_entry_t *e, py_reader_t *r, py_writer_t *w);
+static TRITONSERVER_Error *send_response(py_interpreter_t *in, uint64_t id,
+    py_reader_t *r);
+static TRITONSERVER_Error *is_cancelled(py_interpreter_t *in, uint64_t id,
+    py_writer_t *w);
+static void close_sender(py_interpreter_t *in, uint64_t id);
+static void forget_if_over(py_interpreter_t *in, py_live_t *live);
+static void reply(py_interpreter_t *in, uint32_t slot,
+    TRITONSERVER_Error *err, const py_writer_t *value);
+
+void
+py_call(py_interpreter_t *in, const py_entry_t *e)
+{
+    py_writer_t w = { 0 };
+    TRITONSERVER_Error *err;
+    py_reader_t r;
+
+    py_reader_init(&r, in->link->message.data, in->link->message.len);
+    switch (e->kind) {
+    case PY_UP_HELLO:
+        hello(in, &r);
+        return;
+    case PY_UP_DONE:
+        done(in, e, &r);
+        return;
+    case PY_UP_FREE:
+        py_link_free(in->link, e->id);
+        return;
+    case PY_UP_LOG:
+        write_log(in, &r);
+        return;
+    case PY_UP_CLOSE:
+        close_sender(in, e->id);
+        return;
+    case PY_UP_STREAM_CANCEL:
+        py_streams_cancel(&in->streams, e->id);
+        return;
+    case PY_UP_STREAM_CLOSE:
+        py_streams_close(&in->streams, e->id);
+        return;
+
+    /* these reply by themselves, unless they fail */
+    case PY_UP_EXEC:
+        err = py_streams_start(&in->streams, in->link, in->model->server,
+            &in->requests, e->slot, &r);
+        break;
+    case PY_UP_NEXT:
+        err = py_streams_next(&in->streams, e->id, e->slot);
+        break;
+    case PY_UP_LOAD:
+    case PY_UP_UNLOAD:
+    case PY_UP_MODEL_READY:
+        err = py_control_start(in->link, in->model->server,
+            (py_up_t) e->kind, e->slot, &r);
+        break;
+
+    default:
+        err = answer(in, e, &r, &w);
+        reply(in, e->slot, err, &w);
+        py_writer_fini(&w);
+        return;
+    }
+
+    if (err != NULL) {
+        reply(in, e->slot, err, NULL);
+    }
+}
+
+/* [bytes of its memory]: whether they can be read decides how tensors come */
+static void
+hello(py_interpreter_t *in, py_reader_t *r)
+{
+    py_data_t data;
+    char bytes[2 * PY_INLINE_MAX];
+
+    in->hello = true;
+    if (!py_read_list_of(r, 1) || !py_read_data(r, &data)
+        || data.length > sizeof(bytes))
+    {
+        return;
+    }
+
+    TRITONSERVER_Error *err = py_link_read(in->link, &data, bytes);
+    if (err != NULL) {
+        atomic_store(&in->link->header->copies, 1);
+        bk_log(TRITONSERVER_LOG_WARN, "instance %s: outputs are copied once "
+            "more, through shared memory: %s", in->name,
+            TRITONSERVER_ErrorMessage(err));
+    }
+    bk_err_drop(err);
+}
+
+static void
+done(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r)
+{
+    if (e->id == 0) {
+        ready_done(in, r);
+        return;
+    }
+    if (e->id != in->task || in->done) {
+        return;
+    }
+
+    /* the message changes hands: pop gets the old one's memory */
+    py_message_t old = in->result;
+    in->result = in->link->message;
+    in->link->message = old;
+    in->done = true;
+}
+
+/* [why it is not ready, or none] */
+static void
+ready_done(py_interpreter_t *in, py_reader_t *r)
+{
+    const char *why = NULL;
+
+    if (!py_read_list_of(r, 1) || !py_read_optional(r, &why)) {
+        why = "the interpreter has sent an answer that is none";
+    }
+
+    pthread_mutex_lock(&in->lock);
+    snprintf(in->unready, sizeof(in->unready), "%s", why == NULL ? "" : why);
+    in->probing = false;
+    in->probes++;
+    pthread_cond_broadcast(&in->changed);
+    pthread_mutex_unlock(&in->lock);
+}
+
+/* [level, file, line, text] */
+static void
+write_log(const py_interpreter_t *in, py_reader_t *r)
+{
+    const char *file, *text;
+    int64_t level, line;
+
+    if (!py_read_list_of(r, 4) || !py_read_int(r, &level)
+        || !py_read_text(r, &file, NULL) || !py_read_int(r, &line)
+        || !py_read_text(r, &text, NULL) || level < TRITONSERVER_LOG_INFO
+        || level > TRITONSERVER_LOG_VERBOSE)
+    {
+        bk_log(TRITONSERVER_LOG_WARN, "instance %s has sent a log line that "
+            "is none", in->name);
+        return;
+    }
+
+    bk_err_drop(TRITONSERVER_LogMessage((TRITONSERVER_LogLevel) level, file,
+        (int) line, text));
+}
+
+static TRITONSERVER_Error *
+answer(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r,
+    py_writer_t *w)
+{
+    switch (e->kind) {
+    case PY_UP_SEND:
+        py_write_none(w);
+        return send_response(in, e->id, r);
+    case PY_UP_CANCELLED:
+        return is_cancelled(in, e->id, w);
+    case PY_UP_FAMILY_NEW:
+    case PY_UP_FAMILY_DELETE:
+    case PY_UP_METRIC_NEW:
+    case PY_UP_METRIC_DELETE:
+    case PY_UP_METRIC_SET:
+    case PY_UP_METRIC_VALUE:
+        return py_metrics_call(&in->metrics, (py_up_t) e->kind, e->id, r,
+            w);
+    default:
+        return py_error_message("call");
+    }
+}
+
+/* [final, response or none] */
+static TRITONSERVER_Error *
+send_response(py_interpreter_t *in, uint64_t id, py_reader_t *r)
+{
+    py_live_t *live = py_requests_find(&in->requests, id);
+    bool final;
+
+    if (!py_read_list_of(r, 2) || !py_read_bool(r, &final)) {
+        return py_error_message("response");
+    }
+
+    bool flags_alone = py_read_none(r);
+    if (live == NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Unable to send "
+            "response. Response sender has been closed.");
+    }
+    if (flags_alone && !final) {
+        return py_error_message("response");
+    }
+
+    TRITONSERVER_Error *err = py_live_send(live, in->link,
+        flags_alone ? NULL : r, final);
+    forget_if_over(in, live);
+    return err;
+}
+
+static TRITONSERVER_Error *
+is_cancelled(py_interpreter_t *in, uint64_t id, py_writer_t *w)
+{
+    py_live_t *live = py_requests_find(&in->requests, id);
+    bool cancelled = false;
+
+    TRITONSERVER_Error *err = live == NULL ? NULL
+        : py_live_is_cancelled(live, &cancelled);
+    py_write_bool(w, cancelled);
+    return err;
+}
+
+static void
+close_sender(py_interpreter_t *in, uint64_t id)
+{
+    py_live_t *live = py_requests_find(&in->requests, id);
+
+    if (live != NULL) {
+        live->dropped = true;
+        forget_if_over(in, live);
+    }
+}
+
+/* A released request that has had its last response, or that nobody can answer
+   any more: the server answers it then. */
+static void
+forget_if_over(py_interpreter_t *in, py_live_t *live)
+{
+    if (live->request == NULL && (live->closed || live->dropped)) {
+        py_requests_remove(&in->requests, live);
+    }
+}
+
+/* [error or none, value]; takes err */
+static void
+reply(py_interpreter_t *in, uint32_t slot, TRITONSERVER_Error *err,
+    const py_writer_t *value)
+{
+    if (slot == PY_NO_SLOT) {
+        bk_err_log(err, in->name);
+        return;
+    }
+
+    py_reply(in->link, slot, err, value);
+    bk_err_drop(err);
+}

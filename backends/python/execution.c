@@ -1,0 +1,270 @@
+/* execution.c - see execution.h */
+
+#include "execution.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "messages.h"
+
+/* Outputs of so many bytes are not kept until the next batch. */
+#define TAKEN_LEAST (UINT64_C(4) << 20)
+
+typedef struct {
+    uint64_t *ids;              /* of the requests that were sent            */
+    uint32_t  count;
+    uint64_t  rows;
+    uint64_t  read;             /* the link's, before the answers            */
+    uint64_t  begin_ns;
+    uint64_t  compute_ns;
+    uint64_t  end_ns;
+} batch_t;
+
+static TRITONSERVER_Error *batch_write(py_interpreter_t *in, batch_t *b,
+    TRITONBACKEND_Request **requests, uint32_t count);
+static void request_write(py_interpreter_t *in, batch_t *b,
+    TRITONBACKEND_Request *request);
+static void batch_await(py_interpreter_t *in);
+static void batch_answer(py_interpreter_t *in, batch_t *b);
+static bool result_apply(py_interpreter_t *in, batch_t *b, uint64_t id,
+    py_reader_t *r);
+static bool response_is_error(const py_reader_t *at);
+static void request_end(py_interpreter_t *in, batch_t *b, uint64_t id,
+    bool success, bool reschedule);
+static void batch_fail(py_interpreter_t *in, batch_t *b, uint32_t from,
+    TRITONSERVER_Error_Code code, const char *text);
+
+void
+py_execution_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
+    uint32_t count)
+{
+    batch_t b = { .begin_ns = bk_now_ns() };
+
+    TRITONSERVER_Error *err = batch_write(in, &b, requests, count);
+    b.compute_ns = bk_now_ns();
+    if (err == NULL && b.count > 0) {
+        in->done = false;
+        in->task++;
+        if (!py_link_push(in->link, &in->link->work, PY_TASK_EXECUTE,
+            in->task, &in->writer))
+        {
+            err = bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "no room for the"
+                " requests in the memory shared with the interpreter");
+        }
+    }
+
+    if (err != NULL) {
+        batch_fail(in, &b, 0, TRITONSERVER_ErrorCode(err),
+            TRITONSERVER_ErrorMessage(err));
+        bk_err_drop(err);
+
+    } else if (b.count > 0) {
+        batch_await(in);
+        b.end_ns = bk_now_ns();
+        bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(
+            in->instance, b.rows, b.begin_ns, b.compute_ns, b.end_ns,
+            b.end_ns), "batch statistics");
+        batch_answer(in, &b);
+    }
+    free(b.ids);
+}
+
+void
+py_execution_reject(py_interpreter_t *in, TRITONBACKEND_Request **requests,
+    uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bk_request_fail(requests[i], py_interpreter_unhealthy(in));
+        bk_request_release(requests[i]);
+    }
+}
+
+/* One value, the list of the requests; those that can't be written are
+   answered at once. */
+static TRITONSERVER_Error *
+batch_write(py_interpreter_t *in, batch_t *b,
+    TRITONBACKEND_Request **requests, uint32_t count)
+{
+    b->ids = calloc(count, sizeof(*b->ids));
+    if (b->ids == NULL) {
+        for (uint32_t i = 0; i < count; i++) {
+            bk_request_fail(requests[i], bk_err_nomem("a batch"));
+            bk_request_release(requests[i]);
+        }
+        return NULL;
+    }
+
+    py_writer_reset(&in->writer);
+    py_write_list(&in->writer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        request_write(in, b, requests[i]);
+    }
+
+    if (b->count != count) {            /* the list's own count              */
+        memcpy(in->writer.data + 1, &b->count, sizeof(b->count));
+    }
+    return in->writer.failed ? bk_err_nomem("a batch") : NULL;
+}
+
+static void
+request_write(py_interpreter_t *in, batch_t *b,
+    TRITONBACKEND_Request *request)
+{
+    const py_way_t way = {
+        .link = in->link, .zero_copy = in->model->zero_copy,
+        .socket_fd = in->process.socket, .arenas = &in->arenas
+    };
+    size_t begin = in->writer.len;
+    uint64_t id;
+
+    TRITONSERVER_Error *err = py_requests_add(&in->requests, request, &id);
+    if (err == NULL) {
+        err = py_request_write(&in->writer, &way, request, id);
+        if (err != NULL) {
+            in->writer.len = begin;
+            py_requests_remove(&in->requests,
+                py_requests_find(&in->requests, id));
+        }
+    }
+    if (err != NULL) {
+        bk_request_fail(request, err);
+        bk_request_release(request);
+        return;
+    }
+
+    b->ids[b->count++] = id;
+    b->rows += py_request_rows(request, in->model->batching);
+}
+
+/* Until the result is there or cannot come any more. */
+static void
+batch_await(py_interpreter_t *in)
+{
+    for ( ;; ) {
+        bool dead = py_link_is_dead(in->link);
+
+        py_interpreter_drain(in);
+        if (in->done || dead) {
+            return;
+        }
+        py_link_wait(in->link);
+    }
+}
+
+/* [error or none, [[release flags, response or none]...]] */
+static void
+batch_answer(py_interpreter_t *in, batch_t *b)
+{
+    const char *error = NULL;
+    uint32_t count = 0;
+    py_reader_t r;
+
+    if (!in->done) {
+        char text[BK_ERR_MAX];
+        TRITONSERVER_Error *err = py_interpreter_unhealthy(in);
+        snprintf(text, sizeof(text), "%s", TRITONSERVER_ErrorMessage(err));
+        batch_fail(in, b, 0, TRITONSERVER_ErrorCode(err), text);
+        bk_err_drop(err);
+        return;
+    }
+
+    b->read = in->link->read;
+    py_reader_init(&r, in->result.data, in->result.len);
+    bool valid = py_read_list_of(&r, 2) && py_read_optional(&r, &error);
+    if (valid && error != NULL) {
+        batch_fail(in, b, 0, TRITONSERVER_ERROR_INTERNAL, error);
+        return;
+    }
+
+    uint32_t i = 0;
+    if (valid && py_read_list(&r, &count) && count == b->count) {
+        while (i < count && result_apply(in, b, b->ids[i], &r)) {
+            i++;
+        }
+    }
+    if (i < b->count) {
+        batch_fail(in, b, i, TRITONSERVER_ERROR_INTERNAL,
+            "the interpreter has sent a result that is none");
+    }
+
+    if (in->link->read - b->read >= TAKEN_LEAST) {
+        (void) py_link_push(in->link, &in->link->work, PY_TASK_TAKEN, 0,
+            NULL);
+    }
+}
+
+/* false: it is none, and nothing has happened. */
+static bool
+result_apply(py_interpreter_t *in, batch_t *b, uint64_t id, py_reader_t *r)
+{
+    py_live_t *live = py_requests_find(&in->requests, id);
+    py_reader_t response;
+    int64_t flags;
+
+    if (live == NULL || !py_read_list_of(r, 2) || !py_read_int(r, &flags)) {
+        return false;
+    }
+
+    bool reschedule = flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE;
+    if (py_read_none(r)) {
+        request_end(in, b, id, true, reschedule);
+        return true;
+    }
+
+    response = *r;
+    if (!py_read_skip(r)) {
+        return false;
+    }
+
+    bool success = !response_is_error(&response);
+    TRITONSERVER_Error *err = py_live_send(live, in->link, &response, true);
+    if (err != NULL) {
+        success = false;
+        bk_err_log(err, in->name);
+    }
+    request_end(in, b, id, success, false);
+    return true;
+}
+
+static bool
+response_is_error(const py_reader_t *at)
+{
+    py_reader_t r = *at;
+
+    return !py_read_list_of(&r, 3) || !py_read_none(&r);
+}
+
+/* Reports and releases it; who answers later goes on. */
+static void
+request_end(py_interpreter_t *in, batch_t *b, uint64_t id, bool success,
+    bool reschedule)
+{
+    py_live_t *live = py_requests_find(&in->requests, id);
+
+    if (!reschedule) {
+        bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(in->instance,
+            live->request, success, b->begin_ns, b->compute_ns, b->end_ns,
+            bk_now_ns()), "statistics");
+    }
+
+    TRITONSERVER_Error *err = py_live_release(live, reschedule);
+    if (err != NULL) {
+        bk_err_log(err, "cannot answer a request later");
+        live->closed = true;
+    }
+    if (live->closed || live->dropped || reschedule) {
+        py_requests_remove(&in->requests, live);
+    }
+}
+
+static void
+batch_fail(py_interpreter_t *in, batch_t *b, uint32_t from,
+    TRITONSERVER_Error_Code code, const char *text)
+{
+    b->end_ns = bk_now_ns();
+    for (uint32_t i = from; i < b->count; i++) {
+        py_live_fail(py_requests_find(&in->requests, b->ids[i]),
+            bk_err_new(code, "%s", text));
+        request_end(in, b, b->ids[i], false, false);
+    }
+}

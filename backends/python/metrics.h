@@ -1,0 +1,40 @@
+/*
+ * metrics.h - metric families and metrics that a model has made.
+ *
+ * Owner    An interpreter's; they end with its process.
+ * Thread   the one that has the consumer role.
+ * Units    none.
+ * Errors   the server's own; INVALID_ARG: an id of nothing.
+ * Route    calls -> [metrics] -> server
+ */
+
+#ifndef PY_METRICS_H
+#define PY_METRICS_H
+
+#include "link.h"
+
+typedef struct {
+    TRITONSERVER_MetricFamily *family;      /* NULL: deleted                 */
+} py_family_t;
+
+typedef struct {
+    TRITONSERVER_Metric *metric;            /* NULL: deleted                 */
+    uint64_t             family;
+} py_metric_t;
+
+typedef struct {
+    py_family_t *families;
+    size_t        family_count;
+    py_metric_t *metrics;
+    size_t        metric_count;
+} py_metrics_t;
+
+/* Deletes all. */
+void py_metrics_fini(py_metrics_t *m);
+
+/* Carries out one of PY_UP_FAMILY_NEW to PY_UP_METRIC_VALUE; what it gives
+   (an id, a value, or none) is written to w. */
+BK_CHECK TRITONSERVER_Error *py_metrics_call(py_metrics_t *m, py_up_t kind,
+    uint64_t id, py_reader_t *r, py_writer_t *w);
+
+#endif /* PY_METRICS_H */

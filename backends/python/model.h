@@ -1,0 +1,54 @@
+/*
+ * model.h - a model of the python backend: which files it is, and which
+ *           interpreter runs it.
+ *
+ * Owner    The core's model owns it as its state.
+ * Thread   written by new, read by anyone until free.
+ * Units    seconds.
+ * Errors   new: a configuration or a file that can't be, or what completing
+ *          the configuration has raised.
+ * Route    ModelInitialize -> [model] -> instances
+ */
+
+#ifndef PY_MODEL_H
+#define PY_MODEL_H
+
+#include "../common/model_config.h"
+
+/* Settings of the backend, for all models. */
+typedef struct {
+    char    *interpreter;       /* a program's name or path                  */
+    int64_t  timeout_s;         /* until a new process says hello, and until
+                                   one that is to end does                   */
+    char    *package;           /* the directory of our Python files         */
+} py_backend_t;
+
+typedef struct {
+    TRITONBACKEND_Model *handle;
+    TRITONSERVER_Server *server;
+    const py_backend_t *backend;
+    bk_model_config_t    config;
+    const char          *name;
+    uint64_t             version;
+    const char          *directory;     /* the model's                       */
+    char                *version_dir;
+    char                *backend_dir;   /* of a backend that is a model.py;
+                                           NULL: the model has its own       */
+    char                *file;          /* that is imported                  */
+    char                *environment;   /* EXECUTION_ENV_PATH, or NULL       */
+    char                *private_dir;   /* for an unpacked one; "" until it
+                                           is needed                         */
+    bool                 decoupled;
+    bool                 batching;
+    bool                 zero_copy;
+} py_model_t;
+
+BK_CHECK TRITONSERVER_Error *py_backend_new(py_backend_t **out,
+    TRITONBACKEND_Backend *backend);
+void py_backend_free(py_backend_t *b);
+
+BK_CHECK TRITONSERVER_Error *py_model_new(py_model_t **out,
+    TRITONBACKEND_Model *handle);
+void py_model_free(py_model_t *m);
+
+#endif /* PY_MODEL_H */

@@ -1,0 +1,180 @@
+/* process.c - see process.h */
+
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FIRST_FD 3
+#define FDS      3
+
+static int spawn_with(pid_t *pid, const char *const *arguments,
+    const int *fds);
+static int spawn(pid_t *pid, const char *const *arguments, const int *fds);
+
+TRITONSERVER_Error *
+py_process_start(py_process_t *p, const char *const *arguments, int channel,
+    int event)
+{
+    int pair[2];
+    char text[128];
+
+    *p = (py_process_t) { .fd = -1, .socket = -1 };
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+            "cannot make a socket: %s", strerror_r(errno, text,
+            sizeof(text)));
+    }
+
+    int rc = spawn_with(&p->pid, arguments, (int[]) { channel, event,
+        pair[1] });
+    (void) close(pair[1]);
+    if (rc != 0) {
+        (void) close(pair[0]);
+        p->pid = 0;
+        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "cannot start the "
+            "interpreter \"%s\": %s", arguments[0], strerror_r(rc, text,
+            sizeof(text)));
+    }
+
+    p->socket = pair[0];
+    p->fd = pidfd_open(p->pid, 0);
+    if (p->fd == -1) {
+        TRITONSERVER_Error *err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+            "cannot watch the interpreter: %s", strerror_r(errno, text,
+            sizeof(text)));
+        char how[64];
+        py_process_end(p, how, sizeof(how));
+        return err;
+    }
+    return NULL;
+}
+
+void
+py_process_kill(const py_process_t *p)
+{
+    if (p->pid != 0) {
+        (void) kill(-p->pid, SIGKILL);
+        (void) kill(p->pid, SIGKILL);
+    }
+}
+
+void
+py_process_end(py_process_t *p, char *how, size_t size)
+{
+    siginfo_t info = { 0 };
+
+    snprintf(how, size, "ended");
+    if (p->pid == 0) {
+        return;
+    }
+
+    /* its status first: what it left of its group dies after it */
+    if (p->fd == -1 || waitid(P_PIDFD, (id_t) p->fd, &info,
+        WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+    {
+        py_process_kill(p);
+    }
+    (void) kill(-p->pid, SIGKILL);
+    while (waitid(P_PID, (id_t) p->pid, &info, WEXITED) != 0
+        && errno == EINTR)
+    {
+        /* again */
+    }
+
+    if (info.si_code == CLD_EXITED) {
+        snprintf(how, size, "exited with status %d", info.si_status);
+    } else if (info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED) {
+        snprintf(how, size, "was ended by signal %d (%s)", info.si_status,
+            strsignal(info.si_status));
+    }
+
+    (void) close(p->socket);
+    if (p->fd != -1) {
+        (void) close(p->fd);
+    }
+    *p = (py_process_t) { .fd = -1, .socket = -1 };
+}
+
+void
+py_process_words(const py_process_t *p, char *text, size_t size)
+{
+    ssize_t n = p->socket == -1 ? -1
+        : recv(p->socket, text, size - 1, MSG_DONTWAIT);
+
+    text[n > 0 ? n : 0] = '\0';
+}
+
+/* Copies of fds, out of the way of the numbers that they are to have. */
+static int
+spawn_with(pid_t *pid, const char *const *arguments, const int *fds)
+{
+    int copies[FDS] = { -1, -1, -1 };
+    int rc = 0;
+
+    for (int i = 0; i < FDS && rc == 0; i++) {
+        copies[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_FD + FDS);
+        rc = copies[i] == -1 ? errno : 0;
+    }
+    if (rc == 0) {
+        rc = spawn(pid, arguments, copies);
+    }
+
+    for (int i = 0; i < FDS; i++) {
+        if (copies[i] != -1) {
+            (void) close(copies[i]);
+        }
+    }
+    return rc;
+}
+
+static int
+spawn(pid_t *pid, const char *const *arguments, const int *fds)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+
+    int rc = 0;
+    for (int i = 0; i < FDS && rc == 0; i++) {
+        rc = posix_spawn_file_actions_adddup2(&actions, fds[i], FIRST_FD + i);
+    }
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_addclosefrom_np(&actions,
+            FIRST_FD + FDS);
+    }
+    if (rc == 0) {
+        rc = posix_spawnattr_setsigmask(&attributes, &none);
+    }
+    if (rc == 0) {
+        rc = posix_spawnattr_setsigdefault(&attributes, &all);
+    }
+    if (rc == 0) {
+        rc = posix_spawnattr_setpgroup(&attributes, 0);
+    }
+    if (rc == 0) {
+        rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK
+            | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    }
+    if (rc == 0) {
+        rc = posix_spawnp(pid, arguments[0], &actions, &attributes,
+            (char *const *) (uintptr_t) arguments, environ);
+    }
+
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return rc;
+}

@@ -1,0 +1,205 @@
+/* requests.c - see requests.h */
+
+#include "requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "messages.h"
+
+static TRITONSERVER_Error *factory_of(py_live_t *live);
+static TRITONSERVER_Error *response_new(py_live_t *live,
+    TRITONBACKEND_Response **response);
+
+void
+py_requests_fini(py_requests_t *t)
+{
+    free(t->live);
+    *t = (py_requests_t) { 0 };
+}
+
+TRITONSERVER_Error *
+py_requests_add(py_requests_t *t, TRITONBACKEND_Request *request,
+    uint64_t *id)
+{
+    uint32_t i = t->count;
+
+    if (t->count == t->capacity) {
+        uint32_t capacity = t->capacity * 2 + 32;
+        py_live_t *wider = realloc(t->live, capacity * sizeof(*wider));
+
+        if (wider == NULL) {
+            return bk_err_nomem("requests of an interpreter");
+        }
+        memset(wider + t->capacity, 0,
+            (capacity - t->capacity) * sizeof(*wider));
+        t->live = wider;
+        t->capacity = capacity;
+
+    } else {
+        for (i = 0; t->live[i].used; i++) {
+            /* there is a free one */
+        }
+    }
+
+    py_live_t *live = &t->live[i];
+    *live = (py_live_t) {
+        .request = request, .generation = live->generation + 1, .used = true
+    };
+    t->count++;
+    *id = (uint64_t) live->generation << 32 | i;
+    return NULL;
+}
+
+py_live_t *
+py_requests_find(py_requests_t *t, uint64_t id)
+{
+    uint32_t i = (uint32_t) id;
+
+    return i < t->capacity && t->live[i].used
+        && t->live[i].generation == id >> 32 ? &t->live[i] : NULL;
+}
+
+void
+py_requests_remove(py_requests_t *t, py_live_t *live)
+{
+    if (live->factory != NULL) {
+        bk_err_log(TRITONBACKEND_ResponseFactoryDelete(live->factory),
+            "cannot delete a response factory");
+    }
+
+    live->factory = NULL;
+    live->used = false;
+    t->count--;
+}
+
+void
+py_live_fail(py_live_t *live, TRITONSERVER_Error *err)
+{
+    TRITONBACKEND_Response *response;
+
+    if (live->closed) {
+        bk_err_drop(err);
+        return;
+    }
+
+    live->closed = true;
+    TRITONSERVER_Error *cannot = response_new(live, &response);
+    if (cannot != NULL) {
+        bk_err_log(cannot, "cannot answer a request");
+        bk_err_log(err, "its error was");
+        return;
+    }
+
+    bk_response_send(response, err);
+}
+
+TRITONSERVER_Error *
+py_live_send(py_live_t *live, py_link_t *link, py_reader_t *r, bool final)
+{
+    TRITONBACKEND_Response *response;
+
+    if (live->closed) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Unable to send "
+            "response. Response sender has been closed.");
+    }
+
+    if (r == NULL) {
+        TRITONSERVER_Error *err = factory_of(live);
+        if (err == NULL) {
+            live->closed = true;
+            err = TRITONBACKEND_ResponseFactorySendFlags(live->factory,
+                TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+        }
+        return err;
+    }
+
+    TRITONSERVER_Error *err = response_new(live, &response);
+    if (err != NULL) {
+        return err;
+    }
+
+    live->responded = true;
+    live->closed = final;
+    TRITONSERVER_Error *wrong = py_response_fill(response, link, r);
+    err = TRITONBACKEND_ResponseSend(response, final
+        ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, wrong);
+    bk_err_drop(wrong);
+    return err;
+}
+
+TRITONSERVER_Error *
+py_live_release(py_live_t *live, bool reschedule)
+{
+    TRITONSERVER_Error *err = NULL;
+
+    if (!live->closed && !reschedule) {
+        err = factory_of(live);
+    }
+
+    bk_err_log(TRITONBACKEND_RequestRelease(live->request, reschedule
+        ? TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
+        : TRITONSERVER_REQUEST_RELEASE_ALL), "cannot release a request");
+    live->request = NULL;
+    return err;
+}
+
+TRITONSERVER_Error *
+py_live_is_cancelled(const py_live_t *live, bool *cancelled)
+{
+    *cancelled = false;
+    if (live->factory != NULL) {
+        return TRITONBACKEND_ResponseFactoryIsCancelled(live->factory,
+            cancelled);
+    }
+
+    return live->request == NULL ? NULL
+        : TRITONBACKEND_RequestIsCancelled(live->request, cancelled);
+}
+
+uint64_t
+py_request_rows(TRITONBACKEND_Request *request, bool batching)
+{
+    bk_input_t in;
+    uint32_t count = 0;
+
+    if (!batching) {
+        return 1;
+    }
+
+    bk_err_drop(TRITONBACKEND_RequestInputCount(request, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        TRITONSERVER_Error *err = bk_input_open_at(&in, request, i);
+        if (err == NULL && in.dims_count > 0 && in.shape[0] > 0) {
+            return (uint64_t) in.shape[0];
+        }
+        bk_err_drop(err);
+    }
+    return 1;
+}
+
+static TRITONSERVER_Error *
+factory_of(py_live_t *live)
+{
+    if (live->factory != NULL) {
+        return NULL;
+    }
+
+    if (live->request == NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the request was "
+            "released before its response");
+    }
+    return TRITONBACKEND_ResponseFactoryNew(&live->factory, live->request);
+}
+
+static TRITONSERVER_Error *
+response_new(py_live_t *live, TRITONBACKEND_Response **response)
+{
+    if (live->factory == NULL && live->request != NULL) {
+        return TRITONBACKEND_ResponseNew(response, live->request);
+    }
+
+    TRITONSERVER_Error *err = factory_of(live);
+    return err != NULL ? err
+        : TRITONBACKEND_ResponseNewFromFactory(response, live->factory);
+}

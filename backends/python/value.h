@@ -1,0 +1,112 @@
+/*
+ * value.h - values in messages: numbers, texts, lists and the data of tensors,
+ *           one behind the other, each with a tag.
+ *
+ * Owner    A writer owns its bytes until fini; what a reader gives points
+ *          into the message that it reads.
+ * Thread   one at a time.
+ * Units    bytes.
+ * Errors   A writer that fails stays failed.  A reader's functions give false,
+ *          and then nothing was read: another function may try.
+ * Route    message -> [value] -> calls, results
+ *
+ * A reader's message is private memory: nobody changes it meanwhile.  Texts
+ * end with a NUL behind them and have none inside.
+ */
+
+#ifndef PY_VALUE_H
+#define PY_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PY_DEPTH_MAX 16
+
+typedef enum {
+    PY_TAG_NONE    = 'N',
+    PY_TAG_TRUE    = 'T',
+    PY_TAG_FALSE   = 'F',
+    PY_TAG_INT     = 'I',      /* 64 bits                                   */
+    PY_TAG_UINT    = 'Q',      /* beyond them                               */
+    PY_TAG_DOUBLE  = 'D',
+    PY_TAG_TEXT    = 'S',      /* 32 bits of length, UTF-8, NUL             */
+    PY_TAG_LIST    = 'L',      /* 32 bits of count                          */
+    PY_TAG_BYTES   = 'B',      /* 64 bits of length, bytes                  */
+    PY_TAG_BLOCK   = 'K',      /* 64 bits each: id, offset, length          */
+    PY_TAG_ARENA   = 'A',      /* 64 bits each: arena, offset, length       */
+    PY_TAG_ADDRESS = 'V'       /* 64 bits each: address, length             */
+} py_tag_t;
+
+typedef struct {
+    uint8_t *data;
+    size_t   len;
+    size_t   capacity;
+    bool     failed;
+} py_writer_t;
+
+typedef struct {
+    const uint8_t *at;
+    const uint8_t *end;
+} py_reader_t;
+
+/* Bytes of a tensor: in the message, in a block or at an address of the
+   interpreter's. */
+typedef struct {
+    py_tag_t      tag;         /* BYTES, BLOCK or ADDRESS                   */
+    const uint8_t *bytes;       /* BYTES                                     */
+    uint64_t       place;       /* BLOCK: offset; ADDRESS: address           */
+    uint64_t       length;
+} py_data_t;
+
+/* Empties w and keeps its memory; a writer begins as zeros. */
+void py_writer_reset(py_writer_t *w);
+void py_writer_fini(py_writer_t *w);
+
+void py_write_none(py_writer_t *w);
+void py_write_bool(py_writer_t *w, bool v);
+void py_write_int(py_writer_t *w, int64_t v);
+void py_write_uint(py_writer_t *w, uint64_t v);
+void py_write_double(py_writer_t *w, double v);
+void py_write_text(py_writer_t *w, const char *text, size_t len);
+void py_write_string(py_writer_t *w, const char *text);   /* NULL: none    */
+void py_write_list(py_writer_t *w, uint32_t count);
+void py_write_bytes(py_writer_t *w, const void *bytes, uint64_t len);
+void py_write_block(py_writer_t *w, uint64_t id, uint64_t offset,
+    uint64_t len);
+void py_write_arena(py_writer_t *w, uint64_t arena, uint64_t offset,
+    uint64_t len);
+void py_write_address(py_writer_t *w, uint64_t address, uint64_t len);
+
+/* What another writer has. */
+void py_write_value(py_writer_t *w, const py_writer_t *value);
+
+/* So many bytes of a BYTES value that the caller fills; NULL: failed. */
+uint8_t *py_write_space(py_writer_t *w, uint64_t len);
+
+void py_reader_init(py_reader_t *r, const void *data, size_t len);
+
+/* The tag that comes; 0: the end. */
+uint8_t py_read_tag(const py_reader_t *r);
+
+bool py_read_none(py_reader_t *r);
+bool py_read_bool(py_reader_t *r, bool *v);
+bool py_read_int(py_reader_t *r, int64_t *v);
+bool py_read_uint(py_reader_t *r, uint64_t *v);   /* INT from 0, or UINT   */
+bool py_read_double(py_reader_t *r, double *v);   /* or INT                */
+bool py_read_text(py_reader_t *r, const char **text, uint32_t *len);
+
+/* The same, or *text is NULL for none. */
+bool py_read_optional(py_reader_t *r, const char **text);
+
+/* count is at most what the message has room for. */
+bool py_read_list(py_reader_t *r, uint32_t *count);
+
+/* A list of just so many. */
+bool py_read_list_of(py_reader_t *r, uint32_t count);
+bool py_read_data(py_reader_t *r, py_data_t *data);
+
+/* One value, with all that is in it. */
+bool py_read_skip(py_reader_t *r);
+
+#endif /* PY_VALUE_H */
