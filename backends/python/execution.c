@@ -2,6 +2,7 @@
 
 #include "execution.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +112,7 @@ request_write(py_interpreter_t *in, batch_t *b,
     TRITONBACKEND_Request *request)
 {
     const py_way_t way = {
-        .link = in->link, .zero_copy = in->model->zero_copy,
+        .link = in->link, .zero_copy = in->model->settings.zero_copy,
         .socket_fd = in->process.socket, .arenas = &in->arenas
     };
     size_t begin = in->writer.len;

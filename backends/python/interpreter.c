@@ -35,6 +35,7 @@ static TRITONSERVER_Error *life_begin(py_interpreter_t *in);
 static TRITONSERVER_Error *process_begin(py_interpreter_t *in);
 static TRITONSERVER_Error *task_await(py_interpreter_t *in,
     int64_t limit_ms, const char *what);
+static int64_t limit_of(const py_model_t *m);
 static TRITONSERVER_Error *stopped(void);
 static TRITONSERVER_Error *greet(py_interpreter_t *in);
 static TRITONSERVER_Error *initialize(py_interpreter_t *in);
@@ -339,11 +340,10 @@ process_begin(py_interpreter_t *in)
     }
 
     const char *const arguments[] = {
-        m->backend->interpreter, script, "3", "4", "5", m->backend->package,
-        m->environment, m->directory, m->private_dir, NULL
+        py_environment_python(m->environment), script, "3", "4", "5", m->backend->package, NULL
     };
     TRITONSERVER_Error *err = py_process_start(&in->process, arguments,
-        in->link->fd, in->link->event_fd);
+        py_environment_variables(m->environment), in->link->fd, in->link->event_fd);
     in->link->pid = in->process.pid;
     return err;
 }
@@ -352,7 +352,7 @@ process_begin(py_interpreter_t *in)
 static TRITONSERVER_Error *
 greet(py_interpreter_t *in)
 {
-    int64_t left_ms = in->model->backend->timeout_s * 1000;
+    int64_t left_ms = limit_of(in->model);
     char text[BK_ERR_MAX];
     char how[128];
 
@@ -371,14 +371,14 @@ greet(py_interpreter_t *in)
             py_process_end(&in->process, how, sizeof(how));
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
                 "\"%s\" %s before it could load the model%s%s",
-                in->model->backend->interpreter, how,
+                py_environment_python(in->model->environment), how,
                 text[0] != '\0' ? ": " : "", text);
 
         case EVENT_NONE:
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
                 "\"%s\" has not begun within the %lld s of "
-                "stub-timeout-seconds", in->model->backend->interpreter,
-                (long long) in->model->backend->timeout_s);
+                "stub-timeout-seconds", py_environment_python(in->model->environment),
+                (long long) limit_of(in->model) / 1000);
         }
         left_ms -= (int64_t) ((bk_now_ns() - begin_ns) / 1000000);
         left_ms = left_ms < 0 ? 0 : left_ms;
@@ -453,6 +453,12 @@ task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
         }
     }
     return NULL;
+}
+
+static int64_t
+limit_of(const py_model_t *m)
+{
+    return (int64_t) (m->backend->settings.start_timeout_ns / 1000000);
 }
 
 static TRITONSERVER_Error *
@@ -613,7 +619,7 @@ finalize(py_interpreter_t *in)
     if (in->instance != NULL && py_link_push(in->link, &in->link->work,
         PY_TASK_FINALIZE, in->task, NULL))
     {
-        bk_err_log(task_await(in, in->model->backend->timeout_s * 1000,
+        bk_err_log(task_await(in, limit_of(in->model),
             "finalized its model"), in->name);
     }
     pthread_mutex_unlock(&in->role);

@@ -3,7 +3,7 @@
 #include "model.h"
 
 #include <dlfcn.h>
-#include <ftw.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,27 +11,17 @@
 
 #include "interpreter.h"
 
-#define TIMEOUT_DEFAULT_S 30
-#define TIMEOUT_MAX_S     86400
-#define OPEN_DIRS         16
-
-static TRITONSERVER_Error *backend_read(py_backend_t *b,
-    const bk_json_t *settings);
 static TRITONSERVER_Error *package_find(py_backend_t *b);
 static TRITONSERVER_Error *model_open(py_model_t *m);
 static TRITONSERVER_Error *find_files(py_model_t *m);
 static TRITONSERVER_Error *find_backend_dir(py_model_t *m);
-static TRITONSERVER_Error *read_parameters(py_model_t *m);
 static TRITONSERVER_Error *complete(py_model_t *m);
-static int remove_one(const char *path, const struct stat *st, int kind,
-    struct FTW *at);
 static bool print(char **out, const char *fmt, ...) BK_PRINTF(2, 3);
 
 TRITONSERVER_Error *
 py_backend_new(py_backend_t **out, TRITONBACKEND_Backend *backend)
 {
     TRITONSERVER_Message *message;
-    bk_json_t *config = NULL;
     const char *text;
     size_t len;
 
@@ -40,18 +30,16 @@ py_backend_new(py_backend_t **out, TRITONBACKEND_Backend *backend)
         return bk_err_nomem("the backend");
     }
 
-    b->timeout_s = TIMEOUT_DEFAULT_S;
     TRITONSERVER_Error *err = TRITONBACKEND_BackendConfig(backend, &message);
     if (err == NULL) {
         err = TRITONSERVER_MessageSerializeToJson(message, &text, &len);
     }
     if (err == NULL) {
-        err = bk_json_parse(text, len, &config);
+        err = py_settings_init(&b->settings, text, len);
     }
     if (err == NULL) {
-        err = backend_read(b, bk_json_member(config, "cmdline"));
+        err = py_environments_new(NULL, &b->environments);
     }
-    bk_json_free(config);
     if (err == NULL) {
         err = package_find(b);
     }
@@ -68,7 +56,8 @@ void
 py_backend_free(py_backend_t *b)
 {
     if (b != NULL) {
-        free(b->interpreter);
+        py_environments_free(b->environments);
+        py_settings_fini(&b->settings);
         free(b->package);
         free(b);
     }
@@ -101,51 +90,12 @@ py_model_free(py_model_t *m)
         return;
     }
 
-    if (m->private_dir != NULL) {
-        (void) nftw(m->private_dir, remove_one, OPEN_DIRS, FTW_DEPTH
-            | FTW_PHYS);
-    }
+    py_environment_close(m->environment);
     bk_model_config_fini(&m->config);
     free(m->version_dir);
     free(m->backend_dir);
     free(m->file);
-    free(m->environment);
-    free(m->private_dir);
     free(m);
-}
-
-static TRITONSERVER_Error *
-backend_read(py_backend_t *b, const bk_json_t *settings)
-{
-    static const char *const unused[] = {
-        "shm-default-byte-size", "shm-growth-byte-size",
-        "shm-region-prefix-name", "shm_message_queue_size", "thread-pool-size"
-    };
-
-    for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++) {
-        if (bk_json_member(settings, unused[i]) != NULL) {
-            bk_log(TRITONSERVER_LOG_INFO, "backend python: setting %s has no "
-                "effect: memory grows as it is needed", unused[i]);
-        }
-    }
-
-    const char *text = bk_json_string(bk_json_member(settings,
-        "stub-timeout-seconds"), NULL);
-    if (text != NULL) {
-        char *end;
-        b->timeout_s = strtoll(text, &end, 10);
-        if (end == text || *end != '\0' || b->timeout_s < 1
-            || b->timeout_s > TIMEOUT_MAX_S)
-        {
-            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "setting "
-                "stub-timeout-seconds of backend python is \"%s\", not a "
-                "number from 1 to %d", text, TIMEOUT_MAX_S);
-        }
-    }
-
-    text = bk_json_string(bk_json_member(settings, "interpreter"), "python3");
-    return print(&b->interpreter, "%s", text) ? NULL
-        : bk_err_nomem("the backend");
 }
 
 /* It lies where this library does. */
@@ -205,7 +155,12 @@ model_open(py_model_t *m)
         err = find_files(m);
     }
     if (err == NULL) {
-        err = read_parameters(m);
+        err = py_model_settings_read(&m->settings, &m->config);
+    }
+    if (err == NULL) {
+        err = py_environment_open(m->backend->environments,
+            m->settings.environment, m->directory,
+            m->backend->settings.interpreter, &m->environment);
     }
     if (err == NULL) {
         err = complete(m);
@@ -288,44 +243,6 @@ find_backend_dir(py_model_t *m)
         : bk_err_nomem("a model");
 }
 
-static TRITONSERVER_Error *
-read_parameters(py_model_t *m)
-{
-    const char *force = bk_model_config_parameter(&m->config,
-        "FORCE_CPU_ONLY_INPUT_TENSORS");
-    const char *environment = bk_model_config_parameter(&m->config,
-        "EXECUTION_ENV_PATH");
-
-    if (force != NULL && strcmp(force, "yes") != 0 && strcmp(force, "no") != 0)
-    {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\": "
-            "parameter FORCE_CPU_ONLY_INPUT_TENSORS is \"%s\", neither yes "
-            "nor no", m->name, force);
-    }
-
-    if (environment != NULL) {
-        const char *tmp = getenv("TMPDIR");
-
-        if (!print(&m->environment, "%s", environment)
-            || !print(&m->private_dir, "%s/inference-python-XXXXXX",
-                tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp"))
-        {
-            return bk_err_nomem("a model");
-        }
-        if (mkdtemp(m->private_dir) == NULL) {
-            TRITONSERVER_Error *err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-                "model \"%s\": cannot make a directory %s for its "
-                "environment", m->name, m->private_dir);
-            free(m->private_dir);
-            m->private_dir = NULL;
-            return err;
-        }
-    }
-
-    return bk_model_config_parameter_bool(&m->config, "ZERO_COPY_INPUTS",
-        &m->zero_copy);
-}
-
 /* By the model's own auto_complete_config, in a process that ends. */
 static TRITONSERVER_Error *
 complete(py_model_t *m)
@@ -358,16 +275,6 @@ complete(py_model_t *m)
 
     bk_model_config_fini(&m->config);
     return bk_model_config_init(&m->config, m->handle);
-}
-
-static int
-remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void) st;
-    (void) kind;
-    (void) at;
-    (void) remove(path);
-    return 0;
 }
 
 static bool

@@ -4,7 +4,7 @@
  *
  * Owner    The core's model owns it as its state.
  * Thread   written by new, read by anyone until free.
- * Units    seconds.
+ * Units    none.
  * Errors   new: a configuration or a file that can't be, or what completing
  *          the configuration has raised.
  * Route    ModelInitialize -> [model] -> instances
@@ -13,14 +13,14 @@
 #ifndef PY_MODEL_H
 #define PY_MODEL_H
 
-#include "../common/model_config.h"
+#include "environment.h"
+#include "settings.h"
 
-/* Settings of the backend, for all models. */
+/* Of the backend, for all models. */
 typedef struct {
-    char    *interpreter;       /* a program's name or path                  */
-    int64_t  timeout_s;         /* until a new process says hello, and until
-                                   one that is to end does                   */
-    char    *package;           /* the directory of our Python files         */
+    py_settings_t      settings;
+    py_environments_t *environments;
+    char              *package;     /* the directory of our Python files     */
 } py_backend_t;
 
 typedef struct {
@@ -35,12 +35,10 @@ typedef struct {
     char                *backend_dir;   /* of a backend that is a model.py;
                                            NULL: the model has its own       */
     char                *file;          /* that is imported                  */
-    char                *environment;   /* EXECUTION_ENV_PATH, or NULL       */
-    char                *private_dir;   /* for an unpacked one; "" until it
-                                           is needed                         */
+    py_environment_t    *environment;
+    py_model_settings_t  settings;
     bool                 decoupled;
     bool                 batching;
-    bool                 zero_copy;
 } py_model_t;
 
 BK_CHECK TRITONSERVER_Error *py_backend_new(py_backend_t **out,

@@ -17,12 +17,13 @@
 #define FDS      3
 
 static int spawn_with(pid_t *pid, const char *const *arguments,
-    const int *fds);
-static int spawn(pid_t *pid, const char *const *arguments, const int *fds);
+    char *const *variables, const int *fds);
+static int spawn(pid_t *pid, const char *const *arguments,
+    char *const *variables, const int *fds);
 
 TRITONSERVER_Error *
-py_process_start(py_process_t *p, const char *const *arguments, int channel,
-    int event)
+py_process_start(py_process_t *p, const char *const *arguments,
+    char *const *variables, int channel, int event)
 {
     int pair[2];
     char text[128];
@@ -34,7 +35,7 @@ py_process_start(py_process_t *p, const char *const *arguments, int channel,
             sizeof(text)));
     }
 
-    int rc = spawn_with(&p->pid, arguments, (int[]) { channel, event,
+    int rc = spawn_with(&p->pid, arguments, variables, (int[]) { channel, event,
         pair[1] });
     (void) close(pair[1]);
     if (rc != 0) {
@@ -115,7 +116,8 @@ py_process_words(const py_process_t *p, char *text, size_t size)
 
 /* Copies of fds, out of the way of the numbers that they are to have. */
 static int
-spawn_with(pid_t *pid, const char *const *arguments, const int *fds)
+spawn_with(pid_t *pid, const char *const *arguments, char *const *variables,
+    const int *fds)
 {
     int copies[FDS] = { -1, -1, -1 };
     int rc = 0;
@@ -125,7 +127,7 @@ spawn_with(pid_t *pid, const char *const *arguments, const int *fds)
         rc = copies[i] == -1 ? errno : 0;
     }
     if (rc == 0) {
-        rc = spawn(pid, arguments, copies);
+        rc = spawn(pid, arguments, variables, copies);
     }
 
     for (int i = 0; i < FDS; i++) {
@@ -137,7 +139,8 @@ spawn_with(pid_t *pid, const char *const *arguments, const int *fds)
 }
 
 static int
-spawn(pid_t *pid, const char *const *arguments, const int *fds)
+spawn(pid_t *pid, const char *const *arguments, char *const *variables,
+    const int *fds)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -170,8 +173,8 @@ spawn(pid_t *pid, const char *const *arguments, const int *fds)
             | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     }
     if (rc == 0) {
-        rc = posix_spawnp(pid, arguments[0], &actions, &attributes,
-            (char *const *) (uintptr_t) arguments, environ);
+        rc = posix_spawn(pid, arguments[0], &actions, &attributes,
+            (char *const *) (uintptr_t) arguments, variables);
     }
 
     posix_spawnattr_destroy(&attributes);

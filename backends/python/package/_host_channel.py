@@ -1,0 +1,79 @@
+"""What the host and the server say to each other, by the numbers of
+channel.h."""
+
+import _native
+from _values import TritonError, TritonModelException
+
+INITIALIZE, COMPLETE, EXECUTE, FINALIZE, READY = range(1, 6)
+
+(HELLO, DONE, _FREE, LOG, SEND, CANCELLED, CLOSE, EXEC, NEXT, STREAM_CANCEL,
+ STREAM_CLOSE, LOAD, UNLOAD, MODEL_READY, FAMILY_NEW, FAMILY_DELETE,
+ METRIC_NEW, METRIC_DELETE, METRIC_SET, METRIC_VALUE) = range(1, 21)
+
+push = _native.push
+
+
+class State:
+    """What the model is doing, for calls that are possible at times only."""
+
+    LOADING, SERVING, FINALIZING = range(3)
+
+    now = LOADING
+    decoupled = False
+    completing = False
+    model_dir = ""
+
+
+def ask(kind, number=0, value=None):
+    """The reply to a call; a TritonError where the server rejects it."""
+    error, reply = _native.call(kind, number, value)
+    if error is not None:
+        return TritonError(error[1], error[0]), None
+    return None, reply
+
+
+def must(kind, number=0, value=None, prefix=""):
+    """The reply to a call; raises where the server rejects it."""
+    error, reply = _native.call(kind, number, value)
+    if error is not None:
+        raise TritonModelException(prefix + error[1])
+    return reply
+
+
+def tell(kind, number=0, value=None):
+    """From a finalizer: nobody hears of an exception there."""
+    try:
+        push(kind, number, value)
+    except Exception:                       # pylint: disable=W0718
+        pass
+
+
+def want(value, kind, what):
+    """TypeError unless value is of that kind (bool is no int)."""
+    if not isinstance(value, kind) or (kind is int
+                                       and isinstance(value, bool)):
+        names = kind.__name__ if isinstance(kind, type) else " or ".join(
+            k.__name__ for k in kind)
+        raise TypeError(f"{what} must be of type {names}, not "
+                        + type(value).__name__)
+    return value
+
+
+def check_parameters(parameters):
+    """[[key, value]...] of a dict that a model has given."""
+    if parameters is None:
+        return []
+    if not isinstance(parameters, dict):
+        raise TritonModelException(
+            "Expect parameters to be a dict, found type "
+            + type(parameters).__name__)
+    for key, value in parameters.items():
+        if not isinstance(key, str):
+            raise TritonModelException(
+                "Expect parameters keys to have type str, found type "
+                + type(key).__name__)
+        if not isinstance(value, (bool, int, str)):
+            raise TritonModelException(
+                "Expect parameters values to have type bool/int/str, found "
+                "type " + type(value).__name__)
+    return [[k, v] for k, v in parameters.items()]

@@ -1,0 +1,250 @@
+"""Takes the server's tasks and runs the model: one after the other, but for
+is_ready and what a decoupled model does by itself."""
+
+import asyncio
+import importlib
+import inspect
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+
+import _native
+import triton_python_backend_utils          # pylint: disable=W0611  # noqa
+from _host_channel import (CLOSE, COMPLETE, DONE, EXECUTE, FINALIZE, HELLO,
+                           INITIALIZE, State, push)
+from _host_request import (FINAL, RESCHEDULE, InferenceRequest,
+                           InferenceResponse)
+from _host_server import Logger
+from _values import ModelConfig, TritonError, TritonModelException
+
+_INTERNAL = 1
+_PROBE = bytes(_native.INLINE_MAX + 1)
+
+
+def attach(channel, event, words):
+    """Says hello, with bytes for the server to try whether it can read our
+    memory."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _native.attach(channel, event, words)
+    push(HELLO, 0, [_PROBE])
+
+
+def run(package):
+    """Until the model is finalized."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(line_buffering=True)
+    model = Model(package)
+    while model is not None:
+        kind, task, value = _native.next(False)
+        if kind == EXECUTE:
+            model.execute(task, value)
+        elif kind == INITIALIZE:
+            push(DONE, task, model.initialize(*value))
+        elif kind == COMPLETE:
+            push(DONE, task, model.complete(*value))
+            model = None
+        elif kind == FINALIZE:
+            model.finalize()
+            push(DONE, task, [None])
+            model = None
+
+
+def describe(error):
+    """An exception's type and text, and where it was raised, as Triton's."""
+    lines = [f"{type(error).__name__}: {error}"]
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, SyntaxError):
+        lines = ["".join(traceback.format_exception_only(error)).rstrip()]
+    ours = os.path.dirname(os.path.abspath(__file__)) + os.sep + "_host"
+    at = [f"  {f.filename}({f.lineno}): {f.name}" for f in reversed(frames)
+          if not f.filename.startswith((ours, "<frozen importlib"))]
+    if at:
+        lines += ["", "At:", *at]
+    return "\n".join(lines)
+
+
+class Model:
+    """A model.py and its TritonPythonModel."""
+
+    def __init__(self, package):
+        self._package = package
+        self._instance = None
+        self._name = ""
+        self._runner = None         # of asynchronous functions
+        self._loop = None           # of those of a decoupled model
+
+    def initialize(self, paths, arguments):
+        """[error or none, whether there is is_ready]"""
+        try:
+            args = dict(arguments)
+            self._name = args["model_instance_name"]
+            self._instance = self._import(paths, args)()
+            if not callable(getattr(self._instance, "execute", None)):
+                raise AttributeError(
+                    "TritonPythonModel has no function 'execute'")
+            if hasattr(self._instance, "initialize"):
+                self._instance.initialize(args)
+        except BaseException as e:              # pylint: disable=W0718
+            return [[_INTERNAL, describe(e)], False]
+        State.now = State.SERVING
+        has_ready = callable(getattr(self._instance, "is_ready", None))
+        if has_ready:
+            threading.Thread(target=self._probe, daemon=True,
+                             name="is_ready").start()
+        return [None, has_ready]
+
+    def complete(self, paths, arguments):
+        """[error or none, the configuration or none]"""
+        try:
+            State.completing = True
+            args = dict(arguments)
+            model = self._import(paths, args)
+            if not hasattr(model, "auto_complete_config"):
+                return [None, None]
+            config = model.auto_complete_config(
+                ModelConfig(args["model_config"]))
+            if not isinstance(config, ModelConfig):
+                raise TritonModelException(
+                    "auto_complete_config function in model "
+                    f"'{args['model_name']}' must return a valid "
+                    "pb.ModelConfig object.")
+            return [None, json.dumps(config.as_dict())]
+        except BaseException as e:              # pylint: disable=W0718
+            return [[_INTERNAL, describe(e)], None]
+
+    def _import(self, paths, args):
+        """The class; directories are searched behind the interpreter's."""
+        version_dir, model_dir, backend_dir, file, State.decoupled = paths
+        State.model_dir = os.path.abspath(version_dir)
+        sys.path.remove(self._package)
+        name = os.path.basename(file)[:-3]
+        if backend_dir is None:
+            sys.path += [version_dir, model_dir, self._package]
+            name = f"{args['model_version']}.{name}"
+        else:
+            sys.path += [backend_dir, self._package]
+        module = importlib.import_module(name)
+        return module.TritonPythonModel
+
+    def finalize(self):
+        State.now = State.FINALIZING
+        if hasattr(self._instance, "finalize"):
+            try:
+                self._instance.finalize()
+            except BaseException as e:          # pylint: disable=W0718
+                Logger.log_error(f"finalize of {self._name}: {describe(e)}")
+        self._instance = None
+
+    def execute(self, task, messages):
+        """Answers the task with [error or none, results]."""
+        requests = [InferenceRequest._of(m) for m in messages]
+        try:
+            answers = self._instance.execute(requests)
+            if inspect.iscoroutine(answers):
+                answers = self._await(answers, requests)
+            results = self._results(requests, answers)
+            answers = None
+            push(DONE, task, [None, results])
+        except BaseException as e:              # pylint: disable=W0718
+            for request in requests:
+                if request._sender is not None:
+                    request._sender._closed = True
+            push(DONE, task, [
+                "Failed to process the request(s) for model instance "
+                f"'{self._name}', message: {describe(e)}", []])
+
+    def _results(self, requests, answers):
+        """[[release flags, response or none]...]"""
+        if answers is None:
+            answers = [None] * len(requests)
+        elif State.decoupled:
+            raise TritonModelException(
+                f"Python model '{self._name}' is using the decoupled mode "
+                "and the execute function must return None.")
+        elif not isinstance(answers, list):
+            raise TritonModelException(
+                "Expected a list in the execute return, found type '"
+                f"{type(answers).__name__}'.")
+        if len(answers) != len(requests):
+            raise TritonModelException(
+                "Number of InferenceResponse objects do not match the number "
+                "of InferenceRequest objects. InferenceRequest(s) size is:"
+                f"{len(requests)}, and InferenceResponse(s) size is:"
+                f"{len(answers)}")
+        return [self._result(r, a) for r, a in zip(requests, answers)]
+
+    def _result(self, request, answer):
+        if answer is None:
+            if request._sender is None and request._release != RESCHEDULE \
+                    and not State.decoupled:
+                push(CLOSE, request._number, None)      # nobody answers it
+            return [request._release, None]
+        if not isinstance(answer, InferenceResponse):
+            raise TritonModelException(
+                "Expected an 'InferenceResponse' object in the execute "
+                f"function return list, found type '{type(answer).__name__}'.")
+        if request._release == RESCHEDULE:
+            raise TritonModelException(
+                "It is not allowed to send a response for a request that is "
+                "released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE.")
+        return [request._release, answer._message(request._wanted)]
+
+    def _await(self, answers, requests):
+        """What an asynchronous execute returns; a decoupled one goes on by
+        itself."""
+        if not State.decoupled:
+            if self._runner is None:
+                self._runner = asyncio.Runner()
+            return self._runner.run(_of(answers))
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, daemon=True,
+                             name="execute").start()
+        asyncio.run_coroutine_threadsafe(
+            self._decoupled(answers, requests), self._loop)
+        return None
+
+    async def _decoupled(self, answers, requests):
+        try:
+            if await answers is not None:
+                raise TritonModelException(
+                    f"Python model '{self._name}' is using the decoupled "
+                    "mode and the execute function must return None.")
+        except BaseException as e:              # pylint: disable=W0718
+            text = ("Failed to process the request(s) for model instance "
+                    f"'{self._name}', message: {describe(e)}")
+            Logger.log_error(text)
+            for request in requests:
+                sender = request.get_response_sender()
+                if not sender._closed:
+                    sender.send(InferenceResponse(error=TritonError(text)),
+                                FINAL)
+
+    def _probe(self):
+        """Asks is_ready whenever the server does."""
+        runner = None
+        while True:
+            _, task, _ = _native.next(True)
+            try:
+                ready = self._instance.is_ready()
+                if inspect.iscoroutine(ready):
+                    if runner is None:
+                        runner = asyncio.Runner()
+                    ready = runner.run(_of(ready))
+                if not isinstance(ready, bool):
+                    raise TypeError("is_ready must return a bool, not "
+                                    + type(ready).__name__)
+                why = None if ready else "is_ready of instance " \
+                    f"'{self._name}' says that it is not ready"
+            except BaseException as e:          # pylint: disable=W0718
+                why = f"is_ready of instance '{self._name}' failed: " \
+                    + describe(e)
+            push(DONE, task, [why])
+
+
+async def _of(coroutine):
+    return await coroutine

@@ -1,0 +1,35 @@
+"""Started by the server as the interpreter of one instance:
+
+    python _host_main.py CHANNEL_FD EVENT_FD SOCKET_FD PACKAGE_DIR
+
+What goes wrong before there is a channel is said over the socket.
+"""
+
+import os
+import socket
+import sys
+
+
+def main():
+    channel, event, words = (int(a) for a in sys.argv[1:4])
+    package = sys.argv[4]
+    del sys.argv[1:]
+    sys.path[:] = [p for p in sys.path if p != os.path.dirname(__file__)]
+    sys.path.insert(0, package)
+    try:
+        if sys.version_info < (3, 11):
+            raise RuntimeError("Python 3.11 or newer is needed, and this is "
+                               + sys.version.split()[0])
+        import _host_loop                   # pylint: disable=C0415
+        _host_loop.attach(channel, event, words)
+    except BaseException as e:              # pylint: disable=W0718
+        told = socket.socket(fileno=words)
+        told.send(f"{type(e).__name__}: {e}".encode()[:1900])
+        sys.exit(1)
+    sys.path.remove(package)
+    sys.path.append(package)
+    _host_loop.run(package)
+
+
+if __name__ == "__main__":
+    main()

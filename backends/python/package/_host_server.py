@@ -1,0 +1,195 @@
+"""Log, metrics and control of models."""
+
+import enum
+import sys
+
+from _host_channel import (FAMILY_DELETE, FAMILY_NEW, LOAD, LOG, METRIC_DELETE,
+                           METRIC_NEW, METRIC_SET, METRIC_VALUE, MODEL_READY,
+                           UNLOAD, State, must, push, tell, want)
+from _values import TritonModelException
+
+
+class LogLevel(enum.Enum):
+    """The server's."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    VERBOSE = 3
+
+
+class Logger:
+    """Writes to the server's log, with file and line of the caller."""
+
+    LogLevel = LogLevel
+    INFO = LogLevel.INFO
+    WARNING = LogLevel.WARNING
+    ERROR = LogLevel.ERROR
+    VERBOSE = LogLevel.VERBOSE
+
+    @staticmethod
+    def log(message, level=LogLevel.INFO):
+        _log(message, want(level, LogLevel, "level"))
+
+    @staticmethod
+    def log_info(message):
+        _log(message, LogLevel.INFO)
+
+    @staticmethod
+    def log_warn(message):
+        _log(message, LogLevel.WARNING)
+
+    @staticmethod
+    def log_error(message):
+        _log(message, LogLevel.ERROR)
+
+    @staticmethod
+    def log_verbose(message):
+        _log(message, LogLevel.VERBOSE)
+
+
+def _log(message, level):
+    want(message, str, "a log message")
+    frame = sys._getframe(2)
+    push(LOG, 0, [level.value, frame.f_code.co_filename, frame.f_lineno or 0,
+                  message])
+
+
+class MetricKind(enum.Enum):
+    """As in the C API."""
+
+    COUNTER = 0
+    GAUGE = 1
+    HISTOGRAM = 2
+
+
+class Metric:
+    """A number with labels; gone with its family."""
+
+    _OPERATIONS = ("increment", "set", "observe")
+
+    def __init__(self, family, labels=None, buckets=None):
+        self._number = None
+        prefix = "Failed to create metric. "
+        if labels is not None and not isinstance(labels, dict):
+            raise TritonModelException(prefix + "Labels must be a "
+                                       "dictionary.")
+        if buckets is not None and not isinstance(buckets, list):
+            raise TritonModelException(prefix + "Buckets must be a list.")
+        for key, value in (labels or {}).items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TritonModelException(
+                    prefix + "Labels must be of str and str.")
+        for bucket in buckets or ():
+            if not isinstance(bucket, (int, float)):
+                raise TritonModelException(
+                    prefix + "Buckets must be numbers.")
+        if family._kind is MetricKind.HISTOGRAM:
+            if buckets is None:
+                raise TritonModelException(
+                    prefix + "Histogram metrics need buckets.")
+        elif buckets is not None:
+            raise TritonModelException(
+                prefix + "Unexpected buckets: only histograms have some.")
+        self._number = must(
+            METRIC_NEW, family._number,
+            [[[k, v] for k, v in (labels or {}).items()],
+             None if buckets is None else [float(b) for b in buckets]],
+            prefix)
+
+    def _change(self, operation, value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError("a metric's value must be a number, not "
+                            + type(value).__name__)
+        must(METRIC_SET, self._number, [operation, float(value)],
+             f"Failed to {self._OPERATIONS[operation]} metric value: ")
+
+    def increment(self, value):
+        self._change(0, value)
+
+    def set(self, value):
+        self._change(1, value)
+
+    def observe(self, value):
+        self._change(2, value)
+
+    def value(self):
+        return must(METRIC_VALUE, self._number, None,
+                    "Failed to get metric value: ")
+
+    def __del__(self):
+        if getattr(self, "_number", None) is not None:
+            tell(METRIC_DELETE, self._number)
+
+
+class MetricFamily:
+    """Metrics of one name; they end with it."""
+
+    COUNTER = MetricKind.COUNTER
+    GAUGE = MetricKind.GAUGE
+    HISTOGRAM = MetricKind.HISTOGRAM
+
+    def __init__(self, name, description, kind):
+        self._number = None
+        want(name, str, "name")
+        want(description, str, "description")
+        self._kind = want(kind, MetricKind, "kind")
+        self._number = must(FAMILY_NEW, 0, [kind.value, name, description],
+                            "Failed to create metric family: ")
+
+    def Metric(self, labels=None, buckets=None):    # pylint: disable=C0103
+        return Metric(self, labels, buckets)
+
+    def __del__(self):
+        if getattr(self, "_number", None) is not None:
+            tell(FAMILY_DELETE, self._number)
+
+
+def _check_control():
+    if State.completing or State.now == State.FINALIZING:
+        raise TritonModelException(
+            "Model loading API is not supported in auto_complete_config and "
+            "finalize.")
+
+
+def load_model(model_name, config="", files=None):
+    """Returns when the model is ready."""
+    _check_control()
+    want(model_name, str, "model_name")
+    want(config, str, "config")
+    if files is not None:
+        want(files, dict, "files")
+        for name, contents in files.items():
+            want(name, str, "a file's name")
+            want(contents, (bytes, bytearray), "a file's contents")
+    must(LOAD, 0, [model_name, config or None,
+                   [[k, v] for k, v in (files or {}).items()]],
+         "Failed to load model: ")
+
+
+def unload_model(model_name, unload_dependents=False):
+    """Returns when unloading has begun."""
+    _check_control()
+    want(model_name, str, "model_name")
+    want(unload_dependents, bool, "unload_dependents")
+    must(UNLOAD, 0, [model_name, 0, unload_dependents],
+         "Failed to unload model: ")
+
+
+def is_model_ready(model_name, model_version=""):
+    """Whether requests can be sent to it."""
+    want(model_name, str, "model_name")
+    want(model_version, str, "model_version")
+    try:
+        version = int(model_version) if model_version else -1
+    except ValueError:
+        raise TritonModelException(
+            f"Failed to get model readiness: '{model_version}' is no "
+            "version") from None
+    return must(MODEL_READY, 0, [model_name, version, False],
+                "Failed to get model readiness: ")
+
+
+def get_model_dir():
+    """The directory of the model's version."""
+    return State.model_dir

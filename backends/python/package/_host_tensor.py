@@ -1,0 +1,113 @@
+"""Tensors: numpy arrays of a model, or bytes that the server has sent."""
+
+import enum
+
+import numpy as np
+
+from _host_channel import want
+from _values import (TritonModelException, deserialize_bytes_tensor,
+                     numpy_to_triton_type, serialize_byte_tensor,
+                     triton_to_numpy_type)
+
+BYTES, BF16 = 13, 14
+
+_DTYPES = {n: np.dtype(triton_to_numpy_type(n)) for n in range(1, 13)}
+_NUMBERS = {d: n for n, d in _DTYPES.items()}
+
+
+class MemoryType(enum.Enum):
+    """Where a tensor may lie."""
+
+    TRITONSERVER_MEMORY_CPU = 0
+    TRITONSERVER_MEMORY_GPU = 2
+
+
+class PreferredMemory:
+    """Where a model would like to have the outputs of another."""
+
+    __slots__ = ("_type", "_device")
+
+    def __init__(self, preferred_memory_type, preferred_device_id=0):
+        self._type = want(preferred_memory_type, MemoryType,
+                          "preferred_memory_type")
+        self._device = want(preferred_device_id, int, "preferred_device_id")
+
+
+class Tensor:
+    """A named tensor.  _data: an array; _buffer: bytes; one may be None."""
+
+    __slots__ = ("_name", "_dtype", "_shape", "_data", "_buffer")
+
+    def __init__(self, name, numpy_array):
+        if not isinstance(name, str):
+            raise TypeError("a tensor's name must be a str, not "
+                            + type(name).__name__)
+        if not isinstance(numpy_array, np.ndarray):
+            raise TypeError("a tensor needs a numpy array, not "
+                            + type(numpy_array).__name__)
+        if not name:
+            raise TritonModelException("Tensor name cannot be an empty "
+                                       "string.")
+        number = _NUMBERS.get(numpy_array.dtype)
+        if number is None:
+            number = numpy_to_triton_type(numpy_array.dtype)
+            if number is None:
+                raise TritonModelException(
+                    f"tensor '{name}' has numpy's type {numpy_array.dtype}, "
+                    "which no datatype stands for")
+            if not numpy_array.dtype.isnative:
+                numpy_array = numpy_array.astype(
+                    numpy_array.dtype.newbyteorder("="))
+        if not numpy_array.flags.c_contiguous:
+            numpy_array = numpy_array.copy(order="C")
+        self._name = name
+        self._dtype = number
+        self._shape = list(numpy_array.shape)
+        self._data = numpy_array
+        self._buffer = None
+
+    @classmethod
+    def _of(cls, message):
+        """From [name, datatype, shape, bytes]."""
+        self = cls.__new__(cls)
+        self._name, self._dtype, self._shape, self._buffer = message
+        self._data = None
+        return self
+
+    def _message(self):
+        """[name, datatype, shape, bytes], without a copy but of BYTES."""
+        data = self._buffer
+        if data is None:
+            data = self._data
+            if self._dtype == BYTES:
+                data = serialize_byte_tensor(data) or b""
+        return [self._name, self._dtype, self._shape, data]
+
+    def name(self):
+        return self._name
+
+    def shape(self):
+        return self._shape
+
+    def triton_dtype(self):
+        return self._dtype
+
+    def is_cpu(self):
+        return True
+
+    def as_numpy(self):
+        """A writable array, but of ZERO_COPY_INPUTS."""
+        array = self._data
+        if array is None:
+            dtype = _DTYPES.get(self._dtype)
+            if dtype is not None:
+                array = np.ndarray(self._shape, dtype, self._buffer)
+            elif self._dtype == BYTES:
+                array = deserialize_bytes_tensor(self._buffer).reshape(
+                    self._shape)
+            else:
+                raise TritonModelException(
+                    f"Tensor '{self._name}' has datatype BF16, which numpy "
+                    "does not have: use to_dlpack and from_dlpack")
+            self._data = array
+        return array
