@@ -471,12 +471,13 @@ stopped(void)
 static void
 write_paths(py_writer_t *w, const py_model_t *m)
 {
-    py_write_list(w, 5);
+    py_write_list(w, 6);
     py_write_string(w, m->version_dir);
     py_write_string(w, m->directory);
     py_write_string(w, m->backend_dir);
     py_write_string(w, m->file);
     py_write_bool(w, m->decoupled);
+    py_write_bool(w, m->settings.zero_copy);
 }
 
 /* The configuration is the present one: the server has completed it since the

@@ -22,6 +22,7 @@
 #include "../channel.h"
 #include "../heap.h"
 #include "../value.h"
+#include "buffer.h"
 
 #define ARENAS 256u
 
@@ -34,21 +35,6 @@ typedef struct {
     uint64_t  used;             /* when, for replacing the oldest            */
     uint32_t  refs;
 } arena_t;
-
-typedef enum {
-    BUFFER_DOWN,                /* a block of the backend's: given back      */
-    BUFFER_UP,                  /* one of ours                               */
-    BUFFER_ARENA
-} buffer_kind_t;
-
-typedef struct {
-    PyObject_HEAD
-    uint8_t       *base;
-    uint64_t       length;
-    uint64_t       id;
-    arena_t       *arena;
-    buffer_kind_t  kind;
-} buffer_t;
 
 /* All of it is used with the interpreter's lock held. */
 static struct {
@@ -69,13 +55,10 @@ static struct {
     uint64_t      clock;
 } channel;
 
-static PyTypeObject *buffer_type;
-
 static PyObject *attach(PyObject *self, PyObject *args);
 static PyObject *next_task(PyObject *self, PyObject *args);
 static PyObject *push(PyObject *self, PyObject *args);
 static PyObject *call(PyObject *self, PyObject *args);
-static PyObject *address_of(PyObject *self, PyObject *args);
 static PyObject *free_memory(PyObject *self, PyObject *args);
 static bool send_value(uint32_t kind, uint32_t slot, uint64_t id,
     PyObject *value, PyObject *keep);
@@ -98,10 +81,9 @@ static PyObject *decode_arena(py_reader_t *r);
 static arena_t *arena_find(uint64_t id);
 static bool arena_receive(void);
 static void arena_unref(arena_t *a);
-static buffer_t *buffer_new(buffer_kind_t kind, uint8_t *base,
-    uint64_t length, uint64_t id);
-static void buffer_dealloc(PyObject *self);
-static int buffer_get(PyObject *self, Py_buffer *view, int flags);
+static void give_back_down(void *owner, uint64_t id);
+static void give_back_up(void *owner, uint64_t id);
+static void give_back_arena(void *owner, uint64_t id);
 static bool attached(void);
 
 /* attach(channel_fd, event_fd, socket_fd) */
@@ -286,25 +268,6 @@ call(PyObject *self, PyObject *args)
     channel.slots[channel.slot_count++] = number;
     Py_DECREF(keep);
     return reply;
-}
-
-/* address(buffer) -> int: where its bytes are */
-static PyObject *
-address_of(PyObject *self, PyObject *args)
-{
-    PyObject *o;
-    Py_buffer view;
-
-    (void) self;
-    if (!PyArg_ParseTuple(args, "O", &o)
-        || PyObject_GetBuffer(o, &view, PyBUF_SIMPLE) != 0)
-    {
-        return NULL;
-    }
-
-    PyObject *address = PyLong_FromVoidPtr(view.buf);
-    PyBuffer_Release(&view);
-    return address;
 }
 
 /* free_memory() -> bytes of the interpreter's heap that are not in use */
@@ -583,15 +546,18 @@ encode_copy(py_writer_t *w, const Py_buffer *view, PyObject *keep)
 
     uint8_t *to = (uint8_t *) channel.header + offset;
     memcpy(to, view->buf, (size_t) view->len);
-    buffer_t *b = buffer_new(BUFFER_UP, to, (uint64_t) view->len, id);
+    PyObject *b = py_buffer_new(&(py_buffer_kind_t) {
+        .base = to, .length = (uint64_t) view->len, .give_back = give_back_up,
+        .id = id
+    });
     if (b == NULL) {
         (void) py_heap_free(&channel.heap, id);
         return false;
     }
 
     py_write_block(w, id, offset, (uint64_t) view->len);
-    bool kept = PyList_Append(keep, (PyObject *) b) == 0;
-    Py_DECREF((PyObject *) b);
+    bool kept = PyList_Append(keep, b) == 0;
+    Py_DECREF(b);
     return kept && !w->failed;
 }
 
@@ -685,8 +651,10 @@ decode_block(py_reader_t *r)
 
     memcpy(v, r->at + 1, sizeof(v));
     r->at += 1 + sizeof(v);
-    return (PyObject *) buffer_new(BUFFER_DOWN,
-        (uint8_t *) channel.header + v[1], v[2], v[0]);
+    return py_buffer_new(&(py_buffer_kind_t) {
+        .base = (uint8_t *) channel.header + v[1], .length = v[2],
+        .give_back = give_back_down, .id = v[0]
+    });
 }
 
 static PyObject *
@@ -710,12 +678,14 @@ decode_arena(py_reader_t *r)
         return NULL;
     }
 
-    buffer_t *b = buffer_new(BUFFER_ARENA, a->base + v[1], v[2], 0);
+    PyObject *b = py_buffer_new(&(py_buffer_kind_t) {
+        .base = a->base + v[1], .length = v[2], .read_only = true,
+        .give_back = give_back_arena, .owner = a
+    });
     if (b != NULL) {
-        b->arena = a;
         a->refs++;
     }
-    return (PyObject *) b;
+    return b;
 }
 
 static arena_t *
@@ -799,67 +769,37 @@ arena_unref(arena_t *a)
     }
 }
 
-static buffer_t *
-buffer_new(buffer_kind_t kind, uint8_t *base, uint64_t length, uint64_t id)
+/* a block of the backend's */
+static void
+give_back_down(void *owner, uint64_t id)
 {
-    buffer_t *b = PyObject_New(buffer_t, buffer_type);
-
-    if (b != NULL) {
-        b->kind = kind;
-        b->base = base;
-        b->length = length;
-        b->id = id;
-        b->arena = NULL;
+    (void) owner;
+    if (channel.unsent_count == channel.unsent_capacity) {
+        size_t capacity = channel.unsent_capacity * 2 + 64;
+        uint64_t *wider = realloc(channel.unsent, capacity * sizeof(*wider));
+        if (wider == NULL) {
+            return;                     /* the block is lost                 */
+        }
+        channel.unsent = wider;
+        channel.unsent_capacity = capacity;
     }
-    return b;
+
+    channel.unsent[channel.unsent_count++] = id;
+    give_back_unsent();
 }
 
 static void
-buffer_dealloc(PyObject *self)
+give_back_up(void *owner, uint64_t id)
 {
-    buffer_t *b = (buffer_t *) self;
-    PyTypeObject *type = Py_TYPE(self);
-
-    if (channel.pid == getpid()) {
-        switch (b->kind) {
-        case BUFFER_UP:
-            (void) py_heap_free(&channel.heap, b->id);
-            break;
-
-        case BUFFER_ARENA:
-            if (b->arena != NULL) {
-                arena_unref(b->arena);
-            }
-            break;
-
-        case BUFFER_DOWN:
-            if (channel.unsent_count == channel.unsent_capacity) {
-                size_t capacity = channel.unsent_capacity * 2 + 64;
-                uint64_t *wider = realloc(channel.unsent,
-                    capacity * sizeof(*wider));
-                if (wider == NULL) {
-                    break;              /* the block is lost                 */
-                }
-                channel.unsent = wider;
-                channel.unsent_capacity = capacity;
-            }
-            channel.unsent[channel.unsent_count++] = b->id;
-            give_back_unsent();
-            break;
-        }
-    }
-
-    PyObject_Free(self);
-    Py_DECREF((PyObject *) type);
+    (void) owner;
+    (void) py_heap_free(&channel.heap, id);
 }
 
-static int
-buffer_get(PyObject *self, Py_buffer *view, int flags)
+static void
+give_back_arena(void *owner, uint64_t id)
 {
-    buffer_t *b = (buffer_t *) self;
-
-    return PyBuffer_FillInfo(view, self, b->base, (Py_ssize_t) b->length,
-        b->kind == BUFFER_ARENA, flags);
+    (void) id;
+    arena_unref(owner);
 }
 
 static bool
@@ -874,25 +814,13 @@ attached(void)
     return true;
 }
 
-static PyType_Slot buffer_slots[] = {
-    { Py_tp_dealloc, (void *) buffer_dealloc },
-    { Py_bf_getbuffer, (void *) buffer_get },
-    { Py_tp_doc, (void *) "Bytes of a tensor in shared memory." },
-    { 0, NULL }
-};
-
-static PyType_Spec buffer_spec = {
-    .name = "_native.Buffer", .basicsize = sizeof(buffer_t),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = buffer_slots
-};
-
 static PyMethodDef methods[] = {
     { "attach", attach, METH_VARARGS, "Opens the channel." },
     { "next", next_task, METH_VARARGS, "Waits for a task." },
     { "push", push, METH_VARARGS, "Sends a message." },
     { "call", call, METH_VARARGS, "Sends one and waits for its reply." },
-    { "address", address_of, METH_VARARGS, "Where a buffer is." },
+    { "export", py_dlpack_export, METH_VARARGS, "A DLPack capsule." },
+    { "take", py_dlpack_take, METH_VARARGS, "What such a capsule holds." },
     { "free_memory", free_memory, METH_NOARGS, "Bytes not in use." },
     { NULL, NULL, 0, NULL }
 };
@@ -913,10 +841,7 @@ PyInit__native(void)
         return NULL;
     }
 
-    buffer_type = (PyTypeObject *) PyType_FromSpec(&buffer_spec);
-    if (buffer_type == NULL || PyModule_AddObjectRef(m, "Buffer",
-        (PyObject *) buffer_type) != 0
-        || PyModule_AddIntConstant(m, "INLINE_MAX", PY_INLINE_MAX) != 0)
+    if (!py_buffer_init(m) || PyModule_AddIntConstant(m, "INLINE_MAX", PY_INLINE_MAX) != 0)
     {
         Py_DECREF(m);
         return NULL;

@@ -20,6 +20,7 @@ class State:
 
     now = LOADING
     decoupled = False
+    zero_copy = False           # arrays of inputs are read-only
     completing = False
     model_dir = ""
 

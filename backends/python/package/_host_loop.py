@@ -118,7 +118,8 @@ class Model:
 
     def _import(self, paths, args):
         """The class; directories are searched behind the interpreter's."""
-        version_dir, model_dir, backend_dir, file, State.decoupled = paths
+        (version_dir, model_dir, backend_dir, file, State.decoupled,
+         State.zero_copy) = paths
         State.model_dir = os.path.abspath(version_dir)
         sys.path.remove(self._package)
         name = os.path.basename(file)[:-3]

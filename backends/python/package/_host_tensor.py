@@ -2,9 +2,10 @@
 
 import enum
 
+import _native
 import numpy as np
 
-from _host_channel import want
+from _host_channel import State, want
 from _values import (TritonModelException, deserialize_bytes_tensor,
                      numpy_to_triton_type, serialize_byte_tensor,
                      triton_to_numpy_type)
@@ -13,6 +14,13 @@ BYTES, BF16 = 13, 14
 
 _DTYPES = {n: np.dtype(triton_to_numpy_type(n)) for n in range(1, 13)}
 _NUMBERS = {d: n for n, d in _DTYPES.items()}
+
+# DLPack's code and bits of a datatype, and back
+_DLPACK = {1: (6, 8), 2: (1, 8), 3: (1, 16), 4: (1, 32), 5: (1, 64),
+           6: (0, 8), 7: (0, 16), 8: (0, 32), 9: (0, 64), 10: (2, 16),
+           11: (2, 32), 12: (2, 64), BF16: (4, 16)}
+_OF_DLPACK = {kind: number for number, kind in _DLPACK.items()}
+_DEVICES = {1, 3}           # the CPU's memory, and what is pinned of it
 
 
 class MemoryType(enum.Enum):
@@ -109,5 +117,60 @@ class Tensor:
                 raise TritonModelException(
                     f"Tensor '{self._name}' has datatype BF16, which numpy "
                     "does not have: use to_dlpack and from_dlpack")
+            if State.zero_copy:
+                array.flags.writeable = False
             self._data = array
         return array
+
+    @staticmethod
+    def from_dlpack(name, tensor):
+        """From a capsule, or an object that makes one."""
+        want(name, str, "name")
+        if not name:
+            raise TritonModelException("Tensor name cannot be an empty "
+                                       "string.")
+        capsule = tensor
+        if hasattr(tensor, "__dlpack__") \
+                and hasattr(tensor, "__dlpack_device__"):
+            if int(tensor.__dlpack_device__()[0]) not in _DEVICES:
+                raise TritonModelException(
+                    f"tensor '{name}' lies on a device that is not supported")
+            try:
+                capsule = tensor.__dlpack__()
+            except Exception as e:
+                raise TritonModelException(
+                    f"tensor '{name}' gives no DLPack capsule: {e}") from e
+        elif type(tensor).__name__ != "PyCapsule":
+            raise TritonModelException(
+                f"tensor '{name}' must be a DLPack capsule or an object with "
+                "__dlpack__ and __dlpack_device__, not "
+                + type(tensor).__name__)
+        try:
+            buffer, code, bits, shape = _native.take(capsule)
+        except ValueError as e:
+            raise TritonModelException(f"tensor '{name}': {e}") from None
+        number = _OF_DLPACK.get((code, bits))
+        if number is None:
+            raise TritonModelException(
+                f"tensor '{name}' has DLPack's datatype {code} of {bits} "
+                "bits, which no datatype stands for")
+        return Tensor._of([name, number, shape, buffer])
+
+    def to_dlpack(self):
+        """A capsule; of read-only memory one of a copy."""
+        kind = _DLPACK.get(self._dtype)
+        if kind is None:
+            raise TritonModelException(
+                f"tensor '{self._name}' has datatype BYTES, which DLPack "
+                "does not have")
+        data = self._buffer if self._data is None else self._data
+        if memoryview(data).readonly:
+            data = bytearray(data)
+        return _native.export(data, *kind, self._shape)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None,
+                   copy=None):
+        return self.to_dlpack()
+
+    def __dlpack_device__(self):
+        return (1, 0)

@@ -1,0 +1,40 @@
+/*
+ * buffer.h - bytes of a tensor as an object of Python's with the buffer
+ *            protocol.
+ *
+ * Owner    The object owns what it stands for, and gives it back at its end:
+ *          while anyone has a view of it, the bytes stay.
+ * Thread   with the interpreter's lock.
+ * Units    bytes.
+ * Errors   NULL with an exception set.
+ * Route    message -> [buffer] -> numpy, DLPack
+ */
+
+#ifndef PY_NATIVE_BUFFER_H
+#define PY_NATIVE_BUFFER_H
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    uint8_t  *base;
+    uint64_t  length;
+    bool      read_only;
+    void    (*give_back)(void *owner, uint64_t id);
+    void     *owner;
+    uint64_t  id;
+} py_buffer_kind_t;
+
+/* Makes the type and puts it into the module; false: an exception is set. */
+bool py_buffer_init(PyObject *module);
+
+/* On failure the bytes stay the caller's. */
+PyObject *py_buffer_new(const py_buffer_kind_t *kind);
+
+/* Functions of the module: export(buffer, code, bits, shape) -> capsule, and
+   take(capsule) -> (buffer, code, bits, shape). */
+PyObject *py_dlpack_export(PyObject *self, PyObject *args);
+PyObject *py_dlpack_take(PyObject *self, PyObject *args);
+
+#endif /* PY_NATIVE_BUFFER_H */
