@@ -23,7 +23,7 @@ packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
     nginx nginx-dev
     protobuf-c-compiler libprotobuf-c-dev libjansson-dev zlib1g-dev
     libexpat1-dev libcurl4-openssl-dev libssl-dev libpng-dev libarchive-dev
-    libcmocka-dev libjemalloc2 libpython3.11 libb64-0d
+    libcmocka-dev libjemalloc2 libpython3.11 python3-dev libb64-0d
     python3 python3-venv curl wrk nghttp2-client procps clang"
 
 main()

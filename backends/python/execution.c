@@ -169,6 +169,7 @@ batch_answer(py_interpreter_t *in, batch_t *b)
         return;
     }
 
+    in->useful = true;
     b->read = in->link->read;
     py_reader_init(&r, in->result.data, in->result.len);
     bool valid = py_read_list_of(&r, 2) && py_read_optional(&r, &error);

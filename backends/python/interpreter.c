@@ -15,7 +15,6 @@
 
 #define READY_LIMIT_S   5
 #define EXIT_LIMIT_MS   5000
-#define LONG_LIFE_NS    UINT64_C(10000000000)
 #define PAUSE_MS        100
 #define PAUSE_MAX_MS    30000
 
@@ -248,16 +247,13 @@ interpreter_main(void *arg)
 
     pthread_setname_np(pthread_self(), "python");
     for ( ;; ) {
-        uint64_t begin_ns = bk_now_ns();
-
         TRITONSERVER_Error *err = life(in, &served);
         if (stop_comes(in, served && in->instance != NULL ? 0 : -1, err)) {
             bk_err_drop(err);
             return NULL;
         }
 
-        failures = err == NULL && bk_now_ns() - begin_ns > LONG_LIFE_NS ? 0
-            : failures + 1;
+        failures = in->useful ? 0 : failures + 1;
         state_set(in, err == NULL ? PY_STARTING : PY_FAILED, err);
         if (stop_comes(in, pause_of(failures, err != NULL), NULL)) {
             return NULL;
@@ -317,6 +313,7 @@ life_begin(py_interpreter_t *in)
     in->has_ready = false;
     pthread_mutex_unlock(&in->lock);
     in->hello = false;
+    in->useful = false;
     in->arenas = (py_arenas_t) { 0 };
 
     err = process_begin(in);
@@ -526,10 +523,6 @@ write_arguments(const py_interpreter_t *in, py_writer_t *w)
 static event_t
 serve(py_interpreter_t *in)
 {
-    if (py_link_sleep(in->link)) {
-        (void) eventfd_write(in->link->event_fd, 1);
-    }
-
     for ( ;; ) {
         event_t event = event_wait(in, -1);
         if (event == EVENT_DEATH) {
@@ -693,8 +686,8 @@ stop_comes(py_interpreter_t *in, int limit_ms, TRITONSERVER_Error *err)
     return n > 0;
 }
 
-/* Before the next start, in ms: the more, the more short lives there were one
-   after the other. */
+/* Before the next start, in ms: the more, the more lives have ended without an
+   answered batch, one after the other. */
 static int
 pause_of(unsigned failures, bool failed)
 {

@@ -63,6 +63,7 @@ typedef struct {
     py_link_t         *link;
     py_process_t       process;
     bool                hello;
+    bool                useful;     /* it has answered a batch               */
     bool                deaf;       /* it is told to stop, and knows       */
     py_requests_t      requests;
     py_arenas_t        arenas;

@@ -1,6 +1,7 @@
 """Tensors in and out: every datatype, shapes, strings, memory that a model
 keeps or changes, outputs that nobody has asked for, DLPack."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tritonclient.grpc as grpcclient
@@ -268,9 +269,10 @@ def test_every_datatype_as_json(http, datatype):
 
 @differs("as_numpy of BF16 is a crash there")
 def test_bf16_has_no_numpy_type_and_goes_through_dlpack(client):
-    given = np.array([[1, 2.5, -3]], dtype=np.float32)
+    given = np.array([[1, 2.5, -3]], dtype=ml_dtypes.bfloat16)
     got = infer(client, "bf16", given, datatype="BF16").as_numpy("OUT")
-    assert np.array_equal(got.astype(np.float32), given)
+    assert np.array_equal(got.astype(np.float32),
+                          given.astype(np.float32))
 
 
 def test_large_tensors(client):

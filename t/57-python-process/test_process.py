@@ -1,0 +1,153 @@
+"""An interpreter ends in every way there is: its own requests fail, the next
+ones work, nothing is left."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from lib import process, python_backend, wire
+from lib.server import shm_names
+
+TEXT = python_backend.TEXT
+
+# does what its input says
+DOER = python_backend.TELL + """
+import os, signal, sys, time
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.name = args["model_instance_name"]
+        if os.path.exists("/tmp/inf-never-there"):
+            raise RuntimeError("not reached")
+
+    def execute(self, requests):
+        return [self.do(r, pb.get_input_tensor_by_name(r, "IN")
+                        .as_numpy()[0].decode()) for r in requests]
+
+    def do(self, request, word):
+        if word == "exit":
+            os._exit(3)
+        if word == "segv":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if word == "memory":
+            import resource
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+            return tell(len(np.ones(1 << 30)))
+        if word == "raise":
+            raise ValueError("this word is none")
+        if word == "sleep":
+            time.sleep(30)
+        if word == "sysexit":
+            sys.exit(5)
+        if word == "fork":
+            child = os.fork()
+            if child == 0:
+                time.sleep(60)
+            return tell(child)
+        return tell(os.getpid())
+"""
+
+
+def doer(repository):
+    python_backend.model(repository, "doer", TEXT, DOER)
+    python_backend.model(repository, "other", TEXT, DOER)
+    python_backend.model(
+        repository, "three", TEXT
+        + "instance_group [ { count: 3 kind: KIND_CPU } ]\n", DOER)
+
+
+@pytest.fixture(scope="module")
+def server():
+    before = shm_names()
+    with python_backend.serve(doer) as s:
+        yield s
+    assert shm_names() == before
+
+
+def say(server, word, model="doer"):
+    return server.infer(model, {"inputs": [
+        wire.tensor("IN", "BYTES", [1], [word])]})
+
+
+def pid(server, model="doer"):
+    return int(python_backend.told(say(server, "who", model)))
+
+
+@pytest.mark.parametrize("word", ["exit", "segv"])
+def test_death_costs_its_own_request(server, word):
+    first, other = pid(server), pid(server, "other")
+    answer = say(server, word)
+    assert answer.status == 503
+    assert "is not healthy" in answer.body.decode()
+    assert pid(server) != first
+    assert pid(server, "other") == other
+
+
+def test_killed_while_idle(server):
+    first = pid(server)
+    os.kill(first, signal.SIGKILL)
+    assert process.wait_until(lambda: not process.alive(first), 5)
+    assert pid(server) != first
+
+
+def test_killed_while_it_runs(server):
+    first = pid(server)
+    answers = []
+    thread = threading.Thread(
+        target=lambda: answers.append(say(server, "sleep")))
+    thread.start()
+    time.sleep(0.2)
+    os.kill(first, signal.SIGKILL)
+    thread.join(5)
+    assert answers and answers[0].status == 503
+    assert pid(server) != first
+
+
+@pytest.mark.parametrize("word,text", [
+    ("raise", "this word is none"), ("sysexit", "SystemExit: 5"),
+    ("memory", "Unable to allocate")])
+def test_exceptions_keep_the_interpreter(server, word, text):
+    first = pid(server)
+    answer = say(server, word)
+    assert answer.status == 500
+    assert text in answer.body.decode()
+    assert "model.py(" in answer.body.decode()
+    assert pid(server) == first or word == "memory"
+
+
+def test_what_it_has_forked_ends_with_it(server):
+    child = int(python_backend.told(say(server, "fork")))
+    assert process.alive(child)
+    say(server, "exit")
+    assert process.wait_until(lambda: not process.alive(child), 5)
+
+
+def test_death_under_load(server):
+    ends, wrong = [0, 0], []
+
+    def ask(n):
+        for k in range(40):
+            dies = (n + k) % 20 == 0
+            answer = say(server, "exit" if dies else "who", "three")
+            if answer.status not in (200, 503):
+                wrong.append(answer.body)
+            ends[answer.status == 200] += 1
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert not wrong
+    assert ends[1] > 100
+    assert len({pid(server, "three") for _ in range(30)}) <= 3
+
+
+def test_nothing_outlives_the_core():
+    with python_backend.serve(doer) as s:
+        first = pid(s)
+        s.end_core()
+        assert process.wait_until(lambda: not process.alive(first), 5)
