@@ -46,7 +46,7 @@ for dir in "$build"/backends/*/; do
     install -m 644 "$library" "$lib/backends/$name/"
 done
 
-# What backend python puts into the interpreters of models.
+# Files that backend python puts into the interpreters of models.
 if [ -d "$lib/backends/python" ]; then
     install -m 644 "$build"/backends/python/*.py "$lib/backends/python/"
     install -m 755 "$build"/backends/python/_native.abi3.so \

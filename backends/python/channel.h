@@ -99,18 +99,19 @@ typedef struct {
 } py_entry_t;
 
 typedef struct {
-    _Atomic uint32_t tail;      /* producer's                                */
-    _Atomic uint32_t bell;      /* moves with each entry, for the futex      */
+    _Atomic uint32_t tail;      /* producer's; release, acquire              */
+    _Atomic uint32_t bell;      /* moves with each entry, for the futex;
+                                   seq_cst                                   */
     uint32_t         unused[14];
-    _Atomic uint32_t head;      /* consumer's                                */
-    _Atomic uint32_t waiting;   /* py_wait_t, the consumer's                */
-    _Atomic uint32_t full;      /* a producer sleeps on head                 */
+    _Atomic uint32_t head;      /* consumer's; release, acquire              */
+    _Atomic uint32_t waiting;   /* py_wait_t, the consumer's; seq_cst        */
+    _Atomic uint32_t full;      /* a producer sleeps on head; seq_cst        */
     uint32_t         unused2[13];
-    py_entry_t      entries[PY_RING_ENTRIES];
+    py_entry_t       entries[PY_RING_ENTRIES];
 } py_ring_t;
 
 typedef struct {
-    _Atomic uint32_t replies;   /* how many so far                           */
+    _Atomic uint32_t replies;   /* how many so far; release, acquire         */
     uint32_t         unused;
     uint64_t         offset;
     uint64_t         length;
@@ -125,10 +126,10 @@ typedef struct {
     uint64_t   size;            /* of the whole mapping                      */
     uint64_t   down;            /* where the heaps begin                     */
     uint64_t   up;
-    py_ring_t work;
-    py_ring_t side;
-    py_ring_t back;            /* up                                        */
-    py_slot_t slots[PY_SLOTS];
+    py_ring_t  work;
+    py_ring_t  side;
+    py_ring_t  back;            /* up                                        */
+    py_slot_t  slots[PY_SLOTS];
 } py_header_t;
 
 #define PY_HEAPS_AT ((sizeof(py_header_t) + 4095) & ~(uint64_t) 4095)

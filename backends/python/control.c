@@ -11,9 +11,9 @@
 #define FILES_MAX 4096u
 
 typedef struct {
-    py_link_t              *link;
+    py_link_t               *link;
     TRITONSERVER_Server     *server;
-    py_up_t                 kind;
+    py_up_t                  kind;
     uint32_t                 slot;
     char                    *name;
     int64_t                  version;

@@ -9,7 +9,7 @@
 #define BLOCK_BYTES (1 << 18)
 
 /* Owners, ACLs and extended attributes are not restored: the files belong to
-   whoever runs the server. */
+   the server's user. */
 #define DISK_FLAGS (ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME \
     | ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NODOTDOT)
 

@@ -29,12 +29,12 @@ struct py_extraction_s {
     bool             ready;         /* else a thread extracts it             */
 };
 
-/* lock guards the list, users and ready. */
 struct py_extractions_s {
-    pthread_mutex_t  lock;
+    pthread_mutex_t  lock;          /* guards the next two, and users and
+                                       ready of those in list                */
     pthread_cond_t   changed;
     py_extraction_t *list;
-    char            *place;
+    char            *place;         /* set in new()                          */
 };
 
 static TRITONSERVER_Error *set_place(py_extractions_t *set, const char *place);
@@ -225,7 +225,17 @@ extract(py_extractions_t *set, py_extraction_t *x)
     bk_log(TRITONSERVER_LOG_INFO, "Extracting Python execution env %s",
         x->file);
     TRITONSERVER_Error *err = make_directory(set, x);
-    return err != NULL ? err : py_archive_extract(x->file, x->directory);
+    if (err == NULL) {
+        err = py_archive_extract(x->file, x->directory);
+    }
+
+    /* an archive may have a mode for its own top */
+    if (err == NULL && fchmod(x->lock, 0700) != 0) {
+        err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+            "cannot keep \"%s\" private: %s", x->directory,
+            strerror(errno));
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *
@@ -251,7 +261,7 @@ make_directory(py_extractions_t *set, py_extraction_t *x)
     return NULL;
 }
 
-/* One user: whoever extracts it. */
+/* One user: the thread that extracts it. */
 static py_extraction_t *
 extraction_new(const char *file, const struct stat *st)
 {

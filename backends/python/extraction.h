@@ -4,7 +4,7 @@
  *
  * Owner    The set belongs to the backend.  A user has a directory from take
  *          to give; the last give removes it.
- * Thread   any: whoever takes an archive that another thread extracts waits.
+ * Thread   any: a thread waits for an archive that another one extracts.
  * Units    none.
  * Errors   those of py_archive_extract; INTERNAL: the system's reason.
  * Route    environment -> [extraction] -> env archive

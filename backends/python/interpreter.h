@@ -41,7 +41,7 @@ typedef struct {
 } py_instance_name_t;
 
 typedef struct {
-    const py_model_t  *model;      /* set in new(), like the next four      */
+    const py_model_t   *model;      /* set in new(), like the next four      */
     TRITONBACKEND_ModelInstance *instance;  /* NULL: completes a config      */
     char               *name;
     const char         *kind;
@@ -49,9 +49,9 @@ typedef struct {
     int                 stop_fd;
     pthread_t           thread;
 
-    pthread_mutex_t     lock;       /* guards the next block                 */
+    pthread_mutex_t     lock;       /* guards the next seven                 */
     pthread_cond_t      changed;
-    py_state_t         state;
+    py_state_t          state;
     char                reason[BK_ERR_MAX];
     bool                has_ready;  /* the model has is_ready                */
     bool                probing;    /* it is being asked                     */
@@ -60,19 +60,19 @@ typedef struct {
 
     pthread_mutex_t     role;       /* guards the rest; link is also set
                                        with lock held                        */
-    py_link_t         *link;
-    py_process_t       process;
+    py_link_t          *link;
+    py_process_t        process;
     bool                hello;
     bool                useful;     /* it has answered a batch               */
-    bool                deaf;       /* it is told to stop, and knows       */
-    py_requests_t      requests;
-    py_arenas_t        arenas;
-    py_metrics_t       metrics;
-    py_streams_t       streams;
+    bool                deaf;       /* it is told to stop, and knows         */
+    py_requests_t       requests;
+    py_arenas_t         arenas;
+    py_metrics_t        metrics;
+    py_streams_t        streams;
     uint64_t            task;       /* the last one's id                     */
     bool                done;
-    py_message_t       result;     /* of it                                 */
-    py_writer_t        writer;
+    py_message_t        result;     /* of it                                 */
+    py_writer_t         writer;
 } py_interpreter_t;
 
 BK_CHECK TRITONSERVER_Error *py_interpreter_new(py_interpreter_t **out,
@@ -87,8 +87,8 @@ void py_interpreter_run(py_interpreter_t *in,
 /* NULL: the model is ready, as far as it says. */
 BK_CHECK TRITONSERVER_Error *py_interpreter_ready(py_interpreter_t *in);
 
-/* What auto_complete_config makes of the model's configuration: JSON for
-   free(); NULL: the model has no such function. */
+/* The model's configuration as its auto_complete_config has completed it: JSON
+   for free(); NULL: there is no such function. */
 BK_CHECK TRITONSERVER_Error *py_interpreter_complete(
     const py_model_t *model, char **config);
 

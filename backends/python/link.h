@@ -42,28 +42,28 @@ typedef enum {
 
 /* A ring that the backend writes. */
 typedef struct {
-    py_ring_t *ring;
+    py_ring_t  *ring;
     uint32_t    tail;
     uint32_t    freed;          /* blocks of messages before it are free     */
     uint64_t    blocks[PY_RING_ENTRIES];       /* id + 1; 0: none           */
 } py_feed_t;
 
 typedef struct {
-    _Atomic uint32_t refs;
-    _Atomic bool     dead;      /* the interpreter has ended                 */
+    _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
+    _Atomic bool     dead;      /* the interpreter has ended; seq_cst        */
     int              fd;        /* set in new(), like the next three         */
     int              event_fd;
-    py_header_t    *header;
+    py_header_t     *header;
     pid_t            pid;       /* set once it was started                   */
 
-    pthread_mutex_t  lock;      /* guards all up to head                     */
-    py_heap_t       heap;
-    py_feed_t       work;
-    py_feed_t       side;
+    pthread_mutex_t  lock;      /* guards the next four                      */
+    py_heap_t        heap;
+    py_feed_t        work;
+    py_feed_t        side;
     uint64_t         replies[PY_SLOTS];        /* blocks, as in a feed      */
 
     uint32_t         head;      /* the consumer's, with what follows         */
-    py_message_t    message;   /* of the entry that pop gave                */
+    py_message_t     message;   /* of the entry that pop gave                */
     uint64_t         read;      /* bytes read at addresses, ever             */
 } py_link_t;
 
@@ -71,7 +71,7 @@ BK_CHECK TRITONSERVER_Error *py_link_new(py_link_t **out);
 py_link_t *py_link_ref(py_link_t *l);
 void py_link_unref(py_link_t *l);         /* NULL does nothing             */
 
-/* The process has ended: whoever waits is woken. */
+/* The process has ended: a thread that waits is woken. */
 void py_link_die(py_link_t *l);
 bool py_link_is_dead(const py_link_t *l);
 

@@ -24,7 +24,7 @@ typedef struct {
     TRITONSERVER_DataType  datatype;
     uint32_t               dims_count;
     int64_t                dims[PY_DIMS_MAX];
-    py_data_t             data;
+    py_data_t              data;
 } py_tensor_t;
 
 /* Data behind its name, datatype and shape; len_bytes fit them. */

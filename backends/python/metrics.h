@@ -23,9 +23,9 @@ typedef struct {
 } py_metric_t;
 
 typedef struct {
-    py_family_t *families;
+    py_family_t  *families;
     size_t        family_count;
-    py_metric_t *metrics;
+    py_metric_t  *metrics;
     size_t        metric_count;
 } py_metrics_t;
 

@@ -18,15 +18,15 @@
 
 /* Of the backend, for all models. */
 typedef struct {
-    py_settings_t      settings;
-    py_environments_t *environments;
+    py_settings_t       settings;
+    py_environments_t  *environments;
     char              *package;     /* the directory of our Python files     */
 } py_backend_t;
 
 typedef struct {
     TRITONBACKEND_Model *handle;
     TRITONSERVER_Server *server;
-    const py_backend_t *backend;
+    const py_backend_t  *backend;
     bk_model_config_t    config;
     const char          *name;
     uint64_t             version;
@@ -35,8 +35,8 @@ typedef struct {
     char                *backend_dir;   /* of a backend that is a model.py;
                                            NULL: the model has its own       */
     char                *file;          /* that is imported                  */
-    py_environment_t    *environment;
-    py_model_settings_t  settings;
+    py_environment_t     *environment;
+    py_model_settings_t   settings;
     bool                 decoupled;
     bool                 batching;
 } py_model_t;

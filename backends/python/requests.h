@@ -27,14 +27,14 @@ typedef struct {
 } py_live_t;
 
 typedef struct {
-    py_live_t *live;
+    py_live_t  *live;
     uint32_t    capacity;
     uint32_t    count;          /* of those in use                           */
 } py_requests_t;
 
 /* How inputs reach an interpreter. */
 typedef struct {
-    py_link_t   *link;
+    py_link_t    *link;
     bool          zero_copy;    /* a view of the server's memory where that
                                    has a file                                */
     int           socket_fd;    /* to send that file's descriptor over       */
@@ -56,8 +56,8 @@ void py_requests_remove(py_requests_t *t, py_live_t *live);
 BK_CHECK TRITONSERVER_Error *py_request_write(py_writer_t *w,
     const py_way_t *way, TRITONBACKEND_Request *request, uint64_t id);
 
-/* Sends the response that comes in r (NULL: flags alone).  What is wrong with
-   a tensor in it is told to the client; an error here says that the response
+/* Sends the response that comes in r (NULL: flags alone).  A tensor in it that is wrong is
+   told to the client; an error here says that the response
    could not be sent. */
 BK_CHECK TRITONSERVER_Error *py_live_send(py_live_t *live, py_link_t *link,
     py_reader_t *r, bool final);

@@ -9,7 +9,7 @@
 #define START_TIMEOUT_S     30
 #define START_TIMEOUT_MAX_S 86400
 
-/* What Triton's backend has and this one does not. */
+/* Settings that Triton's backend has and this one does not. */
 static const struct {
     const char *name;
     const char *why;

@@ -10,7 +10,7 @@
 
 /* An output's block, which is the interpreter's once it was told of it. */
 typedef struct {
-    py_link_t *link;
+    py_link_t  *link;
     uint64_t    offset;
     uint32_t    id;
     bool        given;
@@ -30,7 +30,7 @@ typedef struct input_s {
 
 struct py_stream_s {
     uint64_t                        id;         /* set in start()            */
-    py_link_t                     *link;
+    py_link_t                      *link;
     bool                            decoupled;
     TRITONSERVER_InferenceRequest  *request;    /* until it is released      */
     input_t                        *inputs;     /* likewise                  */
@@ -701,7 +701,7 @@ on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
     unref(s, both ? 2 : 1);
 }
 
-/* What may go to the slot that waits; then none does. */
+/* The response for the slot that waits, if there are both. */
 static item_t *
 take_locked(py_stream_t *s, uint32_t *slot)
 {

@@ -23,7 +23,7 @@
 typedef struct py_stream_s py_stream_t;
 
 typedef struct {
-    py_stream_t **streams;
+    py_stream_t  **streams;
     uint32_t       capacity;
     uint64_t       last;        /* id                                        */
 } py_streams_t;

@@ -78,7 +78,7 @@ void py_write_arena(py_writer_t *w, uint64_t arena, uint64_t offset,
     uint64_t len);
 void py_write_address(py_writer_t *w, uint64_t address, uint64_t len);
 
-/* What another writer has. */
+/* The values of another writer. */
 void py_write_value(py_writer_t *w, const py_writer_t *value);
 
 /* So many bytes of a BYTES value that the caller fills; NULL: failed. */

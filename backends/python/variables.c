@@ -333,7 +333,7 @@ read_printed(py_variables_t *v, int fd)
     return err;
 }
 
-/* What bash itself sets stays as it was. */
+/* Variables that bash itself sets stay as they were. */
 static TRITONSERVER_Error *
 take_printed(py_variables_t *v, const char *text, size_t len)
 {

@@ -98,7 +98,7 @@ result = [pb.is_model_ready("other"), pb.is_model_ready("third")]
 
 @pytest.mark.parametrize("call,why", [
     ("load_model(model_name='absent')", "absent"),
-    ("load_model(model_name='bad')", "no_such"),
+    ("load_model(model_name='bad')", "bad"),
     ("load_model(model_name='other', config='{')", ""),
 ])
 @differs("the stub dies of its own exception there")

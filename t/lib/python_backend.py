@@ -125,7 +125,7 @@ def serve(fill, http="", backends=None, env=(), complete=False, **kw):
 # ---- asking
 
 def ask(server, code, name="probe"):
-    """What the code left in `result`."""
+    """The value that the code left in `result`."""
     told = _run(server, code, name)
     assert "raised" not in told, told["trace"]
     return told["result"]

@@ -45,7 +45,7 @@ typedef struct dl_managed_s {
     void        (*deleter)(struct dl_managed_s *self);
 } dl_managed_t;
 
-/* What a capsule of ours holds. */
+/* The contents of a capsule of ours. */
 typedef struct {
     dl_managed_t managed;
     Py_buffer    view;
@@ -166,7 +166,7 @@ shape_read(PyObject *shape, export_t *e)
     return true;
 }
 
-/* by whoever has taken the capsule, on any thread */
+/* called by the library that has taken the capsule, on any thread */
 static void
 export_delete(dl_managed_t *managed)
 {

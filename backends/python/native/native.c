@@ -38,11 +38,11 @@ typedef struct {
 
 /* All of it is used with the interpreter's lock held. */
 static struct {
-    py_header_t *header;
+    py_header_t  *header;
     int           event_fd;
     int           socket_fd;
     pid_t         pid;          /* a child made by fork has no channel       */
-    py_heap_t    heap;
+    py_heap_t     heap;
     uint32_t      freed;        /* messages before it have been read         */
     uint64_t      messages[PY_RING_ENTRIES];   /* block + 1 of each         */
     uint64_t     *unsent;       /* blocks to give back, the ring was full    */
@@ -101,7 +101,7 @@ attach(PyObject *self, PyObject *args)
         return NULL;
     }
 
-    /* whoever made this process is a thread that lives as long as it should */
+    /* the thread that made this process lives as long as it may */
     (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (recv(channel.socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
         _exit(1);

@@ -1,5 +1,4 @@
-"""What the host and the server say to each other, by the numbers of
-channel.h."""
+"""Messages between host and server, by the numbers of channel.h."""
 
 import _native
 from _values import TritonError, TritonModelException
@@ -14,7 +13,7 @@ push = _native.push
 
 
 class State:
-    """What the model is doing, for calls that are possible at times only."""
+    """The phase of the model, for calls that are possible at times only."""
 
     LOADING, SERVING, FINALIZING = range(3)
 

@@ -21,6 +21,7 @@ from _host_server import Logger
 from _values import ModelConfig, TritonError, TritonModelException
 
 _INTERNAL = 1
+_IMPORTLIB = importlib.__file__
 _PROBE = bytes(_native.INLINE_MAX + 1)
 
 
@@ -54,16 +55,17 @@ def run(package):
 
 
 def describe(error):
-    """An exception's type and text, and where it was raised, as Triton's."""
+    """An exception's type and text, and where it was raised, the innermost
+    place first."""
     lines = [f"{type(error).__name__}: {error}"]
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError):
         lines = ["".join(traceback.format_exception_only(error)).rstrip()]
     ours = os.path.dirname(os.path.abspath(__file__)) + os.sep + "_host"
-    at = [f"  {f.filename}({f.lineno}): {f.name}" for f in reversed(frames)
-          if not f.filename.startswith((ours, "<frozen importlib"))]
-    if at:
-        lines += ["", "At:", *at]
+    lines += [f'  File "{f.filename}", line {f.lineno}, in {f.name}'
+              for f in reversed(frames)
+              if not f.filename.startswith((ours, _IMPORTLIB))
+              and not f.filename.startswith("<frozen importlib")]
     return "\n".join(lines)
 
 
@@ -85,7 +87,8 @@ class Model:
             self._instance = self._import(paths, args)()
             if not callable(getattr(self._instance, "execute", None)):
                 raise AttributeError(
-                    "TritonPythonModel has no function 'execute'")
+                    f"TritonPythonModel in {paths[3]} has no function "
+                    "'execute'")
             if hasattr(self._instance, "initialize"):
                 self._instance.initialize(args)
         except BaseException as e:              # pylint: disable=W0718
@@ -160,7 +163,8 @@ class Model:
 
     def _results(self, requests, answers):
         """[[release flags, response or none]...]"""
-        if answers is None:
+        if answers is None and (State.decoupled or any(
+                r._sender is not None for r in requests)):
             answers = [None] * len(requests)
         elif State.decoupled:
             raise TritonModelException(
@@ -190,12 +194,13 @@ class Model:
                 f"function return list, found type '{type(answer).__name__}'.")
         if request._release == RESCHEDULE:
             raise TritonModelException(
-                "It is not allowed to send a response for a request that is "
-                "released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE.")
+                "Expected a None object in the execute function return list "
+                "for reschduled request, found type '"
+                f"{type(answer).__name__}'.")
         return [request._release, answer._message(request._wanted)]
 
     def _await(self, answers, requests):
-        """What an asynchronous execute returns; a decoupled one goes on by
+        """The result of an asynchronous execute; a decoupled one goes on by
         itself."""
         if not State.decoupled:
             if self._runner is None:

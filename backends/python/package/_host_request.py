@@ -164,15 +164,15 @@ class InferenceResponseSender:
             self._closed = flags == FINAL
 
     def _check(self, response, flags):
+        if response is not None and self._responded and not State.decoupled:
+            raise TritonModelException(
+                "Unable to send response. Non-decoupled model cannot send "
+                "more than one response.")
         if self._closed:
             raise TritonModelException(
                 "Unable to send response. Response sender has been closed.")
         if State.decoupled:
             return
-        if response is not None and self._responded:
-            raise TritonModelException(
-                "Unable to send response. Non-decoupled model cannot send "
-                "more than one response.")
         if response is None and not self._responded and flags == FINAL:
             raise TritonModelException(
                 "Unable to send response. Non-decoupled model cannot send "

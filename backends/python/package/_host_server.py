@@ -5,8 +5,8 @@ import sys
 
 from _host_channel import (FAMILY_DELETE, FAMILY_NEW, LOAD, LOG, METRIC_DELETE,
                            METRIC_NEW, METRIC_SET, METRIC_VALUE, MODEL_READY,
-                           UNLOAD, State, must, push, tell, want)
-from _values import TritonModelException
+                           UNLOAD, State, ask, must, push, tell, want)
+from _values import TritonError, TritonModelException
 
 
 class LogLevel(enum.Enum):
@@ -186,8 +186,11 @@ def is_model_ready(model_name, model_version=""):
         raise TritonModelException(
             f"Failed to get model readiness: '{model_version}' is no "
             "version") from None
-    return must(MODEL_READY, 0, [model_name, version, False],
-                "Failed to get model readiness: ")
+    error, ready = ask(MODEL_READY, 0, [model_name, version, False])
+    if error is not None and error.code() != TritonError.NOT_FOUND:
+        raise TritonModelException("Failed to get model readiness: "
+                                   + error.message())
+    return bool(ready)
 
 
 def get_model_dir():

@@ -1,4 +1,4 @@
-"""What a model.py imports: Triton's API of models in Python.
+"""Triton's API of models in Python, as a model.py imports it.
 
 The classes and functions that reach into the server come from the host that
 runs the model; the rest is pure Python.
