@@ -5,7 +5,7 @@
  * Thread   any.
  * Units    bytes.
  * Errors   NOT_FOUND, INTERNAL: the file cannot be read.
- * Route    model file -> [file] -> checkpoint, lightgbm
+ * Route    model file -> [file] -> checkpoint, lightgbm, xgboost_json
  */
 
 #ifndef TREES_FILE_H

@@ -5,6 +5,7 @@
 #include "checkpoint.h"
 #include "file.h"
 #include "lightgbm.h"
+#include "xgboost_json.h"
 
 #include <dlfcn.h>
 #include <glob.h>
@@ -190,24 +191,36 @@ load_model(const treelite_functions_t *f, const char *path,
     return failed(f, f->load_checkpoint(path, out));
 }
 
-/* treelite itself notices when one of XGBoost's files is not whole. */
 static TRITONSERVER_Error *
 check_file(const char *path, trees_format_t format)
 {
     trees_file_t file;
 
-    if (format != TREES_LIGHTGBM && format != TREES_CHECKPOINT) {
-        return NULL;
-    }
-
     TRITONSERVER_Error *err = trees_file_open(&file, path);
-    if (err == NULL) {
-        err = format == TREES_LIGHTGBM
-            ? trees_lightgbm_check(file.data, file.len)
-            : trees_checkpoint_check(file.data, file.len);
-        trees_file_close(&file);
+    if (err != NULL) {
+        return err;
     }
 
+    switch (format) {
+
+    case TREES_XGBOOST_JSON:
+        err = trees_xgboost_json_check(file.data, file.len);
+        break;
+
+    case TREES_LIGHTGBM:
+        err = trees_lightgbm_check(file.data, file.len);
+        break;
+
+    case TREES_CHECKPOINT:
+        err = trees_checkpoint_check(file.data, file.len);
+        break;
+
+    case TREES_XGBOOST:                 /* treelite checks what it reads     */
+    case TREES_XGBOOST_UBJ:
+        break;
+    }
+
+    trees_file_close(&file);
     return err;
 }
 

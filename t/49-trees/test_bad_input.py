@@ -105,6 +105,13 @@ def test_a_file_of_another_kind(served, files):
                 assert "mine.bin" in text, (kind, other, text)
 
 
+def test_json_that_is_nested_too_deep(served):
+    """treelite's parser would need more stack than there is."""
+    text = reason(served, b'{"version":[1,2,3],"x":' + b"[" * 10 ** 6,
+                  "xgboost.json", xgboost_allow_unknown_field="true")
+    assert "nested deeper than 200 levels" in text, text
+
+
 def edited(content, **fields):
     """The checkpoint with arrays of its first tree replaced."""
     model = treelite.Model.deserialize_bytes(content)
