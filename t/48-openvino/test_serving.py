@@ -21,7 +21,7 @@ pytest.importorskip("openvino")
 from lib import openvino_models  # noqa: E402
 from lib.openvino_models import add_model, op, parameter  # noqa: E402
 
-CYCLES = int(os.environ.get("INF_OPENVINO_CYCLES", "40"))
+CYCLES = int(os.environ.get("INF_OPENVINO_CYCLES", "25"))
 DIGITS = ROOT / "examples/digits/digits.json"
 
 
@@ -210,6 +210,42 @@ def test_instances_infer_beside_each_other(make_server):
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         for got in pool.map(one, range(12)):
             numpy.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_states_of_sequences(make_server):
+    """OUT is the sum of a sequence's inputs so far; three beside each other."""
+    x = parameter("X", "FP32", [-1, 1])
+    state = parameter("STATE", "FP32", [-1, 1])
+    start = parameter("START", "FP32", [-1, 1])
+    total = op.add(x, op.multiply(state, op.subtract(
+        op.constant(numpy.float32([[1]])), start)))
+    model = openvino_models.model([x, state, start], {"OUT": total,
+                                                      "NEXT": total})
+    server = make_server(lambda r: openvino_models.write(
+        r, "sum", model, extra="max_batch_size: 4\n"
+        "sequence_batching { oldest { max_candidate_sequences: 4 }\n"
+        '  control_input [ { name: "START" control [ {\n'
+        "    kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } ] } ]\n"
+        '  state [ { input_name: "STATE" output_name: "NEXT"\n'
+        "    data_type: TYPE_FP32 dims: [ 1 ] } ] }\n"
+        + models.io_block("input", [("X", "FP32", [1])])
+        + models.io_block("output", [("OUT", "FP32", [1])])))
+
+    def sequence(number):
+        found = []
+        for i in range(1, 11):
+            answer = server.infer("sum", {
+                "inputs": [tensor("X", "FP32", [1, 1], [i * number])],
+                "parameters": {"sequence_id": number,
+                               "sequence_start": i == 1,
+                               "sequence_end": i == 10}})
+            assert answer.status == 200, answer
+            found.append(answer.json()["outputs"][0]["data"][0])
+        return found
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(sequence, (1, 2, 3))) == [
+            [n * i * (i + 1) // 2 for i in range(1, 11)] for n in (1, 2, 3)]
 
 
 def test_memory_over_loads_and_unloads(make_server):
