@@ -92,6 +92,8 @@ TRITONSERVER_Error *
 bk_batch_run(bk_batch_t *b, bk_slot_t *slots, uint32_t count,
     bk_times_t *times)
 {
+    b->run.slots = slots;
+    b->run.slot_count = count;
     outputs_choose(b, slots, count);
 
     TRITONSERVER_Error *err = inputs_make(b, slots, count);
@@ -110,11 +112,29 @@ bk_batch_run(bk_batch_t *b, bk_slot_t *slots, uint32_t count,
     return err;
 }
 
+bool
+bk_run_is_abandoned(const bk_run_t *run)
+{
+    bool all = run->slot_count > 0;
+
+    for (uint32_t i = 0; all && i < run->slot_count; i++) {
+        TRITONSERVER_Error *err = bk_request_check_cancelled(
+            run->slots[i].request);
+
+        all = err != NULL;
+        bk_err_drop(err);
+    }
+
+    return all;
+}
+
 static void
 batch_clear(bk_batch_t *b)
 {
     b->run.input_count = 0;
     b->run.output_count = 0;
+    b->run.slots = NULL;
+    b->run.slot_count = 0;
 }
 
 static TRITONSERVER_Error *
@@ -503,7 +523,9 @@ run(bk_batch_t *b, bk_slot_t *slots, uint32_t count, bk_times_t *times)
     }
 
     TRITONSERVER_Error *first = run_once(b, times);
-    if (first == NULL || !any_given) {
+    if (first == NULL || !any_given || TRITONSERVER_ErrorCode(first)
+        == TRITONSERVER_ERROR_CANCELLED)
+    {
         return first;
     }
 

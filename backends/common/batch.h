@@ -41,7 +41,13 @@ typedef struct {
     uint32_t    input_count;
     bk_value_t *outputs;
     uint32_t    output_count;
+
+    const bk_slot_t *slots;             /* the requests that run together    */
+    uint32_t         slot_count;
 } bk_run_t;
+
+/* For a runtime that can end a run early: all its clients have given up. */
+bool bk_run_is_abandoned(const bk_run_t *run);
 
 /* A runtime as functions; self is its own object, one an instance. */
 typedef struct {

@@ -29,6 +29,7 @@
     X(ov_get_error_info)                                                     \
     X(ov_get_last_err_msg)                                                   \
     X(ov_get_openvino_version)                                               \
+    X(ov_infer_request_cancel)                                               \
     X(ov_infer_request_free)                                                 \
     X(ov_infer_request_get_output_tensor_by_index)                           \
     X(ov_infer_request_infer)                                                \
@@ -36,6 +37,7 @@
     X(ov_infer_request_set_output_tensor_by_index)                           \
     X(ov_infer_request_start_async)                                          \
     X(ov_infer_request_wait)                                                 \
+    X(ov_infer_request_wait_for)                                             \
     X(ov_model_const_input_by_index)                                         \
     X(ov_model_const_input_by_name)                                          \
     X(ov_model_const_output_by_index)                                        \

@@ -12,6 +12,10 @@
 
 #define ALIGNMENT 64u
 
+/* Clients that give up a run are looked for so often. */
+#define POLL_MS   20
+#define LONG_NS   (POLL_MS * UINT64_C(1000000))
+
 #define MARK      0xa5
 #define MARK_LEN  16u
 
@@ -24,6 +28,7 @@ typedef struct {
     ov_tensor_t       **own;            /* of each output, the library's     */
     bool               *lent;           /* output lies in memory of a run    */
     bk_scratch_t       *padded;         /* one per input                     */
+    uint64_t            took_ns;        /* the last run                      */
 } instance_t;
 
 static TRITONSERVER_Error *instance_setup(instance_t *inst,
@@ -42,10 +47,12 @@ static TRITONSERVER_Error *tensor_over(const instance_t *inst,
     const bk_tensor_t *t, int64_t *dims, const void *data,
     ov_tensor_t **tensor);
 static TRITONSERVER_Error *outputs_set(instance_t *inst, bk_run_t *run);
-static TRITONSERVER_Error *infer(const instance_t *inst,
-    const bk_run_t *run);
+static TRITONSERVER_Error *infer(instance_t *inst, const bk_run_t *run);
+static bool may_run_here(const instance_t *inst, const bk_run_t *run);
 static TRITONSERVER_Error *infer_here(const instance_t *inst,
     const bk_run_t *run, bool *written);
+static TRITONSERVER_Error *infer_there(const instance_t *inst,
+    const bk_run_t *run);
 static void mark(const bk_value_t *v);
 static bool is_marked(const bk_value_t *v);
 static TRITONSERVER_Error *output_read(const instance_t *inst, bk_value_t *v,
@@ -401,29 +408,60 @@ outputs_set(instance_t *inst, bk_run_t *run)
  * left a mark is repeated on the library's thread, which tells the error.
  */
 static TRITONSERVER_Error *
-infer(const instance_t *inst, const bk_run_t *run)
+infer(instance_t *inst, const bk_run_t *run)
 {
-    const vino_runtime_t *rt = inst->network->rt;
-    bool here = inst->network->plain;
+    uint64_t start_ns = bk_now_ns();
+    TRITONSERVER_Error *err = NULL;
     bool written = false;
+
+    if (may_run_here(inst, run)) {
+        err = infer_here(inst, run, &written);
+    }
+    if (err == NULL && !written) {
+        err = infer_there(inst, run);
+    }
+
+    inst->took_ns = bk_now_ns() - start_ns;
+    return err;
+}
+
+/* Nor does a model run here that takes long: it can be cancelled there. */
+static bool
+may_run_here(const instance_t *inst, const bk_run_t *run)
+{
+    bool here = inst->network->plain && inst->took_ns < LONG_NS;
 
     for (uint32_t i = 0; here && i < run->output_count; i++) {
         here = run->outputs[i].given;
     }
 
-    if (here) {
-        TRITONSERVER_Error *err = infer_here(inst, run, &written);
-        if (err != NULL || written) {
-            return err;
-        }
-    }
+    return here;
+}
+
+static TRITONSERVER_Error *
+infer_there(const instance_t *inst, const bk_run_t *run)
+{
+    const vino_runtime_t *rt = inst->network->rt;
 
     TRITONSERVER_Error *err = vino_err(rt,
         rt->f.ov_infer_request_start_async(inst->request),
         "execution failed");
+    if (err != NULL) {
+        return err;
+    }
 
-    return err != NULL ? err : vino_err(rt,
-        rt->f.ov_infer_request_wait(inst->request), "execution failed");
+    while (rt->f.ov_infer_request_wait_for(inst->request, POLL_MS)
+        == RESULT_NOT_READY)
+    {
+        if (bk_run_is_abandoned(run)) {
+            bk_err_log(vino_err(rt, rt->f.ov_infer_request_cancel(
+                inst->request), "cannot cancel a run"), "openvino");
+            break;
+        }
+    }
+
+    return vino_err(rt, rt->f.ov_infer_request_wait(inst->request),
+        "execution failed");
 }
 
 static TRITONSERVER_Error *

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from lib import models, process
 from lib.repository import EXPLICIT, PARTS, ask
 from lib.server import ROOT, SLOW
-from lib.wire import tensor
+from lib.wire import infer_path, request_bytes, tensor
 
 pytest.importorskip("openvino")
 from lib import openvino_models  # noqa: E402
@@ -210,6 +210,47 @@ def test_instances_infer_beside_each_other(make_server):
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         for got in pool.map(one, range(12)):
             numpy.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_run_that_nobody_waits_for_is_cancelled(make_server):
+    """The second request of a client that leaves: the first one has shown
+    that the model takes long."""
+    x = parameter("X", "FP32", [-1, 1024])
+    y = x
+    weights = op.constant(numpy.eye(1024, dtype=numpy.float32))
+    for _ in range(60):
+        y = op.matmul(op.tanh(y), weights, False, False)
+    server = make_server(lambda r: openvino_models.write(
+        r, "slow", openvino_models.model([x], {"Y": y}),
+        extra="max_batch_size: 1024\n"), parts="all")
+    rows = 512
+    header = json.dumps({
+        "inputs": [tensor("X", "FP32", [rows, 1024],
+                          binary_data_size=rows * 4096)],
+        "outputs": [{"name": "Y", "parameters": {"binary_data": True}}]
+    }).encode()
+    body = request_bytes("POST", infer_path("slow"),
+                         header + bytes(rows * 4096), {
+        "Inference-Header-Content-Length": str(len(header))})
+
+    def done():
+        found = stats(server, "slow")
+        return {k: found["inference_stats"][k]["count"]
+                for k in ("success", "fail")}, found["execution_count"]
+
+    with server.wire(60 * SLOW) as w:
+        w.send(body)
+        assert w.read().status == 200
+    assert done()[0] == {"success": 1, "fail": 0}
+    with server.wire() as w:
+        w.send(body)
+        assert process.wait_until(
+            lambda: stats(server, "slow")["inference_stats"]["queue"]["count"]
+            >= 1, 10 * SLOW)
+        process.wait_until(lambda: False, 0.2)      # it runs now
+    assert process.wait_until(lambda: done()[0]["fail"] == 1, 30 * SLOW), \
+        done()
+    assert done()[0]["success"] == 1
 
 
 def test_states_of_sequences(make_server):
