@@ -26,8 +26,7 @@ gpu_buffer_read(gpu_buffer_t *b, const char *parameter, const char *name,
         return NULL;
     }
 
-    TRITONSERVER_Error *err = gpu_expression_read(&b->bytes, &r,
-        names->tensors, names->tensor_count);
+    TRITONSERVER_Error *err = gpu_expression_read(&b->bytes, &r, names);
     if (err == NULL && !gpu_reader_at_end(&r)) {
         err = gpu_reader_error(&r, "the expression goes on behind its end");
         gpu_buffer_fini(b);

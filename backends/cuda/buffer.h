@@ -14,19 +14,13 @@
 
 #include "expression.h"
 
-typedef struct {
+typedef struct gpu_buffer_s {
     const char      *name;
     const char      *file;          /* its content; NULL: scratch memory     */
+    int64_t          file_bytes;    /* set by the caller, who knows where the
+                                     * file is                               */
     gpu_expression_t bytes;         /* of scratch memory                     */
 } gpu_buffer_t;
-
-/* The names that are taken. */
-typedef struct {
-    const gpu_tensor_t *tensors;
-    uint32_t            tensor_count;
-    const gpu_buffer_t *buffers;
-    uint32_t            buffer_count;
-} gpu_names_t;
 
 /* text is the file's name, or the size of scratch memory; NULL: neither.  On
  * error there is nothing to free. */

@@ -61,6 +61,23 @@ gpu_expression_value(const gpu_expression_t *e, const gpu_shapes_t *shapes,
     return NULL;
 }
 
+bool
+gpu_expression_is_certain(const gpu_expression_t *e,
+    const gpu_tensor_t *tensors)
+{
+    bool certain = true;
+
+    for (uint32_t i = 0; certain && i < e->count; i++) {
+        const gpu_step_t *s = &e->steps[i];
+        const gpu_tensor_t *t = &tensors[s->tensor];
+
+        certain = s->kind != GPU_STEP_BATCH && s->kind != GPU_STEP_ELEMENTS
+            && s->kind != GPU_STEP_BYTES && (s->kind != GPU_STEP_DIM
+            || (!t->optional && t->dims[s->dim] >= 0));
+    }
+    return certain;
+}
+
 uint32_t
 gpu_tensor_find(const gpu_tensor_t *tensors, uint32_t count, gpu_word_t name)
 {

@@ -12,7 +12,7 @@
  *   sum      product { (+|-) product }
  *   product  factor { (*|/|%) factor }
  *   factor   number | -factor | (sum) | batch | TENSOR[number]
- *          | elements(TENSOR) | bytes(TENSOR)
+ *          | elements(TENSOR) | bytes(TENSOR) | bytes(WEIGHTS)
  *          | ceildiv(sum, sum) | min(sum, ...) | max(sum, ...)
  */
 
@@ -69,10 +69,17 @@ typedef struct {
     uint32_t    count;
 } gpu_expression_t;
 
-/* Reads one expression, as long as it goes on.  tensors are those that it
- * may name. */
+/* The names that a text may use; buffer.h has the buffers. */
+typedef struct {
+    const gpu_tensor_t        *tensors;
+    uint32_t                   tensor_count;
+    const struct gpu_buffer_s *buffers;
+    uint32_t                   buffer_count;
+} gpu_names_t;
+
+/* Reads one expression, as long as it goes on. */
 BK_CHECK TRITONSERVER_Error *gpu_expression_read(gpu_expression_t *e,
-    gpu_reader_t *r, const gpu_tensor_t *tensors, uint32_t count);
+    gpu_reader_t *r, const gpu_names_t *names);
 
 /* TENSOR[dim] */
 BK_CHECK TRITONSERVER_Error *gpu_expression_of_dim(gpu_expression_t *e,
@@ -82,6 +89,11 @@ void gpu_expression_fini(gpu_expression_t *e);
 /* what names the value in an error. */
 BK_CHECK TRITONSERVER_Error *gpu_expression_value(const gpu_expression_t *e,
     const gpu_shapes_t *shapes, const char *what, int64_t *value);
+
+/* Whether the value is the same for all requests: nothing in it depends on the
+ * batch, or on a dimension that is open. */
+bool gpu_expression_is_certain(const gpu_expression_t *e,
+    const gpu_tensor_t *tensors);
 
 /* The tensor of that name, or count. */
 uint32_t gpu_tensor_find(const gpu_tensor_t *tensors, uint32_t count,

@@ -1,6 +1,6 @@
 /* expression_read.c - the parser of expression.h */
 
-#include "expression.h"
+#include "buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,7 @@
 
 typedef struct {
     gpu_reader_t       *r;
-    const gpu_tensor_t *tensors;
-    uint32_t            tensor_count;
+    const gpu_names_t  *names;
     gpu_step_t          steps[GPU_STEPS_MAX];
     uint32_t            count;
     uint32_t            depth;
@@ -30,9 +29,9 @@ static TRITONSERVER_Error *put(parser_t *p, gpu_step_t step);
 
 TRITONSERVER_Error *
 gpu_expression_read(gpu_expression_t *e, gpu_reader_t *r,
-    const gpu_tensor_t *tensors, uint32_t count)
+    const gpu_names_t *names)
 {
-    parser_t p = { .r = r, .tensors = tensors, .tensor_count = count };
+    parser_t p = { .r = r, .names = names };
 
     *e = (gpu_expression_t) { 0 };
     TRITONSERVER_Error *err = read_sum(&p);
@@ -211,7 +210,16 @@ read_count(parser_t *p, gpu_step_kind_t kind)
         return gpu_reader_error(p->r, "a tensor's name is missing");
     }
 
-    TRITONSERVER_Error *err = find_tensor(p, word, &step.tensor);
+    TRITONSERVER_Error *err = NULL;
+    uint32_t i = gpu_buffer_find(p->names, word);
+    if (kind == GPU_STEP_BYTES && i < p->names->buffer_count
+        && p->names->buffers[i].file != NULL)
+    {
+        step.kind = GPU_STEP_NUMBER;
+        step.number = p->names->buffers[i].file_bytes;
+    } else {
+        err = find_tensor(p, word, &step.tensor);
+    }
     if (err == NULL) {
         err = put(p, step);
     }
@@ -230,7 +238,7 @@ read_dim(parser_t *p, gpu_word_t word)
         return err;
     }
 
-    uint32_t count = p->tensors[step.tensor].dims_count;
+    uint32_t count = p->names->tensors[step.tensor].dims_count;
     if (!gpu_reader_number(p->r, &dim, &fits) || !fits || dim >= count) {
         return gpu_reader_error(p->r, "\"%.*s\" has %u dimensions, numbered"
             " from 0, besides the batch", (int) word.len, word.text, count);
@@ -244,8 +252,9 @@ read_dim(parser_t *p, gpu_word_t word)
 static TRITONSERVER_Error *
 find_tensor(parser_t *p, gpu_word_t word, uint32_t *tensor)
 {
-    *tensor = gpu_tensor_find(p->tensors, p->tensor_count, word);
-    return *tensor < p->tensor_count ? NULL
+    *tensor = gpu_tensor_find(p->names->tensors, p->names->tensor_count,
+        word);
+    return *tensor < p->names->tensor_count ? NULL
         : gpu_reader_error(p->r, "the model has no tensor \"%.*s\"",
             (int) word.len, word.text);
 }

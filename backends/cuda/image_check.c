@@ -21,7 +21,7 @@ typedef struct {
     uint16_t version;
     uint32_t head_bytes;
     uint64_t body_bytes;        /* with what fills it up                     */
-    uint32_t packed_bytes;      /* 0: as it is                               */
+    uint32_t packed_bytes;      /* of what is compressed; 0: as it is        */
     uint32_t others[11];
 } fatbin_part_t;
 
@@ -32,9 +32,14 @@ typedef struct {
     Elf64_Ehdr  head;
 } cubin_t;
 
+static const char not_whole[] = "the code is not whole, or no code of a GPU";
+static const char compressed[] = "the code has a cubin that is compressed,"
+    " whose end cannot be checked: make the fatbin without --compress-all and"
+    " --compress-mode=size";
+
 static bool is_text(const char *code, size_t len);
-static bool fatbin_is_whole(const char *code, size_t len);
-static bool part_is_whole(const char *code, size_t len, size_t *next);
+static const char *fatbin_fault(const char *code, size_t len);
+static const char *part_fault(const char *code, size_t len, size_t *next);
 static bool cubin_is_whole(const char *code, size_t len);
 static bool is_for_a_gpu(const Elf64_Ehdr *head);
 static bool segment_is_whole(const cubin_t *c, size_t i);
@@ -45,20 +50,20 @@ static bool fits(uint64_t offset, uint64_t size, size_t len);
 TRITONSERVER_Error *
 gpu_image_check(const char *code, size_t len)
 {
+    const char *fault = not_whole;
     uint32_t magic = 0;
-    bool whole;
 
     memcpy(&magic, code, len < sizeof(magic) ? len : sizeof(magic));
     if (magic == FATBIN_MAGIC) {
-        whole = fatbin_is_whole(code, len);
+        fault = fatbin_fault(code, len);
     } else if (memcmp(&magic, ELFMAG, SELFMAG) == 0) {
-        whole = cubin_is_whole(code, len);
+        fault = cubin_is_whole(code, len) ? NULL : not_whole;
     } else {
-        whole = is_text(code, len);
+        fault = is_text(code, len) ? NULL : not_whole;
     }
 
-    return whole ? NULL : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-        "the code is not whole, or no code of a GPU");
+    return fault == NULL ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "%s", fault);
 }
 
 /* Some writers end it with a zero.  The driver knows other magic numbers, one
@@ -72,40 +77,44 @@ is_text(const char *code, size_t len)
         && memmem(code, chars, ".version", 8) != NULL;
 }
 
-static bool
-fatbin_is_whole(const char *code, size_t len)
+/* NULL: none. */
+static const char *
+fatbin_fault(const char *code, size_t len)
 {
+    const char *fault = NULL;
     fatbin_head_t head;
 
     if (len < sizeof(head)) {
-        return false;
+        return not_whole;
     }
 
     memcpy(&head, code, sizeof(head));
     if (head.head_bytes < sizeof(head) || head.body_bytes == 0
         || !fits(head.head_bytes, head.body_bytes, len))
     {
-        return false;
+        return not_whole;
     }
 
     const char *part = code + head.head_bytes;
     size_t left = (size_t) head.body_bytes;
-    for (size_t next; left > 0; part += next, left -= next) {
-        if (!part_is_whole(part, left, &next)) {
-            return false;
-        }
+    for (size_t next = 0; fault == NULL && left > 0;
+        part += next, left -= next)
+    {
+        fault = part_fault(part, left, &next);
     }
-    return true;
+    return fault;
 }
 
-/* Text in it is almost always compressed; only cubins can be looked at. */
-static bool
-part_is_whole(const char *code, size_t len, size_t *next)
+/* Text is compressed unless its writer was told otherwise, and the driver
+   unpacks and compiles it; a cubin is as it is, and the driver follows its
+   tables. */
+static const char *
+part_fault(const char *code, size_t len, size_t *next)
 {
     fatbin_part_t part;
 
     if (len < sizeof(part)) {
-        return false;
+        return not_whole;
     }
 
     memcpy(&part, code, sizeof(part));
@@ -113,12 +122,18 @@ part_is_whole(const char *code, size_t len, size_t *next)
         || !fits(part.head_bytes, part.body_bytes, len)
         || part.packed_bytes > part.body_bytes)
     {
-        return false;
+        return not_whole;
     }
 
     *next = part.head_bytes + (size_t) part.body_bytes;
-    return part.kind != KIND_CUBIN || part.packed_bytes > 0
-        || cubin_is_whole(code + part.head_bytes, (size_t) part.body_bytes);
+    if (part.kind != KIND_CUBIN) {
+        return NULL;
+    }
+    if (part.packed_bytes > 0) {
+        return compressed;
+    }
+    return cubin_is_whole(code + part.head_bytes, (size_t) part.body_bytes)
+        ? NULL : not_whole;
 }
 
 static bool

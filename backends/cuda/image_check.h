@@ -4,8 +4,8 @@
  * Owner    nobody: it reads the caller's bytes.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: a cubin or fatbin of which a part is missing, or
- *          neither of them nor PTX.
+ * Errors   INVALID_ARG: a cubin or fatbin of which a part is missing, a fatbin
+ *          with a compressed cubin, or neither of them nor PTX.
  * Route    image -> [image check] -> driver, which is told no length
  */
 

@@ -16,8 +16,9 @@
 
 #include "compiler.h"
 
-/* Directives are found as they are usually written; a name by a macro counts
- * as another file. */
+/* Directives are found in all their spellings, lines that are joined and
+ * comments among them; a name by a macro counts as another file, and so does
+ * what only looks like a directive.  Without memory nothing is known. */
 bool gpu_includes_are_known(const gpu_source_t *source);
 
 #endif /* GPU_INCLUDES_H */

@@ -15,8 +15,6 @@ static TRITONSERVER_Error *read_value(gpu_argument_t *a, gpu_reader_t *r,
     const gpu_names_t *names, gpu_word_t type);
 static TRITONSERVER_Error *read_address(gpu_argument_t *a, gpu_reader_t *r,
     const gpu_names_t *names, gpu_word_t name);
-static TRITONSERVER_Error *read_expression(gpu_expression_t *e, gpu_reader_t *r,
-    const gpu_names_t *names);
 
 TRITONSERVER_Error *
 gpu_kernel_read(gpu_kernel_t *k, const char *parameter, const char *text,
@@ -46,7 +44,7 @@ gpu_kernel_read(gpu_kernel_t *k, const char *parameter, const char *text,
         err = read_extent(k->block, &r, names);
     }
     if (err == NULL && gpu_reader_take(&r, ",")) {
-        err = read_expression(&k->shared, &r, names);
+        err = gpu_expression_read(&k->shared, &r, names);
     }
     if (err == NULL) {
         err = gpu_reader_expect(&r, ">>>");
@@ -92,14 +90,14 @@ read_extent(gpu_expression_t extent[3], gpu_reader_t *r,
     if (!gpu_reader_word(&ahead, &word) || !gpu_word_is(word, "dim3")
         || !gpu_reader_take(&ahead, "("))
     {
-        return read_expression(&extent[0], r, names);
+        return gpu_expression_read(&extent[0], r, names);
     }
 
     *r = ahead;
     TRITONSERVER_Error *err = NULL;
     int count = 0;
     do {
-        err = read_expression(&extent[count++], r, names);
+        err = gpu_expression_read(&extent[count++], r, names);
     } while (err == NULL && count < 3 && gpu_reader_take(r, ","));
 
     return err != NULL ? err : gpu_reader_expect(r, ")");
@@ -151,7 +149,7 @@ read_value(gpu_argument_t *a, gpu_reader_t *r, const gpu_names_t *names,
     if (gpu_word_is(type, "int") || gpu_word_is(type, "long")) {
         a->kind = gpu_word_is(type, "int") ? GPU_ARGUMENT_INT
             : GPU_ARGUMENT_LONG;
-        return read_expression(&a->value, r, names);
+        return gpu_expression_read(&a->value, r, names);
     }
 
     if (is_float || gpu_word_is(type, "double")) {
@@ -179,10 +177,4 @@ read_address(gpu_argument_t *a, gpu_reader_t *r, const gpu_names_t *names,
     return a->index < names->buffer_count ? NULL
         : gpu_reader_error(r, "there is no tensor or buffer \"%.*s\"",
             (int) name.len, name.text);
-}
-
-static TRITONSERVER_Error *
-read_expression(gpu_expression_t *e, gpu_reader_t *r, const gpu_names_t *names)
-{
-    return gpu_expression_read(e, r, names->tensors, names->tensor_count);
 }

@@ -227,6 +227,10 @@ load_weights(gpu_loaded_t *l, uint32_t i, const gpu_model_file_t *file,
     if (err == NULL) {
         err = gpu_file_read(path, &data, &len);
     }
+    if (err == NULL && len != (size_t) buffer->file_bytes) {
+        err = bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "\"%s\" changes"
+            " while the model is loaded", path);
+    }
     if (err == NULL) {
         err = copy_weights(l, i, data, len, path, &ended);
     }

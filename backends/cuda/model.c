@@ -142,7 +142,7 @@ model_setup(gpu_model_t *m, TRITONBACKEND_Model *handle)
         return err;
     }
 
-    err = gpu_program_load(&m->program, &m->config);
+    err = gpu_program_load(&m->program, &m->config, &m->file);
     if (err == NULL) {
         err = check_kernels(m);
     }

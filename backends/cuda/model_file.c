@@ -25,6 +25,8 @@ static TRITONSERVER_Error *find_directory(gpu_model_file_t *f,
 static TRITONSERVER_Error *use_name(gpu_model_file_t *f, const char *name);
 static TRITONSERVER_Error *search(gpu_model_file_t *f);
 static bool is_inner(const char *name);
+static TRITONSERVER_Error *open_regular(const char *path, int *out,
+    int64_t *len);
 static TRITONSERVER_Error *read_bytes(int fd, const char *path, char *data,
     size_t len);
 
@@ -65,7 +67,48 @@ gpu_model_file_beside(const gpu_model_file_t *f, const char *name,
 }
 
 TRITONSERVER_Error *
+gpu_model_file_size(const gpu_model_file_t *f, const char *name, int64_t *len)
+{
+    char *path = NULL;
+    int fd;
+
+    TRITONSERVER_Error *err = gpu_model_file_beside(f, name, &path);
+    if (err == NULL) {
+        err = open_regular(path, &fd, len);
+    }
+    if (err == NULL) {
+        close(fd);
+    }
+    free(path);
+    return err;
+}
+
+TRITONSERVER_Error *
 gpu_file_read(const char *path, char **data, size_t *len)
+{
+    int64_t size;
+    int fd;
+
+    *data = NULL;
+    TRITONSERVER_Error *err = open_regular(path, &fd, &size);
+    if (err != NULL) {
+        return err;
+    }
+
+    *len = (size_t) size;
+    *data = malloc(*len + 1);
+    err = *data == NULL ? bk_err_nomem("content of a file")
+        : read_bytes(fd, path, *data, *len);
+    close(fd);
+    if (err != NULL) {
+        free(*data);
+        *data = NULL;
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+open_regular(const char *path, int *out, int64_t *len)
 {
     struct stat st;
 
@@ -78,26 +121,16 @@ gpu_file_read(const char *path, char **data, size_t *len)
         return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "cannot read \"%s\":"
             " %s", path, strerror(rc));
     }
-
-    TRITONSERVER_Error *err = NULL;
-    *data = NULL;
     if (!S_ISREG(st.st_mode) || st.st_size > FILE_MOST) {
-        err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "\"%s\" is no"
+        close(fd);
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "\"%s\" is no"
             " regular file, or larger than %" PRId64 " bytes", path,
             FILE_MOST);
-    } else {
-        *len = (size_t) st.st_size;
-        *data = malloc(*len + 1);
-        err = *data == NULL ? bk_err_nomem("content of a file")
-            : read_bytes(fd, path, *data, *len);
     }
 
-    close(fd);
-    if (err != NULL) {
-        free(*data);
-        *data = NULL;
-    }
-    return err;
+    *out = fd;
+    *len = st.st_size;
+    return NULL;
 }
 
 static TRITONSERVER_Error *

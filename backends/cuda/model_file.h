@@ -39,6 +39,10 @@ void gpu_model_file_fini(gpu_model_file_t *f);
 BK_CHECK TRITONSERVER_Error *gpu_model_file_beside(const gpu_model_file_t *f,
     const char *name, char **path);
 
+/* Of a regular file of the version's directory. */
+BK_CHECK TRITONSERVER_Error *gpu_model_file_size(const gpu_model_file_t *f,
+    const char *name, int64_t *len);
+
 /* A regular file with a zero behind it, which *len does not count. */
 BK_CHECK TRITONSERVER_Error *gpu_file_read(const char *path, char **data,
     size_t *len);

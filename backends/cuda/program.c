@@ -14,6 +14,7 @@
 #define GRAPHS_TOP  1024
 
 static gpu_names_t names_of(const gpu_program_t *p);
+static gpu_names_t inputs_of(const gpu_program_t *p);
 static const char *behind(const char *key, const char *prefix);
 static TRITONSERVER_Error *check_inputs(const gpu_program_t *p,
     const gpu_shapes_t *known);
@@ -33,7 +34,9 @@ static TRITONSERVER_Error *load_rules(gpu_program_t *p,
     const bk_model_config_t *c);
 static TRITONSERVER_Error *load_requirements(gpu_program_t *p,
     const bk_model_config_t *c);
-static TRITONSERVER_Error *load_buffers(gpu_program_t *p,
+static TRITONSERVER_Error *load_weights(gpu_program_t *p,
+    const bk_model_config_t *c, const gpu_model_file_t *file);
+static TRITONSERVER_Error *load_scratch(gpu_program_t *p,
     const bk_model_config_t *c);
 static TRITONSERVER_Error *load_kernels(gpu_program_t *p,
     const bk_model_config_t *c);
@@ -41,7 +44,8 @@ static TRITONSERVER_Error *check_keys(const gpu_program_t *p,
     const bk_model_config_t *c);
 
 TRITONSERVER_Error *
-gpu_program_load(gpu_program_t *p, const bk_model_config_t *c)
+gpu_program_load(gpu_program_t *p, const bk_model_config_t *c,
+    const gpu_model_file_t *file)
 {
     *p = (gpu_program_t) {
         .rows_most = c->max_batch_size, .timeout_ms = TIMEOUT_MS,
@@ -69,13 +73,16 @@ gpu_program_load(gpu_program_t *p, const bk_model_config_t *c)
         err = load_tensors(p, c);
     }
     if (err == NULL) {
+        err = load_weights(p, c, file);
+    }
+    if (err == NULL) {
         err = load_rules(p, c);
     }
     if (err == NULL) {
         err = load_requirements(p, c);
     }
     if (err == NULL) {
-        err = load_buffers(p, c);
+        err = load_scratch(p, c);
     }
     if (err == NULL) {
         err = load_kernels(p, c);
@@ -292,6 +299,7 @@ check_tensor(gpu_tensor_t *t, const char *kind)
 static TRITONSERVER_Error *
 load_rules(gpu_program_t *p, const bk_model_config_t *c)
 {
+    gpu_names_t inputs = inputs_of(p);
     char key[KEY_MAX];
 
     for (uint32_t i = p->input_count; i < p->tensor_count; i++) {
@@ -305,8 +313,7 @@ load_rules(gpu_program_t *p, const bk_model_config_t *c)
         }
 
         TRITONSERVER_Error *err = gpu_rule_read(&p->rules[i - p->input_count],
-            t, key, bk_model_config_parameter(c, key), p->tensors,
-            p->input_count);
+            t, key, bk_model_config_parameter(c, key), &inputs);
         if (err != NULL) {
             return err;
         }
@@ -320,6 +327,7 @@ load_requirements(gpu_program_t *p, const bk_model_config_t *c)
 {
     bk_json_t *all = bk_json_member(c->root, "parameters");
     bk_json_iter_t it = { .object = all };
+    gpu_names_t inputs = inputs_of(p);
     TRITONSERVER_Error *err = NULL;
 
     p->requirements = calloc(bk_json_count(all) + 1,
@@ -330,17 +338,21 @@ load_requirements(gpu_program_t *p, const bk_model_config_t *c)
 
     while (err == NULL && bk_json_next(&it)) {
         if (behind(it.key, "require_") != NULL) {
-            err = gpu_requirement_read(
-                &p->requirements[p->requirement_count++], it.key,
-                bk_model_config_parameter(c, it.key), p->tensors,
-                p->input_count);
+            gpu_requirement_t *q = &p->requirements[p->requirement_count++];
+            err = gpu_requirement_read(q, it.key,
+                bk_model_config_parameter(c, it.key), &inputs);
+            if (err == NULL) {
+                err = gpu_requirement_check_certain(q, &inputs);
+            }
         }
     }
     return err;
 }
 
+/* Before all that may name their bytes. */
 static TRITONSERVER_Error *
-load_buffers(gpu_program_t *p, const bk_model_config_t *c)
+load_weights(gpu_program_t *p, const bk_model_config_t *c,
+    const gpu_model_file_t *file)
 {
     bk_json_t *all = bk_json_member(c->root, "parameters");
     bk_json_iter_t it = { .object = all };
@@ -352,14 +364,36 @@ load_buffers(gpu_program_t *p, const bk_model_config_t *c)
     }
 
     while (err == NULL && bk_json_next(&it)) {
-        const char *scratch = behind(it.key, "scratch_");
-        const char *weights = behind(it.key, "weights_");
+        const char *name = behind(it.key, "weights_");
+        gpu_buffer_t *b = &p->buffers[p->buffer_count];
+        gpu_names_t names = names_of(p);
 
-        if (scratch != NULL || weights != NULL) {
-            gpu_names_t names = names_of(p);
-            err = gpu_buffer_read(&p->buffers[p->buffer_count], it.key,
-                scratch != NULL ? scratch : weights, weights != NULL,
-                bk_model_config_parameter(c, it.key), &names);
+        if (name == NULL) {
+            continue;
+        }
+        err = gpu_buffer_read(b, it.key, name, true,
+            bk_model_config_parameter(c, it.key), &names);
+        if (err == NULL) {
+            err = gpu_model_file_size(file, b->file, &b->file_bytes);
+        }
+        p->buffer_count += err == NULL;
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+load_scratch(gpu_program_t *p, const bk_model_config_t *c)
+{
+    bk_json_iter_t it = { .object = bk_json_member(c->root, "parameters") };
+    TRITONSERVER_Error *err = NULL;
+
+    while (err == NULL && bk_json_next(&it)) {
+        const char *name = behind(it.key, "scratch_");
+        gpu_names_t names = names_of(p);
+
+        if (name != NULL) {
+            err = gpu_buffer_read(&p->buffers[p->buffer_count], it.key, name,
+                false, bk_model_config_parameter(c, it.key), &names);
             p->buffer_count += err == NULL;
         }
     }
@@ -435,6 +469,15 @@ names_of(const gpu_program_t *p)
         .tensors = p->tensors, .tensor_count = p->tensor_count,
         .buffers = p->buffers, .buffer_count = p->buffer_count
     };
+}
+
+static gpu_names_t
+inputs_of(const gpu_program_t *p)
+{
+    gpu_names_t names = names_of(p);
+
+    names.tensor_count = p->input_count;
+    return names;
 }
 
 /* Behind prefix; NULL: key has another. */

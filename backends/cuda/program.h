@@ -14,6 +14,7 @@
 
 #include "common/model_config.h"
 #include "kernel.h"
+#include "model_file.h"
 #include "requirement.h"
 #include "rule.h"
 
@@ -38,9 +39,9 @@ typedef struct {
     int64_t       graphs_most;      /* kept; 0: none                         */
 } gpu_program_t;
 
-/* On error the caller still calls gpu_program_fini. */
+/* Weights are beside file.  On error the caller still calls gpu_program_fini. */
 BK_CHECK TRITONSERVER_Error *gpu_program_load(gpu_program_t *p,
-    const bk_model_config_t *config);
+    const bk_model_config_t *config, const gpu_model_file_t *file);
 void gpu_program_fini(gpu_program_t *p);
 
 /* The inputs' dims are there, or they are absent: fills in what follows, the

@@ -26,9 +26,12 @@ typedef struct {
 /* text may be NULL: the parameter is no text.  On error the caller still calls
  * gpu_requirement_fini. */
 BK_CHECK TRITONSERVER_Error *gpu_requirement_read(gpu_requirement_t *q,
-    const char *parameter, const char *text, const gpu_tensor_t *inputs,
-    uint32_t input_count);
+    const char *parameter, const char *text, const gpu_names_t *inputs);
 void gpu_requirement_fini(gpu_requirement_t *q);
+
+/* At load, where nothing in it depends on a request: the same error. */
+BK_CHECK TRITONSERVER_Error *gpu_requirement_check_certain(
+    const gpu_requirement_t *q, const gpu_names_t *inputs);
 
 /* known has the batch and all inputs. */
 BK_CHECK TRITONSERVER_Error *gpu_requirement_check(const gpu_requirement_t *q,

@@ -12,8 +12,7 @@ static bool read_like(gpu_reader_t *r, gpu_word_t *input);
 
 TRITONSERVER_Error *
 gpu_rule_read(gpu_rule_t *rule, const gpu_tensor_t *output,
-    const char *parameter, const char *text, const gpu_tensor_t *inputs,
-    uint32_t input_count)
+    const char *parameter, const char *text, const gpu_names_t *inputs)
 {
     gpu_reader_t r = { .parameter = parameter, .text = text };
     uint32_t count = output->dims_count;
@@ -28,8 +27,11 @@ gpu_rule_read(gpu_rule_t *rule, const gpu_tensor_t *output,
     }
 
     if (read_like(&r, &like)) {
-        uint32_t i = gpu_tensor_find(inputs, input_count, like);
-        if (i == input_count || inputs[i].dims_count != count) {
+        uint32_t i = gpu_tensor_find(inputs->tensors, inputs->tensor_count,
+            like);
+        if (i == inputs->tensor_count
+            || inputs->tensors[i].dims_count != count)
+        {
             return gpu_reader_error(&r, "there is no input \"%.*s\" of %u"
                 " dimensions", (int) like.len, like.text, count);
         }
@@ -42,8 +44,8 @@ gpu_rule_read(gpu_rule_t *rule, const gpu_tensor_t *output,
     for (uint32_t d = 0; err == NULL && d < count; d++) {
         err = d == 0 ? NULL : gpu_reader_expect(&r, ",");
         if (err == NULL) {
-            err = gpu_expression_read(&rule->dims[rule->count++], &r, inputs,
-                input_count);
+            err = gpu_expression_read(&rule->dims[rule->count++], &r,
+                inputs);
         }
     }
     return err != NULL || gpu_reader_at_end(&r) ? err

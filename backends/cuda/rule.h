@@ -25,7 +25,7 @@ typedef struct {
  * gpu_rule_fini. */
 BK_CHECK TRITONSERVER_Error *gpu_rule_read(gpu_rule_t *rule,
     const gpu_tensor_t *output, const char *parameter, const char *text,
-    const gpu_tensor_t *inputs, uint32_t input_count);
+    const gpu_names_t *inputs);
 void gpu_rule_fini(gpu_rule_t *rule);
 
 /* Fills in the output's dims; known has the batch and all inputs. */

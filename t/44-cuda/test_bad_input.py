@@ -253,6 +253,17 @@ def test_calls_of_a_load_that_fail(failing, call):
     assert "add/1/model.cu" in text and "CUDA_ERROR_OUT_OF_MEMORY" in text
 
 
+@pytest.mark.parametrize("requirement,words", [
+    ("bytes(w) == 4 * 3", "do not meet \"bytes(w) == 4 * 3\" (require_w): 8 is"
+                          " not 12"),
+    ("bytes(v) == 8", 'no tensor "v"'),
+    ("bytes(w) / (8 - bytes(w)) == 1", "division by zero")])
+def test_weights_of_another_length(failing, requirement, words):
+    assert words in failing(lambda r: cuda.add_model(
+        r, parameters={"weights_w": "w.bin", "require_w": requirement},
+        files={"w.bin": bytes(8)}))
+
+
 # ---- sequences
 
 def stateful(name="next", datatype="FP32", dims="-1", extra=""):

@@ -58,7 +58,8 @@ use_fatbin(const char *code)
         fatbin_part_t part;
 
         memcpy(&part, p, sizeof(part));
-        if (part.kind == KIND_CUBIN && part.packed_bytes == 0) {
+        if (part.kind == KIND_CUBIN) {
+            check(part.packed_bytes == 0);
             use_cubin(p + part.head_bytes);
         }
         at += part.head_bytes + part.body_bytes;

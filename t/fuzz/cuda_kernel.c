@@ -23,10 +23,12 @@ static const gpu_tensor_t tensors[] = {
     { .name = "x", .dims = dims, .dims_count = 3, .size = 8 },
     { .name = "in-2", .dims = dims, .dims_count = 1, .size = 1 }
 };
-static const gpu_buffer_t buffers[] = { { .name = "tmp" } };
+static const gpu_buffer_t buffers[] = {
+    { .name = "tmp" }, { .name = "w", .file = "w.bin", .file_bytes = 1000 }
+};
 static const gpu_names_t names = {
     .tensors = tensors, .tensor_count = 2, .buffers = buffers,
-    .buffer_count = 1
+    .buffer_count = 2
 };
 
 static bool
@@ -71,7 +73,7 @@ try_kernel(const char *text, const gpu_shapes_t *shapes)
         for (uint32_t i = 0; i < k.argument_count; i++) {
             const gpu_argument_t *a = &k.arguments[i];
             check(a->kind != GPU_ARGUMENT_TENSOR || a->index < 2);
-            check(a->kind != GPU_ARGUMENT_BUFFER || a->index < 1);
+            check(a->kind != GPU_ARGUMENT_BUFFER || a->index < 2);
             evaluate(&a->value, shapes);
         }
     }
@@ -85,8 +87,8 @@ try_rule(const char *text, const gpu_shapes_t *shapes)
         gpu_shape_t out = { .elements = 0 };
         gpu_rule_t rule = { .count = 0 };
 
-        if (passes(gpu_rule_read(&rule, &tensors[i], "shape_x", text, tensors,
-                2))
+        if (passes(gpu_rule_read(&rule, &tensors[i], "shape_x", text,
+                &names))
             && passes(gpu_rule_apply(&rule, &tensors[i], shapes, &out)))
         {
             for (uint32_t d = 0; d < tensors[i].dims_count; d++) {
@@ -105,7 +107,9 @@ try_requirement(const char *text, const gpu_shapes_t *shapes)
 {
     gpu_requirement_t q;
 
-    if (passes(gpu_requirement_read(&q, "require_1", text, tensors, 2))) {
+    if (passes(gpu_requirement_read(&q, "require_1", text, &names))) {
+        check(passes(gpu_requirement_check_certain(&q, &names))
+            == passes(gpu_requirement_check_certain(&q, &names)));
         evaluate(&q.sides[0], shapes);
         evaluate(&q.sides[1], shapes);
         check(passes(gpu_requirement_check(&q, shapes))

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "backends/common/error.c"
+#include "backends/cuda/buffer.c"
 #include "backends/cuda/expression.c"
 #include "backends/cuda/expression_read.c"
 #include "backends/cuda/reader.c"
@@ -22,6 +23,15 @@ static const int64_t y_dims[] = { -1 };
 static const gpu_tensor_t tensors[] = {
     { .name = "x", .dims = x_dims, .dims_count = 2, .size = 4 },
     { .name = "a:0", .dims = y_dims, .dims_count = 1, .size = 2 }
+};
+
+static const gpu_buffer_t buffers[] = {
+    { .name = "tmp" }, { .name = "w", .file = "w.bin", .file_bytes = 4096 }
+};
+
+static const gpu_names_t names = {
+    .tensors = tensors, .tensor_count = 2, .buffers = buffers,
+    .buffer_count = 2
 };
 
 static gpu_shape_t shapes[] = {
@@ -38,7 +48,7 @@ value_of(const char *text, int64_t *value)
     gpu_reader_t r = { .parameter = "p", .text = text };
     gpu_expression_t e;
 
-    TRITONSERVER_Error *err = gpu_expression_read(&e, &r, tensors, 2);
+    TRITONSERVER_Error *err = gpu_expression_read(&e, &r, &names);
     if (err == NULL && !gpu_reader_at_end(&r)) {
         err = gpu_reader_error(&r, "more");
     }
@@ -193,7 +203,7 @@ expect_rule(const char *text, const int64_t *configured, uint32_t count,
     gpu_rule_t rule = { .count = 0 };
 
     TRITONSERVER_Error *err = gpu_rule_read(&rule, &output, "shape_out",
-        text, tensors, 2);
+        text, &names);
     if (err == NULL) {
         err = gpu_rule_apply(&rule, &output, &batch, &shape);
     }
@@ -237,7 +247,7 @@ expect_requirement(const char *text, const char *words)
     gpu_requirement_t q;
 
     TRITONSERVER_Error *err = gpu_requirement_read(&q, "require_1", text,
-        tensors, 2);
+        &names);
     if (err == NULL) {
         err = gpu_requirement_check(&q, &batch);
     }
@@ -253,6 +263,40 @@ expect_requirement(const char *text, const char *words)
     gpu_requirement_fini(&q);
 }
 
+/* What no request can change is checked before there is one. */
+static void
+requirements_without_open_dims_are_checked_early(void **state)
+{
+    const struct {
+        const char *text;
+        bool        fails;
+    } cases[] = {
+        { "bytes(w) == 8 * x[1] * 64", false },
+        { "bytes(w) == 8 * x[1] * 63", true },
+        { "1 / (x[1] - 8) == 0", true },
+        { "bytes(w) == x[0]", false },          /* open                      */
+        { "bytes(w) == batch", false },
+        { "bytes(w) == elements(x)", false },
+        { "bytes(x) == bytes(w)", false }
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        gpu_requirement_t q;
+
+        assert_null(gpu_requirement_read(&q, "require_1", cases[i].text,
+            &names));
+        TRITONSERVER_Error *err = gpu_requirement_check_certain(&q, &names);
+        if ((err != NULL) != cases[i].fails) {
+            fail_msg("%s", cases[i].text);
+        }
+        if (err != NULL) {
+            TRITONSERVER_ErrorDelete(err);
+        }
+        gpu_requirement_fini(&q);
+    }
+}
+
 static void
 requirements_name_both_numbers(void **state)
 {
@@ -266,6 +310,10 @@ requirements_name_both_numbers(void **state)
     expect_requirement("x[0] == ", "at its end");
     expect_requirement("x[0] == 5 == 5", "goes on behind its end");
     expect_requirement("y[0] == 5", "\"y\"");
+    expect_requirement("bytes(w) == 4096", NULL);
+    expect_requirement("bytes(w) / 4 == x[1]", "1024 is not 8");
+    expect_requirement("bytes(tmp) == 5", "no tensor \"tmp\"");
+    expect_requirement("elements(w) == 5", "no tensor \"w\"");
     expect_requirement(NULL, "parameter \"require_1\"");
 }
 
@@ -279,6 +327,7 @@ main(void)
         cmocka_unit_test(values_that_cannot_be_are_errors),
         cmocka_unit_test(depth_and_length_are_bounded),
         cmocka_unit_test(shapes_of_outputs_follow_their_rules),
+        cmocka_unit_test(requirements_without_open_dims_are_checked_early),
         cmocka_unit_test(requirements_name_both_numbers)
     };
 

@@ -148,6 +148,8 @@ fatbins_end_where_they_say(void **state)
     fatbin.cubin.head.e_shnum = 0;
     assert_false(passes(&fatbin, sizeof(fatbin)));
     fatbin.code.packed_bytes = 5;
+    assert_false(passes(&fatbin, sizeof(fatbin)));
+    fatbin.code.kind = 1;               /* only text may be compressed       */
     assert_true(passes(&fatbin, sizeof(fatbin)));
     fatbin.head.body_bytes = UINT64_MAX;
     assert_false(passes(&fatbin, sizeof(fatbin)));

@@ -30,6 +30,8 @@ names_beside_the_source_are_known(void **state)
     assert_true(known("// no directive: include \"x.h\"\n#define X #X", ""));
     assert_true(known("#include \"layout.h\"\n#  include\t<b.cuh>\n", ""));
     assert_true(known("#include \"b.cuh\"", "#include \"layout.h\"\n#"));
+    assert_true(known("#in\\\nclude /**/ \"lay\\\nout.h\"\n#define X \\\n 1",
+        "%:include <b.cuh>\\"));
 }
 
 static void
@@ -41,7 +43,13 @@ all_others_are_not(void **state)
         "#include \"layout.h>", "#include LAYOUT", "#include_next \"b.cuh\"",
         "#import \"x.h\"", "#embed \"x.bin\"", "#include \"sub/layout.h\"",
         "#include \"b.cuh\"\n#include \"x.h\"",
-        "#if __has_include(\"x.h\")\n#endif"
+        "#if __has_include(\"x.h\")\n#endif",
+        "#inc\\\nlude \"x.h\"", "#\\\n include \"x.h\"",
+        "#inc\\ \t\r\nlude \"x.h\"", "#include \\\n \"x.h\"",
+        "#include \"layout.h\\\nx\"", "%:include \"x.h\"",
+        "%\\\n: include \"x.h\"", "#/* \n */include \"x.h\"",
+        "# /**/ /**/ include/**/\"x.h\"", "#\v\finclude \"x.h\"",
+        "#if __has_\\\ninclude(\"x.h\")\n#endif"
     };
 
     (void) state;
