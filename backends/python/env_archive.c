@@ -32,6 +32,7 @@ static char *inside(const extraction_t *x, const char *name);
 static TRITONSERVER_Error *copy_data(extraction_t *x, const char *name);
 static TRITONSERVER_Error *failed(const extraction_t *x, struct archive *a,
     const char *name);
+static bool is_directory_itself(const char *name);
 static const char *next_name(const char *path, const char **end);
 static bool is_parent(const char *name, const char *end);
 
@@ -109,6 +110,10 @@ extract_entry(extraction_t *x, struct archive_entry *entry)
     }
 
     TRITONSERVER_Error *err = check_entry(x, entry, name);
+    if (err == NULL && is_directory_itself(name)) {
+        free(name);                     /* it keeps its permissions          */
+        return NULL;
+    }
     if (err == NULL) {
         err = place_entry(x, entry, name);
     }
@@ -278,6 +283,13 @@ py_archive_link_stays(const char *name, const char *target)
         }
     }
     return true;
+}
+
+static bool
+is_directory_itself(const char *name)
+{
+    const char *end;
+    return next_name(name, &end) == NULL;
 }
 
 /* The next component that is not ".", or NULL. */

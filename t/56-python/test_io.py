@@ -271,8 +271,7 @@ def test_every_datatype_as_json(http, datatype):
 def test_bf16_has_no_numpy_type_and_goes_through_dlpack(client):
     given = np.array([[1, 2.5, -3]], dtype=ml_dtypes.bfloat16)
     got = infer(client, "bf16", given, datatype="BF16").as_numpy("OUT")
-    assert np.array_equal(got.astype(np.float32),
-                          given.astype(np.float32))
+    assert np.array_equal(got.astype(np.float32), given.astype(np.float32))
 
 
 def test_large_tensors(client):

@@ -164,8 +164,8 @@ REASONS = {
     "leaves": [],
 }
 # where NVIDIA's does not say it
-PLACES = {"at_import": "line 3", "initialize": "line 9",
-          "constructor": "line 9", "package": "line 1",
+PLACES = {"at_import": r"model\.py\(3\)", "initialize": r"model\.py\(9\)",
+          "constructor": r"model\.py\(9\)", "package": r"model\.py\(1\)",
           "leaves": "exited with status 9", "no_execute": "execute"}
 
 COMPLETES_WRONG = {
@@ -286,7 +286,6 @@ def test_nothing_for_each_request_and_nothing_sent(server):
 def test_nothing_returned_and_nothing_sent(server):
     answer = server.infer("returns", text("none"))
     assert answer.status == 500
-    assert "Expected a list in the execute return" in answer.error
     assert words(server.infer("returns", text("ok"))) == ["ok"]
 
 
@@ -371,8 +370,7 @@ def test_broken(server, name):
 @pytest.mark.parametrize("name", PLACES)
 def test_broken_place(server, name):
     reason = load(server, f"b_{name}")
-    assert PLACES[name] in reason
-    assert name == "leaves" or "model.py" in reason
+    assert re.search(PLACES[name], reason), reason
 
 
 @pytest.mark.parametrize("name", COMPLETES_WRONG)

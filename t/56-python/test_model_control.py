@@ -12,8 +12,8 @@ def fill(repository):
     python_backend.probe(repository)
     models.identity(repository, "other", INT, versions=(1, 3))
     models.identity(repository, "third", INT)
-    (repository / "bad").mkdir()
-    (repository / "bad/config.pbtxt").write_text('backend: "no_such"\n')
+    models.write_model(repository, "bad", 'backend: "no_such"\n'
+                       + models.io_block("input", INT))
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,7 @@ environment_is_extracted(void **state)
 {
     (void) state;
     static const item_t items[] = {
+        { "./", S_IFDIR | 0777, NULL, false, NULL },
         { "bin/", S_IFDIR | 0555, NULL, false, NULL },
         { "lib/python3/a.py", S_IFREG | 0644, NULL, false, "x = 1\n" },
         { "bin/python3.11", S_IFREG | 0755 | S_ISUID, NULL, false, "run" },
@@ -95,7 +96,11 @@ environment_is_extracted(void **state)
     const char *file = pack(tree, items, sizeof(items) / sizeof(items[0]));
     struct stat st;
 
+    tree_dir(tree, "in");
+    assert_int_equal(chmod(tree_path(tree, "in"), 0700), 0);
     assert_string_equal(extract(tree, file), "");
+    assert_int_equal(stat(tree_path(tree, "in"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
     assert_int_equal(stat(tree_path(tree, "in/bin/python3.11"), &st), 0);
     assert_int_equal(st.st_mode, S_IFREG | 0755);
     assert_int_equal(st.st_uid, geteuid());

@@ -1,0 +1,1 @@
+../../language/1/model.py

@@ -1,0 +1,1 @@
+../../language/1/tokens.py
