@@ -151,15 +151,18 @@ py_model_settings_read(py_model_settings_t *s, const bk_model_config_t *config)
 static TRITONSERVER_Error *
 read_switch(const bk_model_config_t *config, const char *name, bool *value)
 {
+    static const char *const words[] = { "yes", "no", "true", "false" };
     const char *text = bk_model_config_parameter(config, name);
 
     if (text == NULL) {
         return NULL;
     }
-    if (strcasecmp(text, "yes") != 0 && strcasecmp(text, "no") != 0) {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Incorrect value "
-            "for %s: '%s'; it must be 'yes' or 'no'", name, text);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcasecmp(text, words[i]) == 0) {
+            *value = i % 2 == 0;
+            return NULL;
+        }
     }
-    *value = strcasecmp(text, "yes") == 0;
-    return NULL;
+    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Incorrect value "
+        "for %s: '%s'; it must be 'yes' or 'no'", name, text);
 }

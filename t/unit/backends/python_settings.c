@@ -111,7 +111,7 @@ parameters_of_a_model_are_read(void **state)
     assert_null(read_model("{\"parameters\": {\"EXECUTION_ENV_PATH\":"
         " {\"string_value\": \"/e\"}, \"FORCE_CPU_ONLY_INPUT_TENSORS\":"
         " {\"string_value\": \"no\"}, \"ZERO_COPY_INPUTS\":"
-        " {\"string_value\": \"yes\"}}}", &config, &s));
+        " {\"string_value\": \"TRUE\"}}}", &config, &s));
     assert_string_equal(s.environment, "/e");
     assert_false(s.cpu_inputs);
     assert_true(s.zero_copy);
