@@ -225,17 +225,7 @@ extract(py_extractions_t *set, py_extraction_t *x)
     bk_log(TRITONSERVER_LOG_INFO, "Extracting Python execution env %s",
         x->file);
     TRITONSERVER_Error *err = make_directory(set, x);
-    if (err == NULL) {
-        err = py_archive_extract(x->file, x->directory);
-    }
-
-    /* an archive may have a mode for its own top */
-    if (err == NULL && fchmod(x->lock, 0700) != 0) {
-        err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-            "cannot keep \"%s\" private: %s", x->directory,
-            strerror(errno));
-    }
-    return err;
+    return err != NULL ? err : py_archive_extract(x->file, x->directory);
 }
 
 static TRITONSERVER_Error *

@@ -149,10 +149,14 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
 
     atomic_store(&in->link->header->back.waiting, PY_WAIT_NONE);
     py_execution_run(in, requests, count);
-    if (py_link_sleep(in->link)) {
-        (void) eventfd_write(in->link->event_fd, 1);
-    }
+    /* the instance's thread may have found the role taken: it is told again */
+    (void) py_link_sleep(in->link);
+    py_link_t *link = py_link_ref(in->link);
     pthread_mutex_unlock(&in->role);
+    if (py_link_has_entries(link)) {
+        (void) eventfd_write(link->event_fd, 1);
+    }
+    py_link_unref(link);
 }
 
 TRITONSERVER_Error *

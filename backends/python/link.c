@@ -212,6 +212,14 @@ py_link_sleep(py_link_t *l)
     return atomic_load(&ring->tail) != l->head;
 }
 
+bool
+py_link_has_entries(const py_link_t *l)
+{
+    const py_ring_t *ring = &l->header->back;
+
+    return atomic_load(&ring->tail) != atomic_load(&ring->head);
+}
+
 TRITONSERVER_Error *
 py_link_read(py_link_t *l, const py_data_t *data, void *dst)
 {

@@ -97,6 +97,9 @@ void py_link_wait(py_link_t *l);
    there are some already. */
 bool py_link_sleep(py_link_t *l);
 
+/* Whether there seem to be entries, for a thread without the role. */
+bool py_link_has_entries(const py_link_t *l);
+
 /* Copies data of the interpreter's to dst, data->length bytes. */
 BK_CHECK TRITONSERVER_Error *py_link_read(py_link_t *l,
     const py_data_t *data, void *dst);
