@@ -2,6 +2,8 @@
 
 #include "entry.h"
 
+#include <malloc.h>
+
 static TRITONSERVER_Error *backend_runtime(TRITONBACKEND_Model *model,
     void **runtime);
 static TRITONSERVER_Error *instance_model(
@@ -88,6 +90,8 @@ TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *handle)
     TRITONSERVER_Error *err = TRITONBACKEND_ModelState(handle, &model);
     if (err == NULL && model != NULL) {
         bk_backend.model_free(model);
+        /* weights that were freed are the allocator's until now */
+        malloc_trim(0);
     }
 
     return err;

@@ -2,6 +2,7 @@
 
 #include "model_file.h"
 
+#include "capability.h"
 #include "path.h"
 
 #include <inttypes.h>
@@ -9,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define CAPABILITY_MAX 32
+
+static TRITONSERVER_Error *file_find(TRITONBACKEND_Model *model,
+    const bk_model_config_t *config, const char *field, const char *name,
+    char **path);
 
 TRITONSERVER_Error *
 bk_version_directory(TRITONBACKEND_Model *model, char **path)
@@ -36,19 +43,35 @@ bk_model_file(TRITONBACKEND_Model *model, const bk_model_config_t *config,
 {
     const char *name = bk_json_string(bk_json_member(config->root,
         "default_model_filename"), "");
-    if (name[0] == '\0') {
-        name = fallback;
+
+    return file_find(model, config, "default_model_filename",
+        name[0] != '\0' ? name : fallback, path);
+}
+
+TRITONSERVER_Error *
+bk_model_file_of_gpu(TRITONBACKEND_Model *model,
+    const bk_model_config_t *config, int32_t device_id, const char *fallback,
+    char **path)
+{
+    const bk_json_t *names = bk_json_member(config->root,
+        "cc_model_filenames");
+    char capability[CAPABILITY_MAX];
+
+    if (bk_json_count(names) == 0) {
+        return bk_model_file(model, config, fallback, path);
     }
 
-    if (!bk_path_is_inner(name, strlen(name))) {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\":"
-            " default_model_filename \"%s\" leads out of the version's"
-            " directory", config->name, name);
+    TRITONSERVER_Error *err = bk_capability(device_id, capability,
+        sizeof(capability));
+    if (err != NULL) {
+        return bk_err_add(err, "model \"%s\"", config->name);
     }
 
-    TRITONSERVER_Error *err = bk_version_file(model, name, path);
-    return err == NULL ? NULL
-        : bk_err_add(err, "model \"%s\"", config->name);
+    const char *name = bk_json_string(bk_json_member(names, capability),
+        NULL);
+
+    return name == NULL ? bk_model_file(model, config, fallback, path)
+        : file_find(model, config, "cc_model_filenames", name, path);
 }
 
 TRITONSERVER_Error *
@@ -78,4 +101,20 @@ bk_version_file(TRITONBACKEND_Model *model, const char *name, char **path)
 
     *path = file;
     return NULL;
+}
+
+static TRITONSERVER_Error *
+file_find(TRITONBACKEND_Model *model, const bk_model_config_t *config,
+    const char *field, const char *name, char **path)
+{
+    if (!bk_path_is_inner(name, strlen(name))) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\":"
+            " %s \"%s\" leads out of the version's directory", config->name,
+            field, name);
+    }
+
+    TRITONSERVER_Error *err = bk_version_file(model, name, path);
+
+    return err == NULL ? NULL
+        : bk_err_add(err, "model \"%s\"", config->name);
 }

@@ -23,6 +23,12 @@ BK_CHECK TRITONSERVER_Error *bk_version_directory(TRITONBACKEND_Model *model,
 BK_CHECK TRITONSERVER_Error *bk_model_file(TRITONBACKEND_Model *model,
     const bk_model_config_t *config, const char *fallback, char **path);
 
+/* The same for an instance on a GPU: the file that cc_model_filenames has for
+ * its compute capability comes first. */
+BK_CHECK TRITONSERVER_Error *bk_model_file_of_gpu(TRITONBACKEND_Model *model,
+    const bk_model_config_t *config, int32_t device_id, const char *fallback,
+    char **path);
+
 /* The file of that name in the version's directory. */
 BK_CHECK TRITONSERVER_Error *bk_version_file(TRITONBACKEND_Model *model,
     const char *name, char **path);

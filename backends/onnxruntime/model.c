@@ -6,6 +6,7 @@
 #include "common/device.h"
 #include "common/fit.h"
 #include "common/model_file.h"
+#include "common/unused_fields.h"
 #include "external_data.h"
 #include "options.h"
 
@@ -15,12 +16,20 @@
 
 #define DEFAULT_FILENAME "model.onnx"
 
+static const char *const used_fields[] = {
+    BK_FIELD_GRAPH, BK_FIELD_ACCELERATORS, BK_FIELD_CC_FILENAMES,
+    BK_FIELD_OPERATIONS, NULL
+};
+
 static TRITONSERVER_Error *model_setup(ort_model_t *m,
     TRITONBACKEND_Model *handle);
-static TRITONSERVER_Error *model_find_file(ort_model_t *m,
-    TRITONBACKEND_Model *handle);
+static TRITONSERVER_Error *model_find_file(const ort_model_t *m,
+    int32_t device_id, char **out);
 static TRITONSERVER_Error *model_complete(ort_model_t *m,
     TRITONBACKEND_Model *handle);
+static TRITONSERVER_Error *session_open(const ort_model_t *m,
+    const char *path, const char *format, TRITONSERVER_InstanceGroupKind kind,
+    int32_t device_id, ort_session_t **out);
 static TRITONSERVER_Error *session_make(ort_model_t *m,
     TRITONSERVER_InstanceGroupKind kind, int32_t device_id,
     ort_session_t **out);
@@ -51,7 +60,6 @@ ort_model_free(void *model)
 
     ort_session_free(atomic_exchange(&m->spare, NULL));
     bk_model_config_fini(&m->config);
-    free(m->path);
     free(m);
 }
 
@@ -94,16 +102,8 @@ model_setup(ort_model_t *m, TRITONBACKEND_Model *handle)
         return err;
     }
 
-    err = model_find_file(m, handle);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = ort_external_data_check_file(m->path, &m->format);
-    if (err != NULL) {
-        return bk_err_add(err, "model \"%s\"", m->config.name);
-    }
-
+    bk_config_log_unused(&m->config, used_fields);
+    m->handle = handle;
     err = TRITONBACKEND_ModelAutoCompleteConfig(handle, &may_complete);
     if (err != NULL || !may_complete || bk_config_is_complete(&m->config)) {
         return err;
@@ -112,26 +112,31 @@ model_setup(ort_model_t *m, TRITONBACKEND_Model *handle)
     return model_complete(m, handle);
 }
 
-/* or model.onnx in it if that is a directory */
 static TRITONSERVER_Error *
-model_find_file(ort_model_t *m, TRITONBACKEND_Model *handle)
+model_find_file(const ort_model_t *m, int32_t device_id, char **out)
 {
     struct stat st;
     char *path;
 
-    TRITONSERVER_Error *err = bk_model_file(handle, &m->config,
-        DEFAULT_FILENAME, &m->path);
-    if (err != NULL || stat(m->path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+    TRITONSERVER_Error *err = device_id == BK_NO_DEVICE
+        ? bk_model_file(m->handle, &m->config, DEFAULT_FILENAME, &path)
+        : bk_model_file_of_gpu(m->handle, &m->config, device_id,
+        DEFAULT_FILENAME, &path);
+    if (err != NULL) {
         return err;
     }
 
-    if (asprintf(&path, "%s/" DEFAULT_FILENAME, m->path) < 0) {
-        return bk_err_nomem("path of a model");
+    *out = path;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return NULL;
     }
 
-    free(m->path);
-    m->path = path;
-    return NULL;
+    if (asprintf(out, "%s/" DEFAULT_FILENAME, path) < 0) {
+        *out = NULL;
+        err = bk_err_nomem("path of a model");
+    }
+    free(path);
+    return err;
 }
 
 static TRITONSERVER_Error *
@@ -160,26 +165,52 @@ static TRITONSERVER_Error *
 session_make(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
     int32_t device_id, ort_session_t **out)
 {
+    const char *format;
+    char *path = NULL;
+
+    if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
+        device_id = BK_NO_DEVICE;
+    }
+
+    TRITONSERVER_Error *err = model_find_file(m, device_id, &path);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = ort_external_data_check_file(path, &format);
+    if (err == NULL) {
+        err = session_open(m, path, format, kind, device_id, out);
+    }
+
+    free(path);
+    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
+        m->config.name);
+}
+
+static TRITONSERVER_Error *
+session_open(const ort_model_t *m, const char *path, const char *format,
+    TRITONSERVER_InstanceGroupKind kind, int32_t device_id,
+    ort_session_t **out)
+{
     ort_options_t options;
 
     TRITONSERVER_Error *err = ort_options_new(&options, m->rt, &m->config,
         kind, device_id);
-    if (err == NULL) {
-        /* read as what it was checked as; its name does not count */
-        err = ort_err(m->rt, m->rt->api->AddSessionConfigEntry(
-            options.session, "session.load_model_format", m->format),
-            "session.load_model_format");
-        if (err == NULL) {
-            err = ort_session_new(out, m->rt, m->path, options.session,
-                options.run, kind == TRITONSERVER_INSTANCEGROUPKIND_GPU
-                ? device_id : BK_NO_DEVICE);
-        }
-        if (err == NULL) {
-            options.run = NULL;
-        }
-        ort_options_free(&options, m->rt);
+    if (err != NULL) {
+        return err;
     }
 
-    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-        m->config.name);
+    /* read as what it was checked as; its name does not count */
+    err = ort_err(m->rt, m->rt->api->AddSessionConfigEntry(options.session,
+        "session.load_model_format", format), "session.load_model_format");
+    if (err == NULL) {
+        err = ort_session_new(out, m->rt, path, options.session, options.run,
+            device_id);
+    }
+    if (err == NULL) {
+        options.run = NULL;
+    }
+
+    ort_options_free(&options, m->rt);
+    return err;
 }

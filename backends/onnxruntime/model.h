@@ -21,9 +21,8 @@
 
 typedef struct {
     ort_runtime_t          *rt;
+    TRITONBACKEND_Model    *handle;
     bk_model_config_t       config;
-    char                   *path;           /* the model file                */
-    const char             *format;         /* "ONNX" or "ORT"               */
     _Atomic(ort_session_t *) spare;         /* seq_cst: made to complete the
                                              * configuration; goes to the
                                              * first CPU instance            */

@@ -74,8 +74,8 @@ static TRITONSERVER_Error *
 set_threads(ort_options_t *o, const ort_runtime_t *rt,
     const bk_model_config_t *config)
 {
-    int64_t intra = 0;
-    int64_t inter = 0;
+    int64_t intra = 1;
+    int64_t inter = 1;
     int64_t mode = 0;
 
     TRITONSERVER_Error *err = bk_model_config_parameter_int(config,

@@ -1,207 +1,228 @@
 /*
  * double.c - a backend to start from: every output is twice its input.
  *
- * Copy this directory, rename the library, put your own work where the numbers
- * are doubled. Only the two headers of core/include/triton/core are needed:
- * the functions called here are found in the server that loads the library.
+ * Copy this directory, rename the library, put your own runtime where the
+ * numbers are doubled. backends/common, the kit of our own backends, does the
+ * rest: it reads and checks requests, joins those that fit to one batch, cuts
+ * the outputs up, answers and counts. The functions of the server
+ * (TRITONBACKEND_..., TRITONSERVER_...) are found in the process that loads
+ * the library.
  *
- * The server calls the entry points (TRITONBACKEND_... defined below) in this
- * order: Initialize, then for each model version ModelInitialize, for each
- * instance ModelInstanceInitialize, then ModelInstanceExecute again and again,
- * and the Finalize functions at the end. Only Execute has to exist; this
- * backend has no state to make before or to free after it.
+ * A backend has three kinds of objects: the runtime's library (none here), a
+ * model, and instances of it, each with a thread of its own. The table at the
+ * end says how they are made and freed.
  *
  * Every function returns NULL when it has worked.
  */
 
-#include <time.h>
+#include "common/entry.h"
+#include "common/fit.h"
+#include "common/runner.h"
 
-#include "triton/core/tritonbackend.h"
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct {
-    const char            *name;
-    TRITONSERVER_DataType  datatype;
-    const int64_t         *shape;       /* batch dimension first, if any     */
-    uint32_t               dims_count;
-    uint64_t               len_bytes;
-    uint32_t               buffer_count;
-} input_t;
+    bk_model_config_t config;
+    bk_tensors_t      tensors;      /* as the model's file would have them   */
+} model_t;
 
-static uint64_t now_ns(void);
-static void request_answer(TRITONBACKEND_ModelInstance *instance,
-    TRITONBACKEND_Request *request);
-static TRITONSERVER_Error *outputs_make(TRITONBACKEND_Request *request,
-    TRITONBACKEND_Response *response);
-static TRITONSERVER_Error *output_make(TRITONBACKEND_Request *request,
-    TRITONBACKEND_Response *response, uint32_t index);
-static TRITONSERVER_Error *numbers_double(TRITONBACKEND_Input *input,
-    uint32_t buffer_count, float *to);
-static void log_and_delete(TRITONSERVER_Error *err);
+typedef struct {
+    bk_runner_t runner;
+} instance_t;
 
-/*
- * One batch of requests on one instance's own thread. The requests are ours
- * until released; each needs one response, the final one. An error returned
- * from here would answer them all, so it is only for what happens before any
- * of them is touched.
- */
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
-    TRITONBACKEND_Request **requests, const uint32_t request_count)
+static TRITONSERVER_Error *model_setup(model_t *m,
+    TRITONBACKEND_Model *handle);
+static TRITONSERVER_Error *tensors_describe(model_t *m);
+static TRITONSERVER_Error *describe(bk_tensor_t *t,
+    const bk_tensor_config_t *c, bool batching);
+static TRITONSERVER_Error *numbers_double(void *model, bk_run_t *run);
+static void numbers_free(void *model, bk_run_t *run);
+
+static const bk_runtime_t functions = {
+    .run = numbers_double, .done = numbers_free
+};
+
+static void
+model_free(void *model)
 {
-    for (uint32_t i = 0; i < request_count; i++) {
-        request_answer(instance, requests[i]);
+    model_t *m = model;
+
+    bk_tensors_fini(&m->tensors);
+    bk_model_config_fini(&m->config);
+    free(m);
+}
+
+static TRITONSERVER_Error *
+model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
+{
+    (void) runtime;
+
+    model_t *m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        return bk_err_nomem("a model");
     }
 
+    TRITONSERVER_Error *err = model_setup(m, handle);
+    if (err != NULL) {
+        model_free(m);
+        return err;
+    }
+
+    *out = m;
     return NULL;
 }
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
-}
-
-static void
-request_answer(TRITONBACKEND_ModelInstance *instance,
-    TRITONBACKEND_Request *request)
-{
-    TRITONBACKEND_Response *response = NULL;
-    uint64_t start_ns = now_ns();
-
-    TRITONSERVER_Error *err = TRITONBACKEND_ResponseNew(&response, request);
-    if (err == NULL) {
-        err = outputs_make(request, response);
-    }
-
-    /* the four times: start, work begins, work ends, all is written */
-    uint64_t end_ns = now_ns();
-    log_and_delete(TRITONBACKEND_ModelInstanceReportStatistics(instance,
-        request, err == NULL, start_ns, start_ns, end_ns, end_ns));
-    log_and_delete(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance,
-        1, start_ns, start_ns, end_ns, end_ns));
-
-    /* sending takes the response in any case, but never the error */
-    if (response != NULL) {
-        log_and_delete(TRITONBACKEND_ResponseSend(response,
-            TRITONSERVER_RESPONSE_COMPLETE_FINAL, err));
-    }
-    log_and_delete(err);
-    log_and_delete(TRITONBACKEND_RequestRelease(request,
-        TRITONSERVER_REQUEST_RELEASE_ALL));
-}
-
-/* The client may have asked for some of the outputs only. */
+/*
+ * A backend with a file to load would do so here (bk_model_file says where it
+ * is), describe its tensors, and complete a configuration that has none
+ * (bk_config_complete).
+ */
 static TRITONSERVER_Error *
-outputs_make(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response)
+model_setup(model_t *m, TRITONBACKEND_Model *handle)
 {
-    uint32_t count = 0;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_RequestOutputCount(request,
-        &count);
-
-    for (uint32_t i = 0; err == NULL && i < count; i++) {
-        err = output_make(request, response, i);
+    TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
+    if (err == NULL) {
+        err = tensors_describe(m);
+    }
+    if (err == NULL) {
+        err = bk_config_fits(&m->config, &m->tensors);
+    }
+    if (err == NULL) {
+        bk_config_apply(&m->config, &m->tensors);
     }
 
     return err;
 }
 
-/* This backend has one input, INPUT0; its output may have any name. */
+/* There is no file: the tensors are the configured ones. */
 static TRITONSERVER_Error *
-output_make(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
-    uint32_t index)
+tensors_describe(model_t *m)
 {
-    TRITONBACKEND_Input *input;
-    TRITONBACKEND_Output *output;
-    const char *name;
-    input_t in;
+    const bk_model_config_t *c = &m->config;
+    bool batching = c->max_batch_size > 0;
 
-    TRITONSERVER_Error *err = TRITONBACKEND_RequestOutputName(request, index,
-        &name);
+    if (c->input_count == 0 || c->output_count != c->input_count) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "model \"%s\" needs an output for each input", c->name);
+    }
+
+    TRITONSERVER_Error *err = bk_tensors_init(&m->tensors, c->input_count, 0,
+        c->output_count);
+    for (uint32_t i = 0; err == NULL && i < c->input_count; i++) {
+        err = describe(&m->tensors.inputs[i], &c->inputs[i], batching);
+        if (err == NULL) {
+            err = describe(&m->tensors.outputs[i], &c->outputs[i], batching);
+        }
+    }
+
+    return err;
+}
+
+/* With a first dimension for the batch. Its name, the same in inputs and
+ * outputs, says that an output has as many rows as the inputs. */
+static TRITONSERVER_Error *
+describe(bk_tensor_t *t, const bk_tensor_config_t *c, bool batching)
+{
+    int64_t dims[BK_MAX_DIMS + 1] = { -1 };
+    uint32_t n = batching ? 1 : 0;
+
+    if (c->datatype != TRITONSERVER_TYPE_FP32) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "\"%s\" is not FP32", c->name);
+    }
+
+    for (uint32_t i = 0; i < c->model_dims_count; i++) {
+        dims[n++] = c->model_dims[i];
+    }
+
+    TRITONSERVER_Error *err = bk_tensor_set(t, c->name, c->datatype, dims, n);
+    if (err == NULL && batching) {
+        t->symbol = strdup("rows");
+        err = t->symbol == NULL ? bk_err_nomem("a tensor") : NULL;
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+instance_new(void **out, TRITONBACKEND_ModelInstance *handle, void *model)
+{
+    model_t *m = model;
+    const bk_slot_rules_t rules = {
+        .tensors = &m->tensors,
+        .batching = m->config.max_batch_size > 0,
+        .device_id = BK_NO_DEVICE
+    };
+
+    instance_t *inst = calloc(1, sizeof(*inst));
+    if (inst == NULL) {
+        return bk_err_nomem("an instance");
+    }
+
+    TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle, &rules,
+        &functions, m);
     if (err != NULL) {
+        free(inst);
         return err;
     }
 
-    err = TRITONBACKEND_RequestInput(request, "INPUT0", &input);
-    if (err != NULL) {
-        return err;
-    }
+    *out = inst;
+    return NULL;
+}
 
-    err = TRITONBACKEND_InputProperties(input, &in.name, &in.datatype,
-        &in.shape, &in.dims_count, &in.len_bytes, &in.buffer_count);
-    if (err != NULL) {
-        return err;
-    }
+static void
+instance_free(void *instance)
+{
+    instance_t *inst = instance;
 
-    if (in.datatype != TRITONSERVER_TYPE_FP32) {
-        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG,
-            "INPUT0 must be FP32");
-    }
+    bk_runner_fini(&inst->runner);
+    free(inst);
+}
 
-    err = TRITONBACKEND_ResponseOutput(response, &output, name, in.datatype,
-        in.shape, in.dims_count);
-    if (err != NULL) {
-        return err;
-    }
+static TRITONSERVER_Error *
+execute(void *instance, TRITONBACKEND_Request **requests, uint32_t count)
+{
+    instance_t *inst = instance;
 
-    /* memory of the kind we ask for, or of another: look before writing */
-    TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
-    int64_t device = 0;
-    void *to;
-    err = TRITONBACKEND_OutputBuffer(output, &to, in.len_bytes, &memory,
-        &device);
-    if (err != NULL) {
-        return err;
-    }
-
-    if (in.len_bytes != 0 && memory == TRITONSERVER_MEMORY_GPU) {
-        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNSUPPORTED,
-            "this backend writes CPU memory only");
-    }
-
-    return numbers_double(input, in.buffer_count, to);
+    return bk_runner_execute(&inst->runner, requests, count);
 }
 
 /*
- * The work. An input can lie in several buffers, and a buffer may end in the
- * middle of a number; this keeps the bytes of such a number until the rest
- * has come.
+ * The work, on the instance's thread: one call for a batch of any number of
+ * requests. run->outputs are those that some request asked for. Where the
+ * shape of one is certain, memory for it is given; for the others we say where
+ * they are and what shape they have, until numbers_free.
  */
 static TRITONSERVER_Error *
-numbers_double(TRITONBACKEND_Input *input, uint32_t buffer_count, float *to)
+numbers_double(void *model, bk_run_t *run)
 {
-    union {
-        unsigned char bytes[sizeof(float)];
-        float         number;
-    } one;
-    size_t filled = 0;
+    const model_t *m = model;
 
-    for (uint32_t i = 0; i < buffer_count; i++) {
-        TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
-        const void *data;
-        uint64_t len_bytes;
-        int64_t device = 0;
+    for (uint32_t i = 0; i < run->output_count; i++) {
+        bk_value_t *to = &run->outputs[i];
+        const bk_value_t *from = &run->inputs[to->tensor
+            - m->tensors.outputs];
 
-        TRITONSERVER_Error *err = TRITONBACKEND_InputBuffer(input, i, &data,
-            &len_bytes, &memory, &device);
-        if (err != NULL) {
-            return err;
-        }
-
-        if (len_bytes != 0 && memory == TRITONSERVER_MEMORY_GPU) {
-            return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNSUPPORTED,
-                "this backend reads CPU memory only");
-        }
-
-        for (uint64_t k = 0; k < len_bytes; k++) {
-            one.bytes[filled++] = ((const unsigned char *) data)[k];
-            if (filled == sizeof(one)) {
-                *to++ = 2 * one.number;
-                filled = 0;
+        if (!to->given) {
+            to->handle = malloc(from->len_bytes + 1);
+            if (to->handle == NULL) {
+                return bk_err_nomem("an output");
             }
+            to->data = to->handle;
+            to->dims_count = from->dims_count;
+            memcpy(to->dims, from->dims, from->dims_count * sizeof(*to->dims));
+
+        } else if (to->len_bytes != from->len_bytes) {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "output \"%s\" is not as large as input \"%s\"",
+                to->tensor->name, from->tensor->name);
+        }
+
+        const float *x = from->data;
+        float *y = to->data;
+        for (uint64_t k = 0; k < from->elements; k++) {
+            y[k] = 2 * x[k];
         }
     }
 
@@ -209,15 +230,20 @@ numbers_double(TRITONBACKEND_Input *input, uint32_t buffer_count, float *to)
 }
 
 static void
-log_and_delete(TRITONSERVER_Error *err)
+numbers_free(void *model, bk_run_t *run)
 {
-    if (err == NULL) {
-        return;
-    }
+    (void) model;
 
-    TRITONSERVER_Error *cannot = TRITONSERVER_LogMessage(
-        TRITONSERVER_LOG_ERROR, __FILE__, __LINE__,
-        TRITONSERVER_ErrorMessage(err));
-    TRITONSERVER_ErrorDelete(cannot);
-    TRITONSERVER_ErrorDelete(err);
+    for (uint32_t i = 0; i < run->output_count; i++) {
+        free(run->outputs[i].handle);
+    }
 }
+
+const bk_backend_t bk_backend = {
+    .model_new = model_new,
+    .model_free = model_free,
+    .instance_new = instance_new,
+    .instance_free = instance_free,
+    .execute = execute,
+    .cpu_only = true
+};

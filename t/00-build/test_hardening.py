@@ -116,7 +116,8 @@ def test_example_is_hardened(example, tmp_path):
     shutil.copytree(ROOT / "examples" / example, folder)
     before = set(folder.iterdir())
     subprocess.run(["make", "-s", "-C", folder,
-                    f"INCLUDE={ROOT / 'core/include'}", f"LIB={BUILD}"],
+                    f"INCLUDE={ROOT / 'core/include'}", f"LIB={BUILD}",
+                    f"SOURCE={ROOT}"],
                    check=True)
     for made in set(folder.iterdir()) - before:
         check_sections(

@@ -1,6 +1,7 @@
 """The onnxruntime backend, with models made here by the onnx package."""
 
 import concurrent.futures
+import re
 
 import ml_dtypes
 import numpy
@@ -9,7 +10,7 @@ import pytest
 import tritonclient.http as client
 from onnx import TensorProto, helper
 
-from lib import models
+from lib import models, process
 from lib.wire import tensor
 
 ELEM = {"BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8,
@@ -289,3 +290,82 @@ def test_platform_instead_of_backend(make_server):
         r, "copy", copy_model("INT32"), 'platform: "onnxruntime_onnx"\n'))
     assert server.get("/v2/models/copy").json()["platform"] \
         == "onnxruntime_onnx"
+
+
+WARMUP = """model_warmup { name: "cold" batch_size: 2 count: 3
+    inputs { key: "X" value { data_type: TYPE_FP32 dims: 2 %s } } }
+"""
+
+
+@pytest.mark.parametrize("data", ["zero_data: true", "random_data: true",
+                                  'input_data_file: "two"'])
+def test_warm_up(make_server, data):
+    """Two instances, three runs of two requests each before the model is
+    ready."""
+    def fill(repository):
+        folder = write(repository, "copy", copy_model("FP32", ("n", 2)),
+                       extra="max_batch_size: 4\ninstance_group { count: 2"
+                       " kind: KIND_CPU }\n" + WARMUP % data)
+        (folder / "warmup").mkdir()
+        (folder / "warmup/two").write_bytes(bytes(8))
+
+    server = make_server(fill, parts="all")
+    row = server.get("/v2/models/copy/stats").json()["model_stats"][0]
+    assert int(row["inference_count"]) == 2 * 3 * 2
+    assert int(row["execution_count"]) == 2 * 3
+
+
+def test_warm_up_that_fails_fails_the_load(make_server):
+    """The file has fewer bytes than the tensor."""
+    def fill(repository):
+        folder = write(repository, "copy", copy_model("FP32", ("n", 2)),
+                       extra="max_batch_size: 4\n"
+                       + WARMUP % 'input_data_file: "two"')
+        (folder / "warmup").mkdir()
+        (folder / "warmup/two").write_bytes(bytes(7))
+
+    server = make_server(fill, wait="live")
+    server.wait_log("(?i)expects 8 bytes, but the data provided from two"
+                    "[^\n]*7 bytes")
+    assert server.get("/v2/models/copy/ready").status in (404, 503)
+
+
+def core_threads(make_server, extra):
+    server = make_server(lambda r: write(
+        r, "add", add_model(), extra="instance_group { count: 2"
+        " kind: KIND_CPU }\n" + extra))
+    core, = server.cores()
+    check_add(server, 1)
+    return process.threads(core)
+
+
+def test_instances_have_one_thread_unless_configured(make_server):
+    """Threads of the library beside the instance's own."""
+    without = core_threads(make_server, "")
+    for count, more in ((1, 0), (4, 2 * 3)):
+        assert core_threads(make_server, models.parameter_block(
+            {"intra_op_thread_count": count})) == without + more
+
+
+def test_response_cache(make_server):
+    """The second of two equal requests is answered without a run."""
+    server = make_server(
+        lambda r: write(r, "add", add_model(),
+                        extra="response_cache { enable: true }\n"),
+        http="    inference_response_cache local size=1m;", parts="all")
+    for _ in range(3):
+        check_add(server, 2, seed=5)
+    row = server.get("/v2/models/add/stats").json()["model_stats"][0]
+    assert int(row["execution_count"]) == 1
+    assert int(row["inference_stats"]["cache_hit"]["count"]) == 2
+
+
+def test_fields_without_effect_are_named_once(make_server):
+    server = make_server(lambda r: write(
+        r, "add", add_model(), extra="optimization { priority: PRIORITY_MAX"
+        " graph { level: 1 } cuda { graphs: true } }\n"
+        "instance_group { count: 2 kind: KIND_CPU }\n"))
+    check_add(server, 1)
+    said = re.findall(r'model "add": its backend does not act on ([^\n]*) of'
+                      " the configuration", server.log_text())
+    assert said == ["optimization.priority, optimization.cuda"]

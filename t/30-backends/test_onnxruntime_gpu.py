@@ -157,3 +157,30 @@ def test_a_library_without_the_provider(make_server):
     assert [r["state"] for r in index] == ["UNAVAILABLE"], index
     assert "CPUExecutionProvider: this ONNX Runtime has no CUDA provider" \
         in index[0]["reason"]
+
+
+@pytest.mark.parametrize("capability", ["9.0", "7.5"])
+def test_file_of_a_capability(make_server, backends, capability):
+    """The second GPU has 9.0; there is no file of the default name."""
+    def put(repository):
+        models.write_model(
+            repository, "add", 'backend: "onnxruntime"\nmax_batch_size: 8\n'
+            + models.io_block("input", [("A", "FP32", [4]),
+                                        ("B", "FP32", [4])])
+            + models.io_block("output", [("SUM", "FP32", [4])])
+            + "instance_group { kind: KIND_GPU gpus: [ 1 ] }\n"
+            'default_model_filename: "other.onnx"\ncc_model_filenames {'
+            f' key: "{capability}" value: "sm.onnx" }}\n',
+            files={1: {"sm.onnx":
+                       (MODELS / "add/1/model.onnx").read_bytes()}})
+
+    server = make_server(put, backends=backends, parts="all repository",
+                         wait="live", inference_env=gpu.env(2))
+    if capability == "7.5":
+        server.wait_log(r'there is no file "[^"]*/add/1/other.onnx"')
+        return
+    assert server.wait_for("/v2/models/add/ready")
+    answer = server.infer("add", {"inputs": [
+        tensor("A", "FP32", [1, 4], A.ravel().tolist()),
+        tensor("B", "FP32", [1, 4], B.ravel().tolist())]})
+    assert answer.json()["outputs"][0]["data"] == (A + B).ravel().tolist()

@@ -83,7 +83,7 @@ def test_backend_skeleton(make_server, tmp_path):
     shutil.copytree(EXAMPLES / "backend-skeleton", copy)
     if (copy / "libtriton_double.so").exists():
         (copy / "libtriton_double.so").unlink()
-    say("make", f"INCLUDE={ROOT}/core/include", cwd=copy)
+    say("make", f"SOURCE={ROOT}", cwd=copy)
     place = copy / "models/double"
     (place / "1").mkdir(parents=True)
     shutil.copy(copy / "config.pbtxt", place)

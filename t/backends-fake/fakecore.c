@@ -35,6 +35,7 @@ typedef struct {
 
 static _Atomic int live;    /* errors, messages and responses that exist     */
 static unsigned logged[TRITONSERVER_LOG_VERBOSE + 1];
+static char last_log[2048];
 static TRITONSERVER_Message settings_message;
 static struct {
     void *(*alloc)(uint64_t size);
@@ -355,7 +356,14 @@ TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *filename,
 {
     printf("log %d %s:%d %s\n", (int) level, filename, line, msg);
     logged[level]++;
+    put_text(last_log, sizeof(last_log), msg);
     return NULL;
+}
+
+const char *
+fake_last_log(void)
+{
+    return last_log;
 }
 
 unsigned
@@ -753,7 +761,10 @@ EXPORT TRITONSERVER_Error *
 TRITONBACKEND_RequestIsCancelled(TRITONBACKEND_Request *request,
     bool *is_cancelled)
 {
-    *is_cancelled = AS(fake_request_t, request)->cancelled;
+    const fake_request_t *r = AS(fake_request_t, request);
+
+    *is_cancelled = r->cancelled || (r->cancelled_after != 0
+        && r->model->batches >= r->cancelled_after);
     return NULL;
 }
 

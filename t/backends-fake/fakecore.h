@@ -55,6 +55,7 @@ typedef struct {
     fake_parameter_t  parameters[FAKE_MAX_TENSORS];
     uint32_t          parameter_count;
     bool              cancelled;
+    uint64_t          cancelled_after;  /* so many batches; 0: not at all     */
     bool              queried;          /* the core knows where outputs lie  */
     bool              outputs_on_gpu;   /* of GPU 0, also if not asked for    */
     bool              has_states;       /* of a sequence                      */
@@ -151,5 +152,8 @@ int fake_leftovers(void);
 
 /* How many lines of that level were logged. */
 unsigned fake_logged(TRITONSERVER_LogLevel level);
+
+/* The text of the last line. */
+const char *fake_last_log(void);
 
 #endif /* FAKECORE_H */

@@ -186,6 +186,73 @@ onnx_joins_requests_and_deals_the_rows(void **state)
     fake_model_unload(&m);
 }
 
+/* A client that gives up while the batch before runs. */
+static void
+onnx_runs_nothing_for_a_client_that_has_left(void **state)
+{
+    fake_request_t *r[3];
+    fake_model_t m;
+
+    (void) state;
+    load(&m, "history", HISTORY, false);
+    for (int i = 0; i < 3; i++) {
+        r[i] = fake_request_new(&m);
+        r[i]->has_states = true;
+        const int64_t shape[] = { 1, 1 + (i > 0) };
+        const int64_t one[] = { 1, 1 };
+        fake_request_input(r[i], "X", TRITONSERVER_TYPE_BYTES, one, 2,
+            "\0\0\0\0", 4);
+        fake_request_input(r[i], "H", TRITONSERVER_TYPE_BYTES, shape, 2,
+            "\0\0\0\0\0\0\0\0", (uint64_t) (4 + 4 * (i > 0)));
+    }
+    r[1]->cancelled_after = 1;
+    fake_execute(&m, r, 3);
+    assert_false(r[0]->failed);
+    assert_int_equal(r[1]->error_code, TRITONSERVER_ERROR_CANCELLED);
+    assert_null(fake_request_state(r[1], "HH"));
+    assert_false(r[2]->failed);
+    assert_int_equal(m.batches, 2);
+    assert_int_equal(m.rows, 2);
+    for (int i = 0; i < 3; i++) {
+        fake_request_free(r[i]);
+    }
+    fake_model_unload(&m);
+}
+
+/* Fields of the configuration that nothing here acts on are one line of the
+ * log; those that count are none. */
+static void
+onnx_names_fields_without_effect(void **state)
+{
+    fake_model_t m;
+
+    (void) state;
+    unsigned before = fake_logged(TRITONSERVER_LOG_WARN);
+    load(&m, "add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
+        ",\"optimization\":{\"graph\":{\"level\":1},\"priority\":"
+        "\"PRIORITY_DEFAULT\",\"cuda\":{\"graphs\":false,\"graph_spec\":[]},"
+        "\"input_pinned_memory\":{\"enable\":true},"
+        "\"gather_kernel_buffer_threshold\":0}"), false);
+    fake_model_unload(&m);
+    assert_int_equal(fake_logged(TRITONSERVER_LOG_WARN), before);
+
+    load(&m, "add", CONFIG("8", "{\"name\":\"A\",\"data_type\":"
+        "\"TYPE_FP32\",\"dims\":[4],\"format\":\"FORMAT_NCHW\"},"
+        TENSOR("B", "TYPE_FP32", "[4]"), ADD_OUTPUTS,
+        ",\"optimization\":{\"priority\":\"PRIORITY_MAX\",\"cuda\":{"
+        "\"graphs\":true},\"eager_batching\":true,\"output_pinned_memory\":"
+        "{\"enable\":false}},\"instance_group\":[{\"kind\":\"KIND_CPU\"},"
+        "{\"secondary_devices\":[{\"device_id\":\"0\"}]}]"), false);
+    fake_model_unload(&m);
+    assert_int_equal(fake_logged(TRITONSERVER_LOG_WARN), before + 1);
+    const char *said = fake_last_log();
+    assert_string_equal(said, "model \"fake\": its backend does not act on "
+        "optimization.priority, optimization.cuda, "
+        "optimization.eager_batching, instance_group.secondary_devices, "
+        "input.format, optimization.output_pinned_memory of the "
+        "configuration");
+}
+
 static fake_request_t *
 running_request(fake_model_t *m, float x, float s, float start, int64_t index)
 {
@@ -1046,6 +1113,8 @@ main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(onnx_runs_one_request),
         cmocka_unit_test(onnx_joins_requests_and_deals_the_rows),
+        cmocka_unit_test(onnx_runs_nothing_for_a_client_that_has_left),
+        cmocka_unit_test(onnx_names_fields_without_effect),
         cmocka_unit_test(onnx_keeps_states_of_sequences),
         cmocka_unit_test(onnx_keeps_states_that_grow),
         cmocka_unit_test(onnx_spoils_only_the_bad_requests_of_a_batch),

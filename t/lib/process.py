@@ -136,6 +136,11 @@ def held_bytes(pids):
     return total
 
 
+def threads(pid):
+    """How many threads the process has."""
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
 def descriptors(pid):
     """How many files the process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))

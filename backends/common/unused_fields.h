@@ -1,0 +1,33 @@
+/*
+ * unused_fields.h - fields of a configuration that have no effect.
+ *
+ * Owner    nothing is kept.
+ * Thread   any.
+ * Units    none.
+ * Errors   none; what is left over is one line of the log.
+ * Route    model_config -> [unused_fields] -> log
+ */
+
+#ifndef BK_UNUSED_FIELDS_H
+#define BK_UNUSED_FIELDS_H
+
+#include "model_config.h"
+
+/* Fields that the core leaves to backends, as used lists those on which this
+ * backend acts; NULL ends the list. */
+#define BK_FIELD_GRAPH         "optimization.graph"
+#define BK_FIELD_PRIORITY      "optimization.priority"
+#define BK_FIELD_CUDA          "optimization.cuda"
+#define BK_FIELD_ACCELERATORS  "optimization.execution_accelerators"
+#define BK_FIELD_CC_FILENAMES  "cc_model_filenames"
+#define BK_FIELD_OPERATIONS    "model_operations"
+#define BK_FIELD_PROFILE       "instance_group.profile"
+#define BK_FIELD_SECONDARY     "instance_group.secondary_devices"
+#define BK_FIELD_INPUT_FORMAT  "input.format"
+
+/* Names in one line of the log the fields that are set and not used; once a
+ * load, from model_new. */
+void bk_config_log_unused(const bk_model_config_t *config,
+    const char *const *used);
+
+#endif /* BK_UNUSED_FIELDS_H */
