@@ -173,6 +173,7 @@ static ngx_int_t
 ngx_http_inference_events_take(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t                     rc;
+    ngx_str_t                     error;
     inf_slice_t                   text;
     inf_arena_t                  *arena;
     inf_response_record_t        *record;
@@ -212,10 +213,13 @@ ngx_http_inference_events_take(ngx_http_inference_ctx_t *ctx)
                                             text.data, text.len);
     }
 
+    error.data = (u_char *) text.data;
+    error.len = text.len;
+
+    ngx_http_inference_log_error(ctx, error);
     ngx_http_inference_reply_release(&ctx->reply);
 
-    return (ngx_http_inference_events_error(ctx, (u_char *) text.data,
-                                            text.len)
+    return (ngx_http_inference_events_error(ctx, error.data, error.len)
             == NGX_OK) ? NGX_DECLINED : NGX_ERROR;
 }
 

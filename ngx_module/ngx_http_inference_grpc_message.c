@@ -437,6 +437,8 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
     error.data = (u_char *) text.data;
     error.len = text.len;
 
+    ngx_http_inference_log_error(ctx, error);
+
     m->grpc.reply = NULL;
 
     return ngx_http_inference_stream_notice(m, &error, queued);
@@ -493,6 +495,8 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
     }
 
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
+
+    ngx_http_inference_log_error(ctx, ctx->error);
 
     m->final = 1;
 

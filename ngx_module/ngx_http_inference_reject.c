@@ -22,6 +22,8 @@ ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx)
 
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
 
+    ngx_http_inference_log_error(ctx, ctx->error);
+
     if (r == r->main && !r->discard_body) {
         r->read_event_handler = ngx_http_block_reading;
     }

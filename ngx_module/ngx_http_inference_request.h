@@ -923,6 +923,10 @@ ngx_int_t ngx_http_inference_fail_loading(ngx_http_inference_ctx_t *ctx,
 /* No core can be reached: 503. */
 ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 
+/* A line of error_log with the text of an error that the client is told. */
+void ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t error);
+
 /* Whether error_page names the failed request's status. */
 ngx_uint_t ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx);
 

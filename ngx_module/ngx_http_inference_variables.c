@@ -12,6 +12,7 @@ typedef enum {
     NGX_HTTP_INFERENCE_VAR_REQUEST_ID,
     NGX_HTTP_INFERENCE_VAR_SEQUENCE_ID,
     NGX_HTTP_INFERENCE_VAR_STATUS,
+    NGX_HTTP_INFERENCE_VAR_ERROR,
     NGX_HTTP_INFERENCE_VAR_TRIES,
     NGX_HTTP_INFERENCE_VAR_QUEUE_TIME,
     NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME,
@@ -61,6 +62,9 @@ static ngx_http_variable_t  ngx_http_inference_vars[] = {
 
     { ngx_string("inference_status"), NULL, ngx_http_inference_variable,
       NGX_HTTP_INFERENCE_VAR_STATUS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_error"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_ERROR, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("inference_grpc_status"), NULL,
       ngx_http_inference_variable_grpc_status, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -212,6 +216,7 @@ ngx_http_inference_variable_early(ngx_http_request_t *r,
     /* it has not failed yet */
 
     early->status = 0;
+    ngx_str_null(&early->error);
 
     return early;
 }
@@ -276,6 +281,10 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
     case NGX_HTTP_INFERENCE_VAR_STATUS:
 
         ngx_http_inference_variable_status(ctx, value);
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_ERROR:
+        *value = ctx->error;
         break;
 
     case NGX_HTTP_INFERENCE_VAR_TRIES:

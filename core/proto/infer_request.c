@@ -179,6 +179,10 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
         inf_err_t *e = event == INF_JSON_ERROR
                        ? syntax_error(r, r->scan.reason) : on_event(r, event);
         if (e != NULL) {
+            if (r->state != STATE_ROOT) {
+                /* its id, for logs, if that was read before */
+                inf_err_free(inf_description_take(&r->request));
+            }
             *err = e;
             return INF_CODEC_ERROR;
         }

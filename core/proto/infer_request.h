@@ -134,7 +134,8 @@ INF_CHECK inf_codec_t inf_infer_reader_feed(inf_infer_reader_t *r,
 /* How many bytes have been read. */
 size_t inf_infer_reader_offset(const inf_infer_reader_t *r);
 
-/* After DONE; the tables are the arena's. */
+/* After DONE; the tables are the arena's.  After ERROR: its id alone, empty if
+   that was not read before. */
 inf_infer_request_t inf_infer_reader_request(const inf_infer_reader_t *r);
 
 /* The request of raw binary mode: one nameless input of body_len bytes. */

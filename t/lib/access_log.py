@@ -12,7 +12,7 @@ FORMAT = """    log_format inference escape=json
         '"code":"$inference_status","tries":"$inference_tries",'
         '"queue":"$inference_queue_time","compute":"$inference_compute_time",'
         '"batch":"$inference_batch_size","backend":"$inference_backend",'
-        '"instance":"$inference_instance"}';
+        '"instance":"$inference_instance","error":"$inference_error"}';
 """
 
 WRITTEN = "access_log access.log inference;\n"      # in a server

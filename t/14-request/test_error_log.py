@@ -1,0 +1,130 @@
+"""An error that a client is told leaves its text in $inference_error and in one
+line of error_log, with the client and its request."""
+
+import json
+import re
+
+import pytest
+
+from lib import models
+from lib.access_log import FORMAT, WRITTEN, AccessLog
+from lib.grpc_client import Client, Failure, numbers
+from lib.server import Server
+from lib.wire import tensor
+
+INPUTS = [tensor("IN", "INT32", [2], [1, 2])]
+LINE = re.compile(r'\[error\] .*?inference request of model "(.*)" failed: '
+                  r'(.*), client: 127\.0\.0\.1, server: .*, '
+                  r'request: "(.*?)"')
+
+
+def fill(repository):
+    models.standard_repository(repository)
+    models.identity(repository, "full", [("IN", "INT32", [2])], max_batch=1,
+                    extra="dynamic_batching { default_queue_policy {"
+                         " max_queue_size: 1 } }",
+                    parameters={"execute_delay_ms": "400"})
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(fill, http=FORMAT, http2=True, server=WRITTEN) as s:
+        yield s
+
+
+class Lines:
+    """Of error_log, on requests that fail from now on."""
+
+    def __init__(self, server):
+        self.server = server
+        self.before = len(server.log_text())
+
+    def new(self):
+        return [found.groups() for found in map(
+            LINE.search, self.server.log_text()[self.before:].splitlines())
+            if found]
+
+
+def told(server, path, data):
+    """(model, text, request) of the only line, and the access log's
+    fields."""
+    log, lines = AccessLog(server), Lines(server)
+    answer = server.post(path, data)
+    assert answer.status >= 400
+    fields = log.line(uri=path)
+    line, = lines.new()
+    assert line[1] == fields["error"] == answer.json()["error"]
+    assert line[2] == f"POST {path} HTTP/1.1"
+    assert line[0] == fields["model"]
+    return line, fields
+
+
+CASES = {
+    "unknown": ("nobody", {"inputs": INPUTS}, "Not found"),
+    "shape": ("id_int32", {"inputs": [tensor("IN", "INT32", [3], [1, 2])]},
+              "Invalid argument"),
+    "name": ("id_int32", {"inputs": [tensor("IM", "INT32", [2], [1, 2])]},
+             "Invalid argument"),
+    "datatype": ("id_int32", {"inputs": [tensor("IN", "FP32", [2], [1, 2])]},
+                 "Invalid argument"),
+}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_text_model_and_id(server, what):
+    model, request, reason = CASES[what]
+    data = json.dumps({"id": f"mine-{what}", **request}).encode()
+    line, fields = told(server, f"/v2/models/{model}/infer", data)
+    assert line[0] == model
+    assert fields["code"] == reason
+    assert fields["id"] == f"mine-{what}"
+
+
+def test_json_that_is_none(server):
+    _, fields = told(server, "/v2/models/id_int32/infer", b'{"inputs": [}')
+    assert fields["code"] == "Invalid argument"
+
+
+def test_other_endpoints(server):
+    log, lines = AccessLog(server), Lines(server)
+    assert server.get("/v2/models/nobody/config").status in (400, 404)
+    fields = log.line(uri="/v2/models/nobody/config")
+    line, = lines.new()
+    assert line[1] == fields["error"] != ""
+
+
+def test_a_success_has_no_error(server):
+    log, lines = AccessLog(server), Lines(server)
+    path = "/v2/models/id_int32/infer"
+    assert server.post(path, json.dumps({"inputs": INPUTS}).encode()
+                       ).status == 200
+    assert log.line(uri=path)["error"] == ""
+    assert lines.new() == []
+
+
+def test_texts_of_clients_stay_one_line(server):
+    lines = Lines(server)
+    with Client(server.port2) as client, pytest.raises(Failure):
+        client.call("ModelInfer", numbers("a\n2026 forged\x1b", [1]))
+    line, = lines.new()
+    assert line[0] == "a\\x0A2026 forged\\x1B" and line[0] in line[1]
+
+
+def test_grpc_calls_and_messages_of_streams(server):
+    log, lines = AccessLog(server), Lines(server)
+    with Client(server.port2) as client:
+        with pytest.raises(Failure) as e:
+            client.call("ModelInfer", numbers("nobody", [1], id="g"))
+        line, = lines.new()
+        assert line[:2] == ("nobody", e.value.text)
+        fields = log.line(model="nobody")
+        assert fields["error"] == line[1] and fields["id"] == "g"
+
+        lines = Lines(server)
+        with client.stream() as stream:
+            stream.send(numbers("nobody", [1]), numbers("id_int32", [1]),
+                        numbers("id_int32", [2]))
+            stream.end()
+            texts = [r.error_message for r in stream.rest()]
+        assert [bool(t) for t in texts] == [True, False, False]
+        assert [line[1] for line in lines.new()] == [texts[0]]
