@@ -108,9 +108,6 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
         switch (rc) {
 
         case INF_CODEC_ERROR:
-            /* for logs */
-            ctx->infer.id = inf_infer_reader_request(ctx->reader).id;
-
             return ngx_http_inference_fail_err(ctx, err);
 
         case INF_CODEC_DONE:

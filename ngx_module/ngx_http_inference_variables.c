@@ -264,7 +264,10 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
         break;
 
     case NGX_HTTP_INFERENCE_VAR_REQUEST_ID:
-        ngx_http_inference_variable_text(ctx->infer.id, value);
+        /* a reader that is left has failed */
+        ngx_http_inference_variable_text(
+            ctx->reader ? inf_infer_reader_request(ctx->reader).id
+                        : ctx->infer.id, value);
         break;
 
     case NGX_HTTP_INFERENCE_VAR_SEQUENCE_ID:

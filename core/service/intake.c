@@ -19,8 +19,6 @@ static void idle_leave(void *userp, inf_runner_t *runner);
 static void idle_sleeps(void *userp);
 static void host_changed(void *userp);
 static bool drain_session(inf_intake_t *in, inf_intake_session_t *is);
-static void take_infer(inf_intake_t *in, inf_session_t *session,
-    const inf_submission_t *s, uint64_t now_ns);
 static void take_suspects(inf_intake_t *in);
 static void note_fed(inf_intake_t *in, inf_infer_fed_t fed);
 static void dispatch(inf_intake_t *in, inf_session_t *session,
@@ -216,7 +214,8 @@ drain_session(inf_intake_t *in, inf_intake_session_t *is)
             if (s.op == INF_SUBMIT_INFER) {
                 INF_POINT(ENTRY_TAKEN);
                 if (!inf_intake_is_leaving(in)) {   /* else its slot is free */
-                    take_infer(in, is->session, &s, now);
+                    note_fed(in, inf_infer_submit(is->session, &in->models,
+                        &s, in->server, now));
                 }
             } else {
                 dispatch(in, is->session, &s);
@@ -226,14 +225,6 @@ drain_session(inf_intake_t *in, inf_intake_session_t *is)
     }
 
     return true;
-}
-
-static void
-take_infer(inf_intake_t *in, inf_session_t *session, const inf_submission_t *s,
-    uint64_t now_ns)
-{
-    note_fed(in, inf_infer_submit(session, &in->models, s, in->server,
-        now_ns));
 }
 
 /* All workers know of a suspect before it begins. */
