@@ -2,8 +2,11 @@
 
 #include "entry.h"
 
+#include "unused_fields.h"
+
 #include <malloc.h>
 
+static void unused_log(TRITONBACKEND_Model *handle);
 static TRITONSERVER_Error *backend_runtime(TRITONBACKEND_Model *model,
     void **runtime);
 static TRITONSERVER_Error *instance_model(
@@ -77,9 +80,11 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *handle)
     err = TRITONBACKEND_ModelSetState(handle, model);
     if (err != NULL) {
         bk_backend.model_free(model);
+        return err;
     }
 
-    return err;
+    unused_log(handle);
+    return NULL;
 }
 
 TRITONSERVER_Error *
@@ -156,6 +161,21 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *handle,
 
     return err != NULL ? err
         : bk_backend.execute(instance, requests, request_count);
+}
+
+static void
+unused_log(TRITONBACKEND_Model *handle)
+{
+    bk_model_config_t config;
+
+    TRITONSERVER_Error *err = bk_model_config_init(&config, handle);
+    if (err != NULL) {
+        bk_err_log(err, "fields without effect");
+        return;
+    }
+
+    bk_config_log_unused(&config, bk_backend.used_fields);
+    bk_model_config_fini(&config);
 }
 
 static TRITONSERVER_Error *

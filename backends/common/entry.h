@@ -36,6 +36,11 @@ typedef struct {
     /* NULL: an instance that has been made is ready. */
     TRITONSERVER_Error *(*ready)(void *instance);
 
+    /* Fields of the configuration that it acts on, of those that
+     * unused_fields.h has; NULL ends the list, or is the list: none.  Others
+     * that are set are named in the log once a load. */
+    const char *const *used_fields;
+
     bool cpu_only;      /* models without an instance group run on the CPU,
                          * where there is a GPU, too                         */
 } bk_backend_t;

@@ -66,11 +66,11 @@ bk_config_log_unused(const bk_model_config_t *config,
 static bool
 is_used(const char *name, const char *const *used)
 {
-    while (*used != NULL && strcmp(*used, name) != 0) {
+    while (used != NULL && *used != NULL && strcmp(*used, name) != 0) {
         used++;
     }
 
-    return *used != NULL;
+    return used != NULL && *used != NULL;
 }
 
 /* path: members of objects, and of all elements of lists. */

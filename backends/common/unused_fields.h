@@ -25,8 +25,8 @@
 #define BK_FIELD_SECONDARY     "instance_group.secondary_devices"
 #define BK_FIELD_INPUT_FORMAT  "input.format"
 
-/* Names in one line of the log the fields that are set and not used; once a
- * load, from model_new. */
+/* Names in one line of the log the fields that are set and not used; used may
+ * be NULL.  Backends with a table (entry.h) have the list there. */
 void bk_config_log_unused(const bk_model_config_t *config,
     const char *const *used);
 

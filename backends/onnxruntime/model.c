@@ -6,7 +6,6 @@
 #include "common/device.h"
 #include "common/fit.h"
 #include "common/model_file.h"
-#include "common/unused_fields.h"
 #include "external_data.h"
 #include "options.h"
 
@@ -15,11 +14,6 @@
 #include <sys/stat.h>
 
 #define DEFAULT_FILENAME "model.onnx"
-
-static const char *const used_fields[] = {
-    BK_FIELD_GRAPH, BK_FIELD_ACCELERATORS, BK_FIELD_CC_FILENAMES,
-    BK_FIELD_OPERATIONS, NULL
-};
 
 static TRITONSERVER_Error *model_setup(ort_model_t *m,
     TRITONBACKEND_Model *handle);
@@ -102,7 +96,6 @@ model_setup(ort_model_t *m, TRITONBACKEND_Model *handle)
         return err;
     }
 
-    bk_config_log_unused(&m->config, used_fields);
     m->handle = handle;
     err = TRITONBACKEND_ModelAutoCompleteConfig(handle, &may_complete);
     if (err != NULL || !may_complete || bk_config_is_complete(&m->config)) {

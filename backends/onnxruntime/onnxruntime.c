@@ -12,6 +12,12 @@
 #include "instance.h"
 
 #include "common/entry.h"
+#include "common/unused_fields.h"
+
+static const char *const used_fields[] = {
+    BK_FIELD_GRAPH, BK_FIELD_ACCELERATORS, BK_FIELD_CC_FILENAMES,
+    BK_FIELD_OPERATIONS, NULL
+};
 
 const bk_backend_t bk_backend = {
     .open = ort_runtime_open,
@@ -20,5 +26,6 @@ const bk_backend_t bk_backend = {
     .model_free = ort_model_free,
     .instance_new = ort_instance_new,
     .instance_free = ort_instance_free,
-    .execute = ort_instance_execute
+    .execute = ort_instance_execute,
+    .used_fields = used_fields
 };

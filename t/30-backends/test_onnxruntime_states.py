@@ -95,6 +95,30 @@ def test_example_of_sunspots(make_server):
     assert [o["name"] for o in config["output"]] == ["forecast"]
 
 
+WARMUP = """model_warmup { name: "w" batch_size: 2
+    inputs { key: "number" value { data_type: TYPE_FP32 dims: 1
+        zero_data: true } }
+    inputs { key: "START" value { data_type: TYPE_FP32 dims: [ 1, 1 ]
+        zero_data: true } }
+    inputs { key: "PAST" value { data_type: TYPE_FP32 dims: [ 1, 9 ]
+        random_data: true } } }
+"""
+
+
+def test_warm_up_leaves_no_state(make_server):
+    def fill(repository):
+        put_example(repository)
+        path = repository / "sunspots/config.pbtxt"
+        path.write_text(path.read_text() + WARMUP)
+
+    server = make_server(fill, parts="all")
+    row = server.get("/v2/models/sunspots/stats").json()["model_stats"][0]
+    assert int(row["inference_count"]) == 2
+    first, = library([90])
+    assert data(step(server, "sunspots", 1, "number", "FP32", [90],
+                     start=True)) == pytest.approx([first], rel=1e-5)
+
+
 def keep_model(datatype, rows=("n",), size=("m",)):
     """OUT = NEXT = PAST with IN behind it."""
     def value(name, shape):

@@ -1047,3 +1047,11 @@ TRITONBACKEND_StateUpdate(TRITONBACKEND_State *state)
     AS(fake_tensor_t, state)->allocated = true;
     return NULL;
 }
+
+EXPORT TRITONSERVER_Error *
+TRITONBACKEND_RequestCorrelationId(TRITONBACKEND_Request *request,
+    uint64_t *id)
+{
+    *id = AS(fake_request_t, request)->correlation_id;
+    return NULL;
+}

@@ -59,6 +59,7 @@ typedef struct {
     bool              queried;          /* the core knows where outputs lie  */
     bool              outputs_on_gpu;   /* of GPU 0, also if not asked for    */
     bool              has_states;       /* of a sequence                      */
+    uint64_t          correlation_id;
 
     /* what came back */
     fake_tensor_t     outputs[FAKE_MAX_TENSORS];

@@ -2,6 +2,7 @@
 
 #include "fakecore.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -138,6 +139,22 @@ check_sum(const fake_request_t *r, int rows, float first)
     for (int i = 0; i < rows * 4; i++) {
         assert_true(f[i] == first + (float) i + 100);
     }
+}
+
+/* An instance that has been made is ready, also while it runs. */
+static void
+onnx_instances_are_ready(void **state)
+{
+    TRITONSERVER_Error *(*ready)(TRITONBACKEND_ModelInstance *);
+    fake_model_t m;
+
+    (void) state;
+    *(void **) &ready = dlsym(backend.library,
+        "TRITONBACKEND_ModelInstanceReady");
+    assert_non_null(ready);
+    load(&m, "add", ADD, false);
+    assert_null(ready((TRITONBACKEND_ModelInstance *) &m));
+    fake_model_unload(&m);
 }
 
 static void
@@ -316,8 +333,16 @@ onnx_keeps_states_of_sequences(void **state)
 
     r[0] = running_request(&m, 1, 1, 0, 1);
     r[0]->has_states = false;
+    r[0]->correlation_id = 7;
     fake_execute(&m, r, 1);
     assert_non_null(strstr(r[0]->error, "unable to add state"));
+    fake_request_free(r[0]);
+
+    /* a sample of the warm-up is in no sequence */
+    r[0] = running_request(&m, 1, 1, 0, 1);
+    r[0]->has_states = false;
+    fake_execute(&m, r, 1);
+    assert_false(r[0]->failed);
     fake_request_free(r[0]);
 
     r[0] = running_request(&m, 1, 1, 0, 1);
@@ -1111,6 +1136,7 @@ int
 main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(onnx_instances_are_ready),
         cmocka_unit_test(onnx_runs_one_request),
         cmocka_unit_test(onnx_joins_requests_and_deals_the_rows),
         cmocka_unit_test(onnx_runs_nothing_for_a_client_that_has_left),
