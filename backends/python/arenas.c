@@ -2,15 +2,21 @@
 
 #include "arenas.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 /* Of our server; NVIDIA's has none, and then every input is copied. */
 bool inf_memory_file(const void *data, uint64_t len_bytes, uint64_t *id,
     int *fd, uint64_t *offset, uint64_t *size) __attribute__((weak));
+bool inf_memory_file_ended(uint64_t id) __attribute__((weak));
 
+static void drop_ended(py_arenas_t *a, int socket_fd);
 static bool send_file(int socket_fd, uint64_t id, int fd, uint64_t size);
+static bool send_words(int socket_fd, uint64_t id, uint64_t size, int fd);
 
 bool
 py_arenas_find(py_arenas_t *a, int socket_fd, const void *data,
@@ -19,7 +25,7 @@ py_arenas_find(py_arenas_t *a, int socket_fd, const void *data,
     uint64_t size;
     int fd;
 
-    if (inf_memory_file == NULL || !inf_memory_file(data, len_bytes,
+    if (inf_memory_file == NULL || inf_memory_file_ended == NULL || !inf_memory_file(data, len_bytes,
         &place->id, &fd, &place->offset, &size))
     {
         return false;
@@ -36,6 +42,7 @@ py_arenas_find(py_arenas_t *a, int socket_fd, const void *data,
         }
     }
 
+    drop_ended(a, socket_fd);
     if (!send_file(socket_fd, place->id, fd, size)) {
         return false;
     }
@@ -45,8 +52,39 @@ py_arenas_find(py_arenas_t *a, int socket_fd, const void *data,
     return true;
 }
 
+/* The interpreter unmaps what no input will lie in any more. */
+static void
+drop_ended(py_arenas_t *a, int socket_fd)
+{
+    for (size_t i = 0; i < PY_ARENAS_MAX; i++) {
+        if (a->used[i] != 0 && inf_memory_file_ended(a->sent[i])
+            && send_words(socket_fd, a->sent[i], 0, -1))
+        {
+            a->used[i] = 0;
+        }
+    }
+}
+
+/* A descriptor by which the file can only be read. */
 static bool
 send_file(int socket_fd, uint64_t id, int fd, uint64_t size)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int readable = open(path, O_RDONLY | O_CLOEXEC);
+    if (readable == -1) {
+        return false;
+    }
+
+    bool sent = send_words(socket_fd, id, size, readable);
+    (void) close(readable);
+    return sent;
+}
+
+/* fd -1: none */
+static bool
+send_words(int socket_fd, uint64_t id, uint64_t size, int fd)
 {
     uint64_t words[2] = { id, size };
     union {
@@ -54,15 +92,16 @@ send_file(int socket_fd, uint64_t id, int fd, uint64_t size)
         char           space[CMSG_SPACE(sizeof(int))];
     } control = { .space = { 0 } };
     struct iovec part = { words, sizeof(words) };
-    struct msghdr m = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-        .msg_controllen = sizeof(control)
-    };
+    struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
 
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    if (fd != -1) {
+        m.msg_control = &control;
+        m.msg_controllen = sizeof(control);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    }
     return sendmsg(socket_fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL)
         == (ssize_t) sizeof(words);
 }

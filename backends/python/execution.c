@@ -112,7 +112,9 @@ request_write(py_interpreter_t *in, batch_t *b,
     TRITONBACKEND_Request *request)
 {
     const py_way_t way = {
-        .link = in->link, .zero_copy = in->model->settings.zero_copy,
+        .link = in->link,
+        /* a decoupled model reads on when its request was released */
+        .zero_copy = in->model->settings.zero_copy && !in->model->decoupled,
         .socket_fd = in->process.socket, .arenas = &in->arenas
     };
     size_t begin = in->writer.len;

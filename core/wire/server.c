@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "core/base/os/mapped_files.h"
 #include "core/base/refs.h"
 #include "core/wire/server_parts.h"
 #include "core/wire/sockets.h"
@@ -263,6 +264,7 @@ inf_channel_free(inf_channel_t *ch)
         ch->pin->unpin(ch->requests);
         ch->pin->unpin(ch->requests + INF_ARENA_HALF(ch->requests_size));
     }
+    inf_mapped_file_remove(ch->requests_file);
     if (ch->requests != NULL) {
         munmap(ch->requests, ch->requests_size);
     }

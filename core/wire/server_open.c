@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/os/mapped_files.h"
 #include "core/include/build_id.h"
 #include "core/wire/server_parts.h"
 #include "core/wire/sockets.h"
@@ -238,6 +239,7 @@ channel_map_requests(inf_channel_t *ch, const inf_hello_t *hello,
 
     ch->requests = p;
     ch->requests_size = size;
+    ch->requests_file = inf_mapped_file_add(p, size, fd);
     ch->writable = writable;
     return NULL;
 }

@@ -58,6 +58,7 @@ struct inf_channel_s {
     unsigned char        *slot_states;
     unsigned char        *requests;
     uint64_t              requests_size;
+    uint64_t              requests_file;    /* of base's mapped files      */
     unsigned char        *responses;
     uint64_t              responses_size;
     const inf_channel_pin_ops_t *pin;       /* NULL: nothing is to be pinned */

@@ -65,13 +65,16 @@ def install_python():
 class Peer:
     """A running tritonserver with the same models and backends."""
 
-    def __init__(self, models, folder, session=True, step=0.1, grpc=False):
+    def __init__(self, models, folder, session=True, step=0.1, grpc=False,
+                 backends=None, env=None):
         """session: as Server's; step: s between two looks for readiness; grpc:
-        it listens on port2, too."""
-        backends = folder / "peer-backends"
-        (backends / "identity").mkdir(parents=True)
-        shutil.copy(BACKENDS / "identity/libtriton_identity.so",
-                    backends / "identity")
+        it listens on port2, too; backends: another directory than one with
+        identity; env: its variables."""
+        if backends is None:
+            backends = folder / "peer-backends"
+            (backends / "identity").mkdir(parents=True)
+            shutil.copy(BACKENDS / "identity/libtriton_identity.so",
+                        backends / "identity")
         self.port = free_port()
         self.port2 = free_port() if grpc else None
         listen = ["--grpc-address", "127.0.0.1", "--grpc-port",
@@ -82,7 +85,7 @@ class Peer:
              "--backend-directory", str(backends),
              "--http-address", "127.0.0.1", "--http-port", str(self.port),
              *listen, "--allow-metrics", "false"],
-            stdout=open(self.log, "wb"), stderr=subprocess.STDOUT,
+            env=env, stdout=open(self.log, "wb"), stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, start_new_session=session,
             process_group=None if session else 0)
         if not process.wait_until(self._ready, 60, step):

@@ -80,6 +80,7 @@ static PyObject *decode_block(py_reader_t *r);
 static PyObject *decode_arena(py_reader_t *r);
 static arena_t *arena_find(uint64_t id);
 static bool arena_receive(void);
+static void arena_drop(uint64_t id);
 static void arena_unref(arena_t *a);
 static void give_back_down(void *owner, uint64_t id);
 static void give_back_up(void *owner, uint64_t id);
@@ -718,6 +719,10 @@ arena_receive(void)
 
     ssize_t n = recvmsg(channel.socket_fd, &m, MSG_CMSG_CLOEXEC);
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (n == (ssize_t) sizeof(words) && words[1] == 0) {
+        arena_drop(words[0]);
+        return true;
+    }
     if (n != (ssize_t) sizeof(words) || c == NULL
         || c->cmsg_type != SCM_RIGHTS)
     {
@@ -758,6 +763,18 @@ arena_receive(void)
     }
     channel.arenas[place] = a;
     return true;
+}
+
+/* The server has unmapped it. */
+static void
+arena_drop(uint64_t id)
+{
+    for (size_t i = 0; i < ARENAS; i++) {
+        if (channel.arenas[i] != NULL && channel.arenas[i]->id == id) {
+            arena_unref(channel.arenas[i]);
+            channel.arenas[i] = NULL;
+        }
+    }
 }
 
 static void
