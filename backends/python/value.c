@@ -162,7 +162,7 @@ void
 py_reader_init(py_reader_t *r, const void *data, size_t len)
 {
     r->at = data;
-    r->end = r->at + len;
+    r->end = len > 0 ? r->at + len : r->at;     /* NULL has no offset        */
 }
 
 uint8_t

@@ -1,0 +1,238 @@
+/* Any bytes as what an interpreter of backend python writes: entries of the
+   ring that lie, messages of every kind with anything in them.  The server's
+   functions are our own here; they check what they get. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "triton/core/tritonbackend.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static size_t touched;
+
+static TRITONSERVER_Error *
+got_text(const char *s)
+{
+    check(s != NULL);
+    touched += strlen(s);
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+got_shape(const char *name, const int64_t *dims, uint64_t count)
+{
+    check(count <= 64);
+    for (uint64_t i = 0; i < count; i++) {
+        check(dims[i] >= 0);
+    }
+    return got_text(name);
+}
+
+static TRITONSERVER_Error *
+got_output(TRITONBACKEND_Output **out, const char *name, const int64_t *dims,
+    uint32_t count)
+{
+    *out = (TRITONBACKEND_Output *) &touched;
+    return got_shape(name, dims, count);
+}
+
+/* an allocator gives what is asked for, within reason */
+static TRITONSERVER_Error *
+got_buffer(void **to, uint64_t size)
+{
+    static char memory[1 << 16];
+
+    *to = memory;
+    return size <= sizeof(memory) ? NULL
+        : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "too much");
+}
+
+static TRITONSERVER_Error *
+made(void *out)
+{
+    *(void **) out = &touched;
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+got_bytes(const char *name, const void *base, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        touched += ((const uint8_t *) base)[i];
+    }
+    return got_text(name);
+}
+
+#define TRITONBACKEND_ResponseNew(out, request) made(out)
+#define TRITONBACKEND_ResponseNewFromFactory(out, factory) made(out)
+#define TRITONBACKEND_ResponseFactoryNew(out, request) made(out)
+#define TRITONBACKEND_ResponseFactoryDelete(factory) NULL
+#define TRITONBACKEND_ResponseFactorySendFlags(factory, flags) NULL
+#define TRITONBACKEND_ResponseFactoryIsCancelled(factory, out) NULL
+#define TRITONBACKEND_RequestIsCancelled(request, out) NULL
+#define TRITONBACKEND_RequestRelease(request, flags) NULL
+#define TRITONBACKEND_ResponseSend(response, flags, err) NULL
+#define TRITONBACKEND_ResponseOutput(r, out, name, type, dims, n) \
+    got_output(out, name, dims, n)
+#define TRITONBACKEND_OutputBuffer(out, base, size, type, id) \
+    got_buffer(base, size)
+#define TRITONBACKEND_ResponseSetStringParameter(r, key, v) \
+    (got_text(key), got_text(v))
+#define TRITONBACKEND_ResponseSetIntParameter(r, key, v) got_text(key)
+#define TRITONBACKEND_ResponseSetBoolParameter(r, key, v) got_text(key)
+#define TRITONBACKEND_ResponseSetDoubleParameter(r, key, v) got_text(key)
+#define TRITONBACKEND_RequestTrace(request, out) \
+    (*(out) = NULL, (TRITONSERVER_Error *) NULL)
+#define TRITONSERVER_InferenceRequestNew(out, server, name, version) \
+    (got_text(name), made(out))
+#define TRITONSERVER_InferenceRequestDelete(r) NULL
+#define TRITONSERVER_InferenceRequestSetId(r, id) got_text(id)
+#define TRITONSERVER_InferenceRequestSetCorrelationId(r, id) NULL
+#define TRITONSERVER_InferenceRequestSetCorrelationIdString(r, id) got_text(id)
+#define TRITONSERVER_InferenceRequestAddInput(r, name, type, dims, n) \
+    got_shape(name, dims, n)
+#define TRITONSERVER_InferenceRequestAppendInputData(r, name, base, size, \
+    type, id) got_bytes(name, base, size)
+#define TRITONSERVER_InferenceRequestAddRequestedOutput(r, name) got_text(name)
+#define TRITONSERVER_InferenceRequestSetFlags(r, flags) NULL
+#define TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(r, t) NULL
+#define TRITONSERVER_InferenceRequestSetBoolParameter(r, key, v) got_text(key)
+#define TRITONSERVER_InferenceRequestSetIntParameter(r, key, v) got_text(key)
+#define TRITONSERVER_InferenceRequestSetDoubleParameter(r, key, v) got_text(key)
+#define TRITONSERVER_InferenceRequestSetStringParameter(r, key, v) \
+    (got_text(key), got_text(v))
+#define TRITONSERVER_ServerModelTransactionProperties(s, name, v, out, p) \
+    (*(out) = TRITONSERVER_TXN_ONE_TO_ONE, got_text(name))
+#define TRITONSERVER_ServerInferAsync(server, request, trace) \
+    TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "there is no server")
+#define TRITONSERVER_ServerLoadModelWithParameters(s, name, p, n) got_text(name)
+#define TRITONSERVER_ServerUnloadModel(s, name) got_text(name)
+#define TRITONSERVER_ServerUnloadModelAndDependents(s, name) got_text(name)
+#define TRITONSERVER_ServerModelIsReady(s, name, version, out) got_text(name)
+#define TRITONSERVER_LogMessage(level, file, line, message) \
+    (got_text(file), got_text(message))
+
+/* the macros drop what they have no use for */
+#pragma clang diagnostic ignored "-Wunused-parameter"
+
+#include "backends/common/error.c"
+#include "backends/common/request.c"
+#include "backends/python/value.c"
+#include "backends/python/heap.c"
+#include "backends/python/link.c"
+#include "backends/python/arenas.c"
+#define write_outputs write_request_outputs
+#include "backends/python/messages.c"
+#undef write_outputs
+#include "backends/python/requests.c"
+#include "backends/python/metrics.c"
+#define output_t stream_output_t
+#include "backends/python/streams.c"
+#define read_files read_model_files
+#include "backends/python/control.c"
+#include "backends/python/calls.c"
+
+#define REQUESTS 4
+
+static py_interpreter_t in;
+
+static void
+begin(void)
+{
+    static py_model_t model;
+    uint64_t id;
+
+    if (in.link == NULL) {
+        in.model = &model;
+        in.name = "fuzz_0";
+        pthread_mutex_init(&in.lock, NULL);
+        pthread_cond_init(&in.changed, NULL);
+        check(py_link_new(&in.link) == NULL);
+        in.link->pid = getpid();
+    }
+
+    in.task = 7;
+    in.done = false;
+    for (int i = 0; i < REQUESTS; i++) {
+        TRITONBACKEND_Request *request = (TRITONBACKEND_Request *) &touched;
+        check(py_requests_add(&in.requests, request, &id) == NULL);
+        if (i % 2 == 1) {           /* its execution is over                 */
+            check(py_live_release(py_requests_find(&in.requests, id), false)
+                == NULL);
+        }
+    }
+}
+
+static void
+end(void)
+{
+    py_streams_fini(&in.streams);
+    py_metrics_fini(&in.metrics);
+    py_control_wait(10);
+    for (uint32_t i = 0; i < in.requests.capacity; i++) {
+        if (in.requests.live[i].used) {
+            py_live_fail(&in.requests.live[i], py_error_message("end"));
+            py_requests_remove(&in.requests, &in.requests.live[i]);
+        }
+    }
+    py_requests_fini(&in.requests);
+}
+
+/* [kind, id, slot, length of the message, message] of each; a kind beyond
+   all is an entry as it is */
+static size_t
+entry_put(const uint8_t *data, size_t size)
+{
+    py_header_t *h = in.link->header;
+    py_ring_t *ring = &h->back;
+    uint32_t tail = atomic_load(&ring->tail);
+    py_entry_t *e = &ring->entries[tail % PY_RING_ENTRIES];
+
+    if (data[0] == UINT8_MAX && size > sizeof(*e)) {
+        memcpy(e, data + 1, sizeof(*e));
+        atomic_store(&ring->tail, tail + 1);
+        return 1 + sizeof(*e);
+    }
+    if (data[0] == UINT8_MAX - 1) {
+        atomic_store(&ring->tail, tail + 2 + 10u * data[1]);
+        return 4;
+    }
+
+    size_t len = data[3] < size - 4 ? data[3] : size - 4;
+    memcpy((uint8_t *) h + h->up, data + 4, len);
+    *e = (py_entry_t) {
+        .kind = data[0] % 24, .id = data[1], .slot = data[2],
+        .offset = PY_HEAPS_AT + PY_HEAP_BYTES, .length = len
+    };
+    if (data[1] < REQUESTS) {
+        e->id |= (uint64_t) in.requests.live[data[1]].generation << 32;
+    }
+    atomic_store(&ring->tail, tail + 1);
+    return 4 + len;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    py_entry_t e;
+
+    begin();
+    while (size >= 4) {
+        size_t used = entry_put(data, size);
+        data += used;
+        size -= used;
+
+        py_pop_t pop;
+        while ((pop = py_link_pop(in.link, &e)) == PY_POP_ENTRY) {
+            check(in.link->message.len <= PY_MESSAGE_MAX);
+            py_call(&in, &e);
+        }
+        if (pop == PY_POP_BROKEN) {     /* the interpreter would be ended    */
+            in.link->head = atomic_load(&in.link->header->back.tail);
+        }
+    }
+    end();
+    return 0;
+}
