@@ -369,3 +369,42 @@ def test_fields_without_effect_are_named_once(make_server):
     said = re.findall(r'model "add": its backend does not act on ([^\n]*) of'
                       " the configuration", server.log_text())
     assert said == ["optimization.priority, optimization.cuda"]
+
+
+def test_model_of_more_than_two_gib(make_server):
+    """Its weights lie in a file beside it, most of which is a hole."""
+    rows, columns = 2304, 262144
+    weights = onnx.TensorProto(
+        name="W", data_type=TensorProto.FLOAT, dims=[rows, columns],
+        data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": "weights", "offset": 0,
+                       "length": rows * columns * 4}.items():
+        weights.external_data.add(key=key, value=str(value))
+    data = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Gather", ["W", "I"], ["Y"])], "g",
+            [helper.make_tensor_value_info("I", TensorProto.INT64, ["n"])],
+            [helper.make_tensor_value_info("Y", TensorProto.FLOAT,
+                                           ["n", columns])], [weights]),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8).SerializeToString()
+
+    def fill(repository):
+        folder = write(
+            repository, "big", data, extra="max_batch_size: 0\n"
+            + models.io_block("input", [("I", "INT64", [-1])])
+            + models.io_block("output", [("Y", "FP32", [-1, columns])])
+            + "instance_group { count: 1 kind: KIND_CPU }\n")
+        with (folder / "1/weights").open("wb") as file:
+            file.truncate(rows * columns * 4)
+            file.seek((rows - 1) * columns * 4)
+            file.write(numpy.float32([7.5]).tobytes())
+
+    server = make_server(fill)
+    answer = server.infer("big", {
+        "inputs": [tensor("I", "INT64", [1], [rows - 1])],
+        "outputs": [{"name": "Y", "parameters": {"classification": 1}}]})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == ["7.500000:0"]
+    core, = server.cores()
+    assert process.held_bytes([core]) < 256 << 20    # the file is mapped
