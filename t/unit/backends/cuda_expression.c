@@ -263,7 +263,7 @@ expect_requirement(const char *text, const char *words)
     gpu_requirement_fini(&q);
 }
 
-/* What no request can change is checked before there is one. */
+/* A requirement that no request can change is checked before there is one. */
 static void
 requirements_without_open_dims_are_checked_early(void **state)
 {
