@@ -161,6 +161,9 @@ judge(const inf_model_t *model, int64_t gpu)
         && is_guilty(running))
     {
         running->guilty = true;
+        if (running->requests[0] != NULL) {
+            atomic_store(&running->requests[0]->factory->gpu, INF_GPU_GUILTY);
+        }
     } else if (gone != NULL) {
         tell_of_gpu(model, false, inf_err_msg(gone));
     }

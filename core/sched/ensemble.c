@@ -448,7 +448,8 @@ do_next(inf_ensemble_run_t *run)
     inf_lock(&run->lock);
     bool tell = atomic_load(&run->execution) == INF_RUN_BEGUN;
     bool answered = run->flow.answer == INF_FLOW_ANSWERED;
-    bool over = answered && run->in_use == 0 && run->request != NULL;
+    bool over = answered && run->in_use == 0 && run->flow.open == 0
+        && run->request != NULL;
     inf_flow_action_t next = { .what = INF_FLOW_NOTHING };
     if (tell) {
         atomic_store(&run->execution, INF_RUN_TOLD);

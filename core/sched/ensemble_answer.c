@@ -144,6 +144,10 @@ inf_run_finish(inf_ensemble_run_t *run)
     inf_lock(&run->lock);
     inf_err_t *err = run->flow.failure;
     run->flow.failure = NULL;
+    if (run->flow.hasty) {              /* itself a step, perhaps            */
+        atomic_store_explicit(&client->gpu, INF_GPU_GUILTY,
+            memory_order_relaxed);
+    }
     inf_run_leave(run);
 
     atomic_store_explicit(&client->final, true, memory_order_relaxed);

@@ -100,6 +100,7 @@ inf_flow_begin(inf_flow_t *f, const bool *wanted)
     f->cancelled = false;
     f->answer = INF_FLOW_UNANSWERED;
     f->failed = false;
+    f->hasty = false;
 
     for (uint32_t o = 0; o < f->output_count; o++) {
         f->wanted[o] = wanted[o];
@@ -221,7 +222,7 @@ inf_flow_next(inf_flow_t *f)
         return action;
     }
 
-    if (f->open == 0) {
+    if (f->open == 0 || (f->failed && f->hasty)) {
         if (!f->failed && f->answer == INF_FLOW_UNANSWERED
             && f->plan->domain_count == 1)
         {
@@ -332,6 +333,12 @@ inf_flow_fail(inf_flow_t *f, inf_err_t *err)
     f->failed = true;
     f->failure = err;
     forget_starts(f);
+}
+
+void
+inf_flow_hasten(inf_flow_t *f)
+{
+    f->hasty = true;
 }
 
 void

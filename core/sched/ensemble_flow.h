@@ -90,6 +90,7 @@ typedef struct {
     bool               cancelled;
     inf_err_t         *failure;         /* the first; taken by the run       */
     bool               failed;
+    bool               hasty;           /* then the answer waits for no call */
     inf_flow_value_t  *dropped;
     inf_pause_t       *resumed;
     inf_flow_item_t   *spare_items;
@@ -134,6 +135,10 @@ void inf_flow_release(inf_flow_t *f, inf_flow_call_t *call);
 
 /* Takes err. */
 void inf_flow_fail(inf_flow_t *f, inf_err_t *err);
+
+/* After a failure: the answer waits for no call.  Only where the process ends,
+   since calls may still write to the client's memory. */
+void inf_flow_hasten(inf_flow_t *f);
 
 /* No step starts any more; what can be answered without is. */
 void inf_flow_cancel(inf_flow_t *f);

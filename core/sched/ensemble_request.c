@@ -577,6 +577,11 @@ respond(inf_step_request_t *s, inf_response_t *response, uint32_t flags)
         inf_err_free(err);
     } else if (err != NULL) {
         inf_flow_fail(&run->flow, err);
+        if (atomic_load_explicit(&s->factory.gpu, memory_order_relaxed)
+            == INF_GPU_GUILTY)
+        {
+            inf_flow_hasten(&run->flow);
+        }
     } else if (response != NULL) {
         inf_flow_respond(&run->flow, &s->call, values,
             inf_pause_get);

@@ -74,6 +74,10 @@ struct inf_response_s {
     uint32_t              flags;        /* to be sent with then              */
 };
 
+/* In the place of its GPU: the request alone has broken it, and the process ends
+   when that is answered. */
+#define INF_GPU_GUILTY (-2)
+
 struct inf_factory_s {
     _Atomic uint32_t      refs;         /* up relaxed, down acq_rel          */
     _Atomic bool          cancelled;    /* relaxed: nothing else is read by
@@ -96,7 +100,7 @@ struct inf_factory_s {
                                            set while its request has it, or
                                            NULL                              */
     _Atomic int64_t       gpu;          /* relaxed: that its request executes
-                                           on; -1: on none                   */
+                                           on; -1: on none; or INF_GPU_GUILTY */
     struct inf_model_s   *model;        /* the sink's factory_free drops it  */
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;

@@ -12,6 +12,7 @@ import pytest
 from lib import models, process, repository
 from lib.load import Load
 from lib.server import SLOW
+from lib.wire import tensor
 
 pytestmark = pytest.mark.fake_gpu         # failures on order
 
@@ -144,6 +145,31 @@ def test_a_step_of_an_ensemble_costs_one_restart(gpus):
     answer = gpus.ask("whole", BY_RESPONSE)
     assert answer.status == 500 and FAULT in answer.error, answer
     gpus.settles(core, "zero", "whole")
+    assert gpus.ends() == 1
+
+
+def test_a_step_is_answered_while_others_are_under_way(gpus):
+    """Also through an ensemble in an ensemble."""
+    def fill(folder):
+        gpus.fill(folder)
+        outs = [("OUT", "INT32", [1]), ("OTHER", "INT32", [1])]
+        both = [("IN", "INT32", [1]), ("WAITS", "INT32", [1])]
+        models.ensemble(folder, "inner", both, outs,
+                        models.step("zero", {"IN": "IN"}, {"OUT": "OUT"}),
+                        models.step("one", {"IN": "WAITS"}, {"OUT": "OTHER"}))
+        models.ensemble(
+            folder, "outer", both, outs, models.step(
+                "inner", {n: n for n, *_ in both}, {n: n for n, *_ in outs}))
+
+    server = gpus.start(fill)
+    core = server.core()
+    gpus.gate.touch()
+    answer = server.infer("outer", {"inputs": [
+        tensor("IN", "INT32", [1], [BY_RESPONSE]),
+        tensor("WAITS", "INT32", [1], [WAITS])]})
+    assert answer.status == 500 and FAULT in answer.error, answer
+    gpus.gate.unlink()
+    gpus.settles(core, "zero", "one", "host")
     assert gpus.ends() == 1
 
 
