@@ -204,11 +204,13 @@ GOOD = ["arguments", "codes", "returns", "cancel", "end", "partly",
 
 @pytest.fixture(scope="module")
 def server():
-    with python_backend.serve(
-            fill, complete=True, parts="health metadata config infer "
-            "repository", http="    inference_model_control explicit;\n"
-            + "".join(f"    inference_load_model {n};\n" for n in GOOD),
-            ) as s:
+    s = python_backend.serve(
+        fill, complete=True, parts="health metadata config infer repository",
+        http="    inference_model_control explicit;\n"
+             "    inference_load_model *;\n")
+    with s.start("live"):
+        for name in GOOD:
+            assert s.wait_for(f"/v2/models/{name}/ready")
         yield s
 
 
@@ -348,27 +350,35 @@ def test_a_model_completes_its_configuration(server):
 
 # ---- models that do not load
 
-def load(server, name):
-    """Why it does not; others serve."""
-    answer = ask(server, "load", name)
-    assert answer.status >= 400, f"{name} loads"
+def why_not(server, name):
+    """Why it has not loaded; others serve."""
+    assert process.wait_until(
+        lambda: rows(server, name)[0].get("state") == "UNAVAILABLE",
+        30 * SLOW), rows(server, name)
     assert words(server.infer("returns", text("ok"))) == ["ok"]
-    reason = rows(server, name)[0]["reason"]
-    assert rows(server, name)[0]["state"] == "UNAVAILABLE"
-    return reason
+    return rows(server, name)[0]["reason"]
 
 
 @pytest.mark.parametrize("name", [n for n in BROKEN if not PREBUILT or any(
     r[0] != "*" for r in REASONS[n])])
 def test_broken(server, name):
-    reason = load(server, f"b_{name}")
+    reason = why_not(server, f"b_{name}")
     for part in REASONS[name]:
         assert PREBUILT and part[0] == "*" or part.lstrip("*") in reason
 
 
 @pytest.mark.parametrize("name", COMPLETES_WRONG)
 def test_wrong_completion(server, name):
-    assert COMPLETES_WRONG[name][1] in load(server, name)
+    assert COMPLETES_WRONG[name][1] in why_not(server, name)
+
+
+def test_a_broken_model_is_mended(server):
+    answer = ask(server, "load", "b_package")
+    assert answer.status == 400
+    assert REASONS["package"][0] in answer.error
+    (server.models / "b_package/1/model.py").write_text(ECHO)
+    assert ask(server, "load", "b_package").status == 200
+    assert words(server.infer("b_package", text("x"))) == ["x"]
 
 
 def test_broken_models_leave_no_process(server):
