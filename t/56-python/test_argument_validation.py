@@ -150,3 +150,78 @@ result = [str(getattr(pb.Logger.LogLevel, n)).split(".")[-1] for n in
           ("INFO", "WARNING", "ERROR", "VERBOSE")]
 result.append(pb.Logger.INFO == pb.Logger.LogLevel.INFO)
 """) == ["INFO", "WARNING", "ERROR", "VERBOSE", True]
+
+
+NAMES = """
+get_input_tensor_by_name get_output_tensor_by_name get_input_config_by_name
+get_output_config_by_name using_decoupled_model_transaction_policy
+triton_string_to_numpy triton_to_numpy_type numpy_to_triton_type
+serialize_byte_tensor deserialize_bytes_tensor get_model_dir load_model
+unload_model is_model_ready TRITON_STRING_TO_NUMPY
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_START TRITONSERVER_REQUEST_FLAG_SEQUENCE_END
+TRITONSERVER_RESPONSE_COMPLETE_FINAL TRITONSERVER_REQUEST_RELEASE_ALL
+TRITONSERVER_REQUEST_RELEASE_RESCHEDULE TRITONSERVER_MEMORY_GPU
+TRITONSERVER_MEMORY_CPU TritonModelException TritonError ModelConfig
+Tensor.name Tensor.shape Tensor.is_cpu Tensor.triton_dtype Tensor.as_numpy
+Tensor.to_dlpack Tensor.from_dlpack Tensor.__dlpack__ Tensor.__dlpack_device__
+InferenceRequest.inputs InferenceRequest.request_id
+InferenceRequest.correlation_id InferenceRequest.flags
+InferenceRequest.set_flags InferenceRequest.timeout
+InferenceRequest.parameters InferenceRequest.requested_output_names
+InferenceRequest.trace InferenceRequest.is_cancelled
+InferenceRequest.get_response_sender InferenceRequest.set_release_flags
+InferenceRequest.exec InferenceRequest.async_exec
+InferenceResponse.output_tensors InferenceResponse.has_error
+InferenceResponse.error Logger.log Logger.log_info
+Logger.log_warn Logger.log_error Logger.log_verbose Logger.LogLevel Logger.INFO
+Logger.WARNING Logger.ERROR Logger.VERBOSE PreferredMemory MetricFamily.COUNTER
+MetricFamily.GAUGE MetricFamily.HISTOGRAM MetricFamily.Metric
+ModelConfig.as_dict ModelConfig.set_max_batch_size ModelConfig.add_input
+ModelConfig.set_dynamic_batching ModelConfig.add_output
+ModelConfig.set_model_transaction_policy
+""".split()
+NEWER = "InferenceResponse.parameters ResponseIterator.cancel".split()
+NATIVE = """
+Tensor InferenceRequest InferenceResponse InferenceResponseSender Logger
+ResponseIterator MetricFamily Metric InferenceTrace SharedMemory
+TritonModelException TritonError MemoryType MetricKind PreferredMemory
+shared_memory.free_memory
+""".split()
+
+
+def missing(server, module, names):
+    return ask(server, f"""
+import functools
+import importlib
+module = importlib.import_module("{module}")
+result = []
+for name in {names!r}:
+    try:
+        functools.reduce(getattr, name.split("."), module)
+    except AttributeError:
+        result.append(name)
+""")
+
+
+def test_every_name(server):
+    assert missing(server, "triton_python_backend_utils", NAMES) == []
+    assert missing(server, "c_python_backend_utils", NATIVE) == []
+
+
+@differs("2.51 has them not yet")
+def test_every_newer_name(server):
+    assert missing(server, "triton_python_backend_utils", NEWER) == []
+    assert missing(server, "c_python_backend_utils", [
+        "InferenceResponse.parameters", "ResponseIterator.__next__",
+        "Metric.observe", "InferenceTrace.get_context"]) == []
+
+
+def test_trace_of_a_request(server):
+    assert ask(server, """
+trace = request.trace()
+context = trace.get_context()
+result = context is None or isinstance(context, str)
+r = pb.InferenceRequest(inputs=[], model_name="m", trace=trace,
+    requested_output_names=[], preferred_memory=pb.PreferredMemory(
+        pb.TRITONSERVER_MEMORY_CPU))
+""") is True

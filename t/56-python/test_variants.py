@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from lib import python_backend, wire
+from lib import process, python_backend, wire
 from lib.python_backend import TELL, TEXT, text, told
 from lib.server import SLOW
 
@@ -45,6 +45,39 @@ class TritonPythonModel:
 """
 
 
+# how often it has run, and with which words
+COUNT = TELL + """
+class TritonPythonModel:
+    def initialize(self, args):
+        self.seen = []
+    def execute(self, requests):
+        self.seen += [pb.get_input_tensor_by_name(r, "IN").as_numpy()
+                      .ravel()[0].decode() for r in requests]
+        return [tell(self.seen) for r in requests]
+"""
+WARM = """model_warmup { name: "one" batch_size: 1 count: 2
+    inputs { key: "IN" value { data_type: TYPE_STRING dims: [ 1 ]
+                               zero_data: true } } }
+"""
+
+# what the sequence batcher says of each request
+SEQUENCE = TELL + """
+class TritonPythonModel:
+    def execute(self, requests):
+        return [tell([bool(pb.get_input_tensor_by_name(r, n).as_numpy()
+                           .ravel()[0]) for n in ("START", "END")]
+                     + [int(pb.get_input_tensor_by_name(r, "CORRID").as_numpy()
+                            .ravel()[0])]) for r in requests]
+"""
+SEQUENCE_CONFIG = "max_batch_size: 2\nsequence_batching {\n" + "".join(
+    f'control_input {{ name: "{name}" control {{ kind: {kind} {how} }} }}\n'
+    for name, kind, how in [
+        ("START", "CONTROL_SEQUENCE_START", "fp32_false_true: [ 0, 1 ]"),
+        ("END", "CONTROL_SEQUENCE_END", "fp32_false_true: [ 0, 1 ]"),
+        ("CORRID", "CONTROL_SEQUENCE_CORRID", "data_type: TYPE_UINT64")]) \
+    + "}\n"
+
+
 def fill(repository):
     group = "instance_group {{ count: {} kind: KIND_{} }}\n"
     model = python_backend.model
@@ -61,13 +94,19 @@ def fill(repository):
           {"near.py": "WORD = 1\n", "beside.py": "WORD = 2\n",
            "inner/__init__.py": "", "inner/deep.py": "WORD = 4\n"},
           top={"above.py": "WORD = 3\n"})
+    model(repository, "warm", TEXT + WARM, COUNT)
+    model(repository, "cached", TEXT + "response_cache { enable: true }\n",
+          COUNT)
+    model(repository, "sequence", SEQUENCE_CONFIG + TEXT, SEQUENCE)
     model(repository, "batches", "max_batch_size: 4\ndynamic_batching {"
           " max_queue_delay_microseconds: 100000 }\n" + TEXT, SLOW_ONE)
 
 
 @pytest.fixture(scope="module")
 def server():
-    with python_backend.serve(fill) as s:
+    with python_backend.serve(
+            fill, http="    inference_response_cache local size=1m;\n",
+            parts="health metadata config infer statistics") as s:
         yield s
 
 
@@ -122,3 +161,45 @@ def test_batches(server):
     said = many(server, "batches", 8, body)
     assert len(said) == 8
     assert max(said) > 1 and max(said) <= 4
+
+
+def test_statistics(server):
+    body = {"inputs": [wire.tensor("IN", "BYTES", [3, 1], ["x"] * 3)]}
+    before = statistics(server)
+    assert told(server.infer("batches", body)) == 1
+    assert process.wait_until(
+        lambda: statistics(server)["inference_count"]
+        == before["inference_count"] + 3, 5 * SLOW)
+    after = statistics(server)
+    assert after["execution_count"] == before["execution_count"] + 1
+    assert after["inference_stats"]["success"]["count"] \
+        == before["inference_stats"]["success"]["count"] + 1
+    assert after["inference_stats"]["compute_infer"]["ns"] \
+        >= before["inference_stats"]["compute_infer"]["ns"] + 50000000
+    assert 3 in [b["batch_size"] for b in after["batch_stats"]]
+
+
+def statistics(server):
+    return server.get("/v2/models/batches/stats").json()["model_stats"][0]
+
+
+def test_warm_up(server):
+    seen = told(server.infer("warm", text("first")))
+    assert seen == ["", "", "first"]
+
+
+def test_cached_responses(server):
+    assert told(server.infer("cached", text("a"))) == ["a"]
+    assert process.wait_until(
+        lambda: told(server.infer("cached", text("a"))) == ["a"], 5 * SLOW)
+    assert told(server.infer("cached", text("b")))[-1] == "b"
+
+
+def test_sequences(server):
+    for key in (5, 6):
+        for start, end in [(True, False), (False, False), (False, True)]:
+            answer = server.infer("sequence", {
+                "inputs": [wire.tensor("IN", "BYTES", [1, 1], ["x"])],
+                "parameters": {"sequence_id": key, "sequence_start": start,
+                               "sequence_end": end}})
+            assert told(answer) == [start, end, key]
