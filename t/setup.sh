@@ -4,7 +4,8 @@
 # sources, Python packages from PyPI into build/venv, NVIDIA's perf_analyzer
 # from the package that has its program into build/deps/perf-analyzer, ONNX
 # Runtime's C headers from the package of the next Debian (unpacked under
-# build/deps, the system's apt configuration is not touched).
+# build/deps, the system's apt configuration is not touched), PyTorch's headers
+# and the libraries that a CPU needs from its package into build/deps/pytorch.
 #
 #   sh t/setup.sh            build and test
 #   sh t/setup.sh examples   what examples/run.sh needs: no runtimes of
@@ -51,6 +52,7 @@ main()
         install_runtimes
         lay_openvino
         lay_treelite
+        lay_pytorch
     fi
     echo "$key" > "$stamp"
 }
@@ -223,6 +225,47 @@ lay_treelite()
     mkdir -p "$deps/treelite/lib"
     ln -sf "$site/treelite/lib/libtreelite.so" \
         "$site"/treelite.libs/libgomp*.so* "$deps/treelite/lib/"
+}
+
+# ---- PyTorch: deps/pytorch/{include,lib}, of which a CPU needs a third
+
+# The package is made for CUDA, whose libraries stay away; libtorch_cpu.so
+# itself needs two small ones of them.
+lay_pytorch()
+{
+    torch=$deps/pytorch
+    if [ -d "$torch" ]; then
+        return
+    fi
+    echo "setup: PyTorch"
+    rm -rf "$torch.new"
+    mkdir -p "$torch.new"
+    "$venv/bin/python" -m pip download --disable-pip-version-check -q \
+        --no-cache-dir --no-deps --only-binary=:all: -d "$torch.new/wheels" \
+        torch==2.15.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+    "$venv/bin/python" - "$torch.new" <<'EOF'
+import pathlib
+import sys
+import zipfile
+
+WANTED = {"libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libcudart.so.13",
+          "libcupti.so.13"}
+root = pathlib.Path(sys.argv[1])
+
+for wheel in (root / "wheels").iterdir():
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in archive.infolist():
+            path = pathlib.PurePosixPath(entry.filename)
+            if path.name in WANTED:
+                entry.filename = f"lib/{path.name}"
+            elif path.parts[:2] == ("torch", "include") and path.suffix:
+                entry.filename = str(path.relative_to("torch"))
+            else:
+                continue
+            archive.extract(entry, root)
+EOF
+    rm -r "$torch.new/wheels"
+    mv "$torch.new" "$torch"
 }
 
 main

@@ -79,3 +79,8 @@ if [ -d "$lib/backends/trees" ]; then
     done
     ln -sf ../trees/libtriton_trees.so "$lib/backends/fil/libtriton_fil.so"
 fi
+
+# PyTorch's likewise, and the empty libtorch.so of a build without CUDA.
+if [ -e build/deps/pytorch/lib ] && [ -d "$lib/backends/pytorch" ]; then
+    install -m 644 "$build"/backends/pytorch/lib*.so* "$lib/backends/pytorch/"
+fi

@@ -52,7 +52,7 @@ bk_batch_init(bk_batch_t *b, const bk_slot_rules_t *rules,
         .rules = rules,
         .runtime = runtime,
         .self = self,
-        .gives = true,
+        .gives = !runtime->makes_outputs,
         .in_scratch = calloc(ins, sizeof(*b->in_scratch)),
         .out_scratch = calloc(outs, sizeof(*b->out_scratch)),
         .run = {

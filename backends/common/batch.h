@@ -60,6 +60,9 @@ typedef struct {
      * be NULL. */
     void (*done)(void *self, bk_run_t *run);
 
+    /* Outputs are the runtime's own: none is given, each is copied once. */
+    bool makes_outputs;
+
     /* Both NULL: data of a BYTES output is as bytes.h has it.  Otherwise they
      * give the size of some of its elements in that form, and write them. */
     TRITONSERVER_Error *(*text_size)(void *self, const bk_value_t *v,

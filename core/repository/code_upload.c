@@ -368,13 +368,15 @@ check_threads(const Inference__ModelConfig *sent,
     return NULL;
 }
 
-/* Of the backends onnxruntime (of each instance) and openvino (of a model). */
+/* Of the backends onnxruntime and pytorch (of each instance) and openvino (of a
+   model). */
 static bool
 is_thread_count(const char *key)
 {
     static const char *const keys[] = {
         "intra_op_thread_count", "inter_op_thread_count",
-        "INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "NUM_STREAMS"
+        "INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "NUM_STREAMS",
+        "INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT"
     };
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

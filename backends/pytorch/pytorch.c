@@ -1,0 +1,23 @@
+/*
+ * pytorch.c - the functions of the pytorch backend that the core calls.
+ *
+ * Owner    as common/entry.h says: models and instances.
+ * Thread   as the core calls; instances may load in parallel.
+ * Units    none.
+ * Errors   returned to the core from new and open; per request from execute.
+ * Route    core -> common/entry -> [pytorch] -> runtime, model, instance
+ */
+
+#include "instance.h"
+#include "runtime.h"
+
+#include "common/entry.h"
+
+const bk_backend_t bk_backend = {
+    .open = pt_runtime_open,
+    .model_new = pt_model_new,
+    .model_free = pt_model_free,
+    .instance_new = pt_instance_new,
+    .instance_free = pt_instance_free,
+    .execute = pt_instance_execute
+};

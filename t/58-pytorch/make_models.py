@@ -1,0 +1,248 @@
+"""Makes the files in models: TorchScript, AOTInductor packages, and what
+PyTorch itself answers to 1,000 random images.
+
+Where "import torch" works (version 2.15) and a C++ compiler is there:
+
+    pip install torch onnx
+    python3 t/58-pytorch/make_models.py
+
+The digits' weights are those of examples/models/digits.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+from typing import Dict, List, Optional, Tuple
+
+import numpy
+import onnx
+from onnx import numpy_helper
+
+sys.setdlopenflags(os.RTLD_LAZY)
+import torch  # noqa: E402
+import torch._inductor  # noqa: E402
+import torch._inductor.config as inductor  # noqa: E402
+from torch import Tensor  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent / "models"
+ONNX = HERE.parents[2] / "examples/models/digits/1/model.onnx"
+SEED = 58
+IMAGES = 1000
+
+# machine code for any x86-64, on one thread
+inductor.cpp.march = "x86-64"
+inductor.cpp.simdlen = 1
+inductor.cpp.threads = 1
+
+
+class Digits(torch.nn.Module):
+    """The network of examples/models/digits."""
+
+    def __init__(self):
+        super().__init__()
+        graph = onnx.load(ONNX).graph
+        weights = {i.name: torch.tensor(numpy_helper.to_array(i).copy())
+                   for i in graph.initializer}
+        self.hidden = torch.nn.Linear(64, 64)
+        self.last = torch.nn.Linear(64, 10)
+        with torch.no_grad():
+            self.hidden.weight.copy_(weights["w1"].T)
+            self.hidden.bias.copy_(weights["b1"])
+            self.last.weight.copy_(weights["w2"].T)
+            self.last.bias.copy_(weights["b2"])
+
+    def forward(self, image: Tensor) -> Tensor:
+        x = torch.relu(self.hidden(image.flatten(1) / 16.0))
+        return torch.softmax(self.last(x), 1)
+
+
+class Pair(torch.nn.Module):
+    def forward(self, lhs: Tensor, rhs: Tensor) -> Tuple[Tensor, Tensor]:
+        return lhs + rhs, lhs - rhs
+
+
+class Copy(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.clone()
+
+
+class Dict_(torch.nn.Module):
+    def forward(self, tensors: Dict[str, Tensor]) -> Tensor:
+        y = tensors["b"] - tensors["a"]
+        if "c" in tensors:
+            y = y * tensors["c"]
+        return y
+
+
+class Texts(torch.nn.Module):
+    def forward(self, words: List[str]) -> Tuple[List[str], Tensor]:
+        upper: List[str] = []
+        lengths: List[int] = []
+        for word in words:
+            upper.append(word.upper())
+            lengths.append(len(word))
+        return upper, torch.tensor(lengths, dtype=torch.int64)
+
+
+class Optional_(torch.nn.Module):
+    def forward(self, x: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+        if bias is not None:
+            return x + bias
+        return x
+
+
+class Counter(torch.nn.Module):
+    """How many runs this copy of the weights has seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("runs", torch.zeros(1, dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.runs += 1
+        return self.runs.expand(x.shape[0]).clone()
+
+
+class Modes(torch.nn.Module):
+    """Whether gradients and inference mode are on."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x + 1
+        flags = [int(torch.is_grad_enabled()), int(y.is_inference())]
+        return torch.tensor(flags, dtype=torch.int64)
+
+
+class Positive(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if bool((x < 0).any()):
+            raise ValueError("a negative number")
+        return x
+
+
+class InPlace(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        x.add_(1)
+        return x
+
+
+class Turned(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.transpose(1, 2)
+
+
+class Sums(torch.nn.Module):
+    """The sum of each request's ragged values, by where they end."""
+
+    def forward(self, values: Tensor, ends: Tensor) -> Tensor:
+        total = torch.cumsum(values, 0)[ends.to(torch.int64) - 1]
+        return torch.diff(total, prepend=torch.zeros(1)).unsqueeze(1)
+
+
+class Running(torch.nn.Module):
+    """A sequence's running sum, kept as its state."""
+
+    def forward(self, x: Tensor, start: Tensor, state: Tensor) \
+            -> Tuple[Tensor, Tensor]:
+        total = torch.where(start > 0, torch.zeros_like(state), state) + x
+        return total, total
+
+
+class Number(torch.nn.Module):
+    def forward(self, x: Tensor) -> int:
+        return x.numel()
+
+
+class Tensors(torch.nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:
+        return [x, x]
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: Tensor, factor: float) -> Tensor:
+        return x * factor
+
+
+SCRIPTS = {"digits": Digits, "pair": Pair, "copy": Copy, "dict": Dict_,
+           "texts": Texts, "optional": Optional_, "counter": Counter,
+           "modes": Modes, "positive": Positive, "in_place": InPlace,
+           "turned": Turned, "sums": Sums, "running": Running,
+           "number": Number, "tensors": Tensors, "scaled": Scaled}
+
+
+class Named(torch.nn.Module):
+    """A positional and a named argument; a dict of results."""
+
+    def forward(self, lhs, *, rhs):
+        return {"sum": lhs + rhs, "difference": lhs - rhs}
+
+
+class Types(torch.nn.Module):
+    """One input of each type, turned around."""
+
+    def forward(self, tensors):
+        return [torch.flip(t, [0]) for t in tensors]
+
+
+TYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32,
+         torch.int64, torch.float16, torch.bfloat16, torch.float32,
+         torch.float64]
+
+
+def package(name, program, compression):
+    """Compiled, without the sources and the debugger's part."""
+    with tempfile.TemporaryDirectory() as directory:
+        made = torch._inductor.aoti_compile_and_package(
+            program, package_path=f"{directory}/{name}.pt2")
+        with zipfile.ZipFile(made) as old, zipfile.ZipFile(
+                HERE / f"{name}.pt2", "w", compression) as new:
+            for entry in old.infolist():
+                if entry.filename.endswith(".cpp"):
+                    continue
+                data = old.read(entry)
+                if entry.filename.endswith(".so"):
+                    library = pathlib.Path(directory, "model.so")
+                    library.write_bytes(data)
+                    subprocess.run(["strip", library], check=True)
+                    data = library.read_bytes()
+                new.writestr(zipfile.ZipInfo(entry.filename), data,
+                             compression)
+
+
+def export(model, arguments, named=None, shapes=None):
+    return torch.export.export(model, arguments, named or {},
+                               dynamic_shapes=shapes)
+
+
+def images():
+    random = numpy.random.default_rng(SEED)
+    return random.uniform(0, 16, (IMAGES, 8, 8)).astype(numpy.float32)
+
+
+def main():
+    HERE.mkdir(exist_ok=True)
+    for name, kind in SCRIPTS.items():
+        torch.jit.save(torch.jit.script(kind().eval()), HERE / f"{name}.pt")
+
+    digits = Digits().eval()
+    with torch.no_grad():
+        numpy.save(HERE / "digits.npy", digits(torch.tensor(images())))
+
+    batch = torch.export.Dim("batch", max=1024)
+    program = export(digits, (torch.ones(2, 8, 8),),
+                     shapes={"image": {0: batch}})
+    package("checked", program, zipfile.ZIP_DEFLATED)
+    with inductor.patch({"aot_inductor.check_lowerbound": False}):
+        package("digits", program, zipfile.ZIP_STORED)
+    package("named", export(Named(), (torch.ones(2, 4),),
+                            {"rhs": torch.ones(2, 4)},
+                            {"lhs": {0: batch}, "rhs": {0: batch}}),
+            zipfile.ZIP_DEFLATED)
+    package("types", export(Types(), ([torch.ones(3).to(t) for t in TYPES],)),
+            zipfile.ZIP_DEFLATED)
+
+
+if __name__ == "__main__":
+    main()
