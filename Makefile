@@ -5,9 +5,9 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help deps build run test bench bench-models bench-trees asan tsan \
-	rooms locks fuzz mutants test-gpu nginx-next test-model-analyzer test-reloads \
-	test-chaos test-large install clean
+.PHONY: help deps build run test bench bench-models bench-pytorch \
+	bench-trees asan tsan rooms locks fuzz mutants test-gpu nginx-next \
+	test-model-analyzer test-reloads test-chaos test-large install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench       the C API, then side by side with the original server (QUICK=1: short)'
 	@echo 'make bench BASE=DIR  side by side with another checkout'\''s build folder'
 	@echo 'make bench-models  models that come and go beside others, and 1,000 of them'
+	@echo 'make bench-pytorch  what backend pytorch adds to PyTorch'\''s own call'
 	@echo 'make bench-trees   1,000 trees beside treelite'\''s and XGBoost'\''s own predictors'
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions and READMEs'
@@ -65,6 +66,11 @@ endif
 
 bench-models: build
 	@build/venv/bin/python t/bench/models.py
+
+bench-pytorch: build
+	@cmake --build $(BUILD) --target bench_pytorch > $(BUILD)/bench.log 2>&1 \
+	    || { cat $(BUILD)/bench.log; exit 1; }
+	@$(BUILD)/bench_pytorch
 
 bench-trees: build
 	@cmake --build $(BUILD) --target bench_trees > $(BUILD)/bench.log 2>&1 \

@@ -131,10 +131,12 @@ inputs_convention(const bk_model_config_t *config, const pt_signature_t *s)
         return BY_INDEX;
     }
 
-    bk_log(TRITONSERVER_LOG_WARN, "inputs of model '%s' are neither all "
-        "arguments of its forward() nor do they all follow the "
-        "<name>__<index> naming convention; they are taken in the order of "
-        "the configuration", config->name);
+    if (config->input_count > 1) {
+        bk_log(TRITONSERVER_LOG_WARN, "inputs of model '%s' are neither all "
+            "arguments of its forward() nor do they all follow the "
+            "<name>__<index> naming convention; they are taken in the order "
+            "of the configuration", config->name);
+    }
     return BY_ORDER;
 }
 
@@ -227,7 +229,7 @@ find_outputs(pt_places_t *p, const bk_model_config_t *config,
     for (uint32_t i = 0; i < tensors->output_count; i++) {
         by_index = by_index && index_of(tensors->outputs[i].name) != NO_INDEX;
     }
-    if (!by_index && !is_package(s)) {
+    if (!by_index && !is_package(s) && tensors->output_count > 1) {
         bk_log(TRITONSERVER_LOG_WARN, "outputs of model '%s' do not all "
             "follow the <name>__<index> naming convention; they are taken in "
             "the order of the configuration", config->name);

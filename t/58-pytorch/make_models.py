@@ -6,57 +6,24 @@ Where "import torch" works (version 2.15) and a C++ compiler is there:
     pip install torch onnx
     python3 t/58-pytorch/make_models.py
 
-The digits' weights are those of examples/models/digits.
+The digits are those of examples/pytorch.
 """
 
-import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 import zipfile
 from typing import Dict, List, Optional, Tuple
 
 import numpy
-import onnx
-from onnx import numpy_helper
-
-sys.setdlopenflags(os.RTLD_LAZY)
-import torch  # noqa: E402
-import torch._inductor  # noqa: E402
-import torch._inductor.config as inductor  # noqa: E402
-from torch import Tensor  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent / "models"
-ONNX = HERE.parents[2] / "examples/models/digits/1/model.onnx"
+sys.path.insert(0, str(HERE.parents[2] / "examples/pytorch"))
+import convert  # noqa: E402
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
+
 SEED = 58
 IMAGES = 1000
-
-# machine code for any x86-64, on one thread
-inductor.cpp.march = "x86-64"
-inductor.cpp.simdlen = 1
-inductor.cpp.threads = 1
-
-
-class Digits(torch.nn.Module):
-    """The network of examples/models/digits."""
-
-    def __init__(self):
-        super().__init__()
-        graph = onnx.load(ONNX).graph
-        weights = {i.name: torch.tensor(numpy_helper.to_array(i).copy())
-                   for i in graph.initializer}
-        self.hidden = torch.nn.Linear(64, 64)
-        self.last = torch.nn.Linear(64, 10)
-        with torch.no_grad():
-            self.hidden.weight.copy_(weights["w1"].T)
-            self.hidden.bias.copy_(weights["b1"])
-            self.last.weight.copy_(weights["w2"].T)
-            self.last.bias.copy_(weights["b2"])
-
-    def forward(self, image: Tensor) -> Tensor:
-        x = torch.relu(self.hidden(image.flatten(1) / 16.0))
-        return torch.softmax(self.last(x), 1)
 
 
 class Pair(torch.nn.Module):
@@ -165,7 +132,7 @@ class Scaled(torch.nn.Module):
         return x * factor
 
 
-SCRIPTS = {"digits": Digits, "pair": Pair, "copy": Copy, "dict": Dict_,
+SCRIPTS = {"pair": Pair, "copy": Copy, "dict": Dict_,
            "texts": Texts, "optional": Optional_, "counter": Counter,
            "modes": Modes, "positive": Positive, "in_place": InPlace,
            "turned": Turned, "sums": Sums, "running": Running,
@@ -191,26 +158,6 @@ TYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32,
          torch.float64]
 
 
-def package(name, program, compression):
-    """Compiled, without the sources and the debugger's part."""
-    with tempfile.TemporaryDirectory() as directory:
-        made = torch._inductor.aoti_compile_and_package(
-            program, package_path=f"{directory}/{name}.pt2")
-        with zipfile.ZipFile(made) as old, zipfile.ZipFile(
-                HERE / f"{name}.pt2", "w", compression) as new:
-            for entry in old.infolist():
-                if entry.filename.endswith(".cpp"):
-                    continue
-                data = old.read(entry)
-                if entry.filename.endswith(".so"):
-                    library = pathlib.Path(directory, "model.so")
-                    library.write_bytes(data)
-                    subprocess.run(["strip", library], check=True)
-                    data = library.read_bytes()
-                new.writestr(zipfile.ZipInfo(entry.filename), data,
-                             compression)
-
-
 def export(model, arguments, named=None, shapes=None):
     return torch.export.export(model, arguments, named or {},
                                dynamic_shapes=shapes)
@@ -226,22 +173,21 @@ def main():
     for name, kind in SCRIPTS.items():
         torch.jit.save(torch.jit.script(kind().eval()), HERE / f"{name}.pt")
 
-    digits = Digits().eval()
     with torch.no_grad():
-        numpy.save(HERE / "digits.npy", digits(torch.tensor(images())))
+        numpy.save(HERE / "digits.npy",
+                   convert.Digits().eval()(torch.tensor(images())))
 
     batch = torch.export.Dim("batch", max=1024)
-    program = export(digits, (torch.ones(2, 8, 8),),
-                     shapes={"image": {0: batch}})
-    package("checked", program, zipfile.ZIP_DEFLATED)
-    with inductor.patch({"aot_inductor.check_lowerbound": False}):
-        package("digits", program, zipfile.ZIP_STORED)
-    package("named", export(Named(), (torch.ones(2, 4),),
-                            {"rhs": torch.ones(2, 4)},
-                            {"lhs": {0: batch}, "rhs": {0: batch}}),
-            zipfile.ZIP_DEFLATED)
-    package("types", export(Types(), ([torch.ones(3).to(t) for t in TYPES],)),
-            zipfile.ZIP_DEFLATED)
+    convert.package(HERE / "checked.pt2", convert.program(),
+                    zipfile.ZIP_DEFLATED)
+    convert.package(HERE / "named.pt2",
+                    export(Named(), (torch.ones(2, 4),),
+                           {"rhs": torch.ones(2, 4)},
+                           {"lhs": {0: batch}, "rhs": {0: batch}}),
+                    zipfile.ZIP_DEFLATED)
+    convert.package(HERE / "types.pt2", export(
+        Types(), ([torch.ones(3).to(t) for t in TYPES],)),
+        zipfile.ZIP_DEFLATED)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import concurrent.futures
 import pytest
 
 from lib import pytorch_models
-from lib.pytorch_models import FILES
+from lib.pytorch_models import DIGITS, FILES
 from lib.repository import PARTS, settled
 from lib.server import Server
 from lib.wire import tensor
@@ -278,8 +278,11 @@ sequence_batching {
         "script_as_package": (case("copy", X, Y, platform="torch_aoti",
                                    data=script("copy")),
                               "no data/aotinductor/model/*.so in it"),
-        "package_as_script": (case("copy", X, Y, data=(
-            FILES / "digits.pt2").read_bytes()), "model.pt"),
+        "package_as_script": (case("copy", X, Y,
+                                   data=DIGITS["pt2"].read_bytes()),
+                              "model.pt"),
+        "runtime": (case("copy", X, Y, NO_BATCH + 'runtime: "model.py"\n'),
+                    "'model.py'"),
     }
 
 

@@ -13,7 +13,7 @@ import pytest
 import tritonclient.http as client
 
 from lib import models, process, pytorch_models
-from lib.pytorch_models import FILES
+from lib.pytorch_models import DIGITS, FILES
 from lib.repository import EXPLICIT, PARTS, ask, rows, settled
 from lib.server import BACKENDS, SLOW
 from lib.wire import tensor
@@ -211,7 +211,7 @@ def archive(entries):
 
 
 def good_entries():
-    with zipfile.ZipFile(FILES / "digits.pt2") as z:
+    with zipfile.ZipFile(DIGITS["pt2"]) as z:
         return {name: z.read(name) for name in z.namelist()}
 
 
@@ -219,7 +219,7 @@ def bad_packages():
     """name: (bytes of model.pt2, what the reason says)"""
     good = good_entries()
     library = next(n for n in good if n.endswith(".so"))
-    raw = (FILES / "digits.pt2").read_bytes()
+    raw = DIGITS["pt2"].read_bytes()
 
     def metadata(text):
         return {n: text.encode() if n.endswith(".json") else d

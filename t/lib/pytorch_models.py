@@ -6,6 +6,8 @@ from lib import models
 from lib.server import BACKENDS, ROOT
 
 FILES = ROOT / "t/58-pytorch/models"
+DIGITS = {"pt": ROOT / "examples/pytorch/models/digits/1/model.pt",
+          "pt2": ROOT / "examples/pytorch/models/digits_compiled/1/model.pt2"}
 EXTENSION = {"pytorch_libtorch": "pt", "torch_aoti": "pt2"}
 
 CPU = "instance_group { count: 1 kind: KIND_CPU }\n"
@@ -27,9 +29,11 @@ def config(inputs, outputs, platform="pytorch_libtorch", extra="",
 
 def write(repository, name, file, inputs, outputs, extra="",
           platform="pytorch_libtorch", data=None, **more):
-    """file: stem of one in FILES; data: in place of its bytes."""
+    """file: "digits", or the stem of one in FILES; data: in its place."""
     end = EXTENSION[platform]
-    data = (FILES / f"{file}.{end}").read_bytes() if data is None else data
+    if data is None:
+        path = DIGITS[end] if file == "digits" else FILES / f"{file}.{end}"
+        data = path.read_bytes()
     return models.write_model(
         repository, name, config(inputs, outputs, platform, extra, **more),
         (1,), {1: {f"model.{end}": data}})
