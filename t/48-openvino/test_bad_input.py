@@ -8,14 +8,11 @@ import numpy
 import pytest
 from onnx import TensorProto, helper
 
-from lib import models
+from lib import models, openvino_models
+from lib.openvino_models import add_model, op, openvino, parameter
 from lib.repository import EXPLICIT, PARTS, ask, rows
-from lib.server import BUILD, ROOT
+from lib.server import BUILD, ROOT, SANITIZER
 from lib.wire import tensor
-
-openvino = pytest.importorskip("openvino")
-from lib import openvino_models  # noqa: E402
-from lib.openvino_models import add_model, op, parameter  # noqa: E402
 
 GOOD = {"inputs": [tensor("LHS", "FP32", [1, 2], [1, 2]),
                    tensor("RHS", "FP32", [1, 2], [3, 4])]}
@@ -158,8 +155,14 @@ LOADS = {
 }
 
 
+# the library leaks what it has thrown, or asks for 2^63 bytes in vain
+LEAKS = ["no model", "not XML", "not ONNX", "not TFLite", "no SavedModel"]
+
+
 @pytest.mark.parametrize("case", LOADS)
 def test_the_reason_of_a_failed_load(make_server, case):
+    if SANITIZER and case in LEAKS:
+        pytest.skip("the library leaks what a failed load has thrown")
     fill, words = LOADS[case]
 
     def both(repository):

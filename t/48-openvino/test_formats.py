@@ -9,12 +9,10 @@ import flatbuffers
 import pytest
 from onnx import TensorProto, helper
 
-from lib import models
+from lib import models, openvino_models
+from lib.openvino_models import op
+from lib.server import SANITIZER
 from lib.wire import tensor
-
-pytest.importorskip("openvino")
-from lib import openvino_models  # noqa: E402
-from lib.openvino_models import op  # noqa: E402
 
 DATA = [[1.5, -2], [0, 4]]
 
@@ -186,6 +184,9 @@ def files(form, directory):
 def test_format(make_server, tmp_path, form, named):
     """The usual name is found, and any other by default_model_filename; the
     configuration is completed from the file."""
+    if form == "saved model" and SANITIZER:
+        pytest.skip("the library asks for 2^63 bytes, which fails")
+
     def fill(repository):
         found = files(form, tmp_path)
         config = 'backend: "openvino"\n'

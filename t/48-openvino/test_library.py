@@ -5,11 +5,8 @@ import os
 
 import pytest
 
-from lib import models, parity
-
-pytest.importorskip("openvino")
-from lib import openvino_models  # noqa: E402
-from lib.openvino_models import Direct, op, parameter  # noqa: E402
+from lib import models, openvino_models, parity
+from lib.openvino_models import Direct, op, parameter
 
 COUNT = int(os.environ.get("INF_PARITY", "27"))       # inputs of each model
 ROWS = 6

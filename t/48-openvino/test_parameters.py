@@ -6,13 +6,10 @@ import numpy
 import pytest
 import tritonclient.http as client
 
-from lib import models
+from lib import models, openvino_models
+from lib.openvino_models import Direct, add_model
 from lib.repository import EXPLICIT, PARTS, ask, rows
 from lib.wire import tensor
-
-pytest.importorskip("openvino")
-from lib import openvino_models  # noqa: E402
-from lib.openvino_models import Direct, add_model  # noqa: E402
 
 FIXED = 4
 

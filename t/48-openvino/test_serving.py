@@ -8,18 +8,14 @@ import shutil
 
 import numpy
 import onnxruntime
-import pytest
 import tritonclient.http as client
 from onnx import TensorProto, helper
 
-from lib import models, process
+from lib import models, openvino_models, process
+from lib.openvino_models import add_model, op, parameter
 from lib.repository import EXPLICIT, PARTS, ask
 from lib.server import ROOT, SLOW
 from lib.wire import infer_path, request_bytes, tensor
-
-pytest.importorskip("openvino")
-from lib import openvino_models  # noqa: E402
-from lib.openvino_models import add_model, op, parameter  # noqa: E402
 
 CYCLES = int(os.environ.get("INF_OPENVINO_CYCLES", "25"))
 DIGITS = ROOT / "examples/digits/digits.json"

@@ -210,7 +210,8 @@ class Server:
                 '"ASAN_OPTIONS=detect_leaks=1:'
                 f'log_path={log}:detect_odr_violation=0"',
                 f'"LSAN_OPTIONS=suppressions={ROOT}/t/lib/lsan.supp:'
-                'print_suppressions=0"']
+                'print_suppressions=0"',
+                "TBB_ENABLE_SANITIZERS=1"]      # OpenVINO's: no RTLD_DEEPBIND
             self.env["UBSAN_OPTIONS"] = f"print_stacktrace=1:log_path={log}"
         elif SANITIZER == "tsan":
             log = self.prefix / "tsan"
