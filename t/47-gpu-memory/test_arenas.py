@@ -48,6 +48,16 @@ def test_nothing_is_copied_in_between(gpus, sizes, arenas):
     assert counts["waits"] == 3 * len(sizes)
 
 
+def test_large_bodies_find_room_among_small_ones(gpus):
+    """The stretch is not much larger than the largest of them."""
+    server = gpus.start(fill, http="    inference_memory 256m"
+                        " pinned_arenas=32m;\n")
+    chosen = random.Random(1)
+    for _ in range(30):
+        check(server, chosen.choice([4096, 65536, 300_000, 3 * MIB, 16 * MIB]))
+    assert gpus.ended(server)["pageable_copies"] == 0
+
+
 def test_json_and_grpc_are_received_there_too(gpus):
     server = gpus.start(fill, http2=True)
     answer = server.infer("copy", {

@@ -45,6 +45,7 @@ main()
         echo "commit $(git rev-parse HEAD 2>/dev/null || echo unknown)"
         echo "built on $(. /etc/os-release; echo "$PRETTY_NAME"), $(uname -m)"
         "$work/bin/nginx" -v 2>&1
+        [ ! -e "$work/left" ] || cat "$work/left"
     } > "$pack/MANIFEST"
     lay_wheels
     echo "packed: $(du -sk "$pack" | cut -f1) KiB in $pack"
@@ -106,6 +107,9 @@ lay_libraries()
         case $(basename "$library") in
         libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|ld-linux*) ;;
         libresolv.so.*|libonnxruntime*|libtritonserver*|libfake-*) ;;
+        libicu*) echo "left out: $(basename "$library") (10 MiB for backend" \
+            "python's libarchive; not tested where the machine has none)" \
+            >> "$work/left" ;;
         *) cp -L "$library" "$work/lib/" ;;
         esac
     done < "$work/needed"

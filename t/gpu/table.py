@@ -22,7 +22,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from lib import gpu, models, process, wire                  # noqa: E402
+from lib import cuda, gpu, models, process, wire            # noqa: E402
 from lib.server import BACKENDS, BUILD, ROOT, Server        # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -246,6 +246,12 @@ def environment():
     return env
 
 
+def kernels():
+    """The fake driver runs those of digits on the host, where it can."""
+    return {} if gpu.REAL or shutil.which("g++") is None \
+        else {"kernels": cuda.host_kernels()}
+
+
 def bare_figures():
     out = subprocess.run([BUILD / "gpu_bare", KERNELS], env=environment(),
                          capture_output=True, text=True, check=False)
@@ -283,7 +289,7 @@ def main():
                 parts="health metadata config infer statistics repository",
                 http="    inference_max_body 128m;\n"
                      "    keepalive_requests 1000000000;\n",
-                inference_env=gpu.env()).start("live") as server:
+                inference_env=gpu.env(**kernels())).start("live") as server:
         wait_for_models(server)
         for name, row in ROWS:
             try:
