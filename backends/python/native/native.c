@@ -512,10 +512,16 @@ encode_data(py_writer_t *w, PyObject *o, PyObject *keep)
         return false;
     }
 
+    uint64_t offset = (uint64_t) ((uint8_t *) view.buf
+        - (uint8_t *) channel.header);
     bool done;
     if (view.len <= (Py_ssize_t) PY_INLINE_MAX) {
         py_write_bytes(w, view.buf, (uint64_t) view.len);
         done = !w->failed;
+
+    } else if (offset < PY_CHANNEL_BYTES) {     /* shared already            */
+        py_write_block(w, 0, offset, (uint64_t) view.len);
+        done = !w->failed && PyList_Append(keep, o) == 0;
 
     } else if (atomic_load_explicit(&channel.header->copies,
         memory_order_relaxed) != 0)
