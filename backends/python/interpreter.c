@@ -28,6 +28,7 @@ typedef enum {
 
 static TRITONSERVER_Error *open_all(py_interpreter_t *in,
     const py_instance_name_t *name);
+static bool role_take(py_interpreter_t *in);
 static void *interpreter_main(void *arg);
 static TRITONSERVER_Error *life(py_interpreter_t *in, bool *served);
 static TRITONSERVER_Error *life_begin(py_interpreter_t *in);
@@ -130,19 +131,7 @@ void
 py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     uint32_t count)
 {
-    bool serves;
-
-    pthread_mutex_lock(&in->lock);
-    while (in->state == PY_STARTING) {
-        pthread_cond_wait(&in->changed, &in->lock);
-    }
-    serves = in->state == PY_SERVING;
-    pthread_mutex_unlock(&in->lock);
-
-    pthread_mutex_lock(&in->role);
-    serves = serves && in->link != NULL && !py_link_is_dead(in->link);
-    if (!serves) {
-        pthread_mutex_unlock(&in->role);
+    if (!role_take(in)) {
         py_execution_reject(in, requests, count);
         return;
     }
@@ -157,6 +146,32 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
         (void) eventfd_write(link->event_fd, 1);
     }
     py_link_unref(link);
+}
+
+/* The consumer role, once there is an interpreter that lives; false: there will
+   be none soon. */
+static bool
+role_take(py_interpreter_t *in)
+{
+    for ( ;; ) {
+        pthread_mutex_lock(&in->lock);
+        while (in->state == PY_STARTING || (in->state == PY_SERVING
+            && (in->link == NULL || py_link_is_dead(in->link))))
+        {
+            pthread_cond_wait(&in->changed, &in->lock);
+        }
+        bool serves = in->state == PY_SERVING;
+        pthread_mutex_unlock(&in->lock);
+        if (!serves) {
+            return false;
+        }
+
+        pthread_mutex_lock(&in->role);
+        if (in->link != NULL && !py_link_is_dead(in->link)) {
+            return true;
+        }
+        pthread_mutex_unlock(&in->role);
+    }
 }
 
 TRITONSERVER_Error *
