@@ -12,7 +12,7 @@
 #ifndef GPU_COPIES_H
 #define GPU_COPIES_H
 
-#include "driver.h"
+#include "common/gpu_driver.h"
 
 /* Memory as the core describes it. */
 typedef struct {

@@ -14,7 +14,7 @@
 #ifndef GPU_INCLUDES_H
 #define GPU_INCLUDES_H
 
-#include "compiler.h"
+#include "common/gpu_compiler.h"
 
 /* Directives are found in all their spellings, lines that are joined and
  * comments among them; a name by a macro counts as another file, and so does

@@ -13,8 +13,8 @@
 #define GPU_RUNTIME_H
 
 #include "cache.h"
-#include "compiler.h"
-#include "driver.h"
+#include "common/gpu_compiler.h"
+#include "common/gpu_driver.h"
 
 typedef struct gpu_runtime_s gpu_runtime_t;
 

@@ -11,7 +11,7 @@
 #ifndef GPU_WAIT_H
 #define GPU_WAIT_H
 
-#include "driver.h"
+#include "common/gpu_driver.h"
 
 /* *ended: nothing in the stream touches memory any more, because it is empty
  * or the device has failed.  timeout_ms 0: no limit; then event is recorded,

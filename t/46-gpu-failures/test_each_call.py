@@ -15,7 +15,7 @@ ROW = re.compile(r"^ {4}ROW\(\w+, (cu\w+),", re.M)
 CALLS = sorted(set().union(*(
     ROW.findall((ROOT / name).read_text())
     for name in ("core/tensor/cuda_functions.h",
-                 "backends/cuda/driver_functions.h"))))
+                 "backends/common/gpu_driver_functions.h"))))
 EXPLICIT = "    inference_model_control explicit; inference_load_model *;\n"
 
 

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../backends/cuda/driver_functions.h"
+#include "../../backends/common/gpu_driver_functions.h"
 #include "answer.h"
 
 /* A request that another thread executes. */

@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-#include "backends/cuda/driver_functions.h"
+#include "backends/common/gpu_driver_functions.h"
 #include "core/tensor/cuda_functions.h"
 #include "fake_cuda.h"
 #include "fake_kernels.h"

@@ -1,7 +1,7 @@
 /*
  * declarations.c - compares what core/tensor/cuda_functions.h and
- * backends/cuda/driver_functions.h say of the CUDA driver with the toolkit's
- * own header, where there is one.  Values and sizes by the compiler, names
+ * backends/common/gpu_driver_functions.h say of the CUDA driver with the
+ * toolkit's own header, where there is one.  Values and sizes by the compiler, names
  * when it runs; needs no driver.
  */
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/driver_functions.h"
+#include "backends/common/gpu_driver_functions.h"
 #include "core/tensor/cuda_functions.h"
 
 #define SAME(ours, theirs) \

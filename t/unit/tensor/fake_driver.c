@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "backends/cuda/driver_functions.h"
+#include "backends/common/gpu_driver_functions.h"
 #include "fake_cuda.h"
 #include "fake_kernels.h"
 #include "tensor/cuda.h"

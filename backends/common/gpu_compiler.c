@@ -1,8 +1,8 @@
-/* compiler.c - see compiler.h */
+/* gpu_compiler.c - see gpu_compiler.h */
 
-#include "compiler.h"
+#include "gpu_compiler.h"
 
-#include "compiler_functions.h"
+#include "gpu_compiler_functions.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * driver.h - the CUDA driver, which is opened at run time, and its devices.
+ * gpu_driver.h - the CUDA driver, opened at run time, and its devices.
  *
  * Owner    gpu_driver_open gives the driver to the caller, who closes it when
  *          nothing of its devices is left.  Devices are the driver's.
@@ -9,14 +9,14 @@
  * Errors   NOT_FOUND: no driver, no such device.  UNAVAILABLE: no memory left,
  *          or the device has failed.  INTERNAL: the driver's other errors,
  *          with its own name for them.
- * Route    runtime -> [driver] -> libcuda.so.1
+ * Route    runtime -> [gpu_driver] -> libcuda.so.1
  */
 
 #ifndef GPU_DRIVER_H
 #define GPU_DRIVER_H
 
-#include "common/error.h"
-#include "driver_functions.h"
+#include "error.h"
+#include "gpu_driver_functions.h"
 
 #include <stdatomic.h>
 

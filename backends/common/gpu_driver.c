@@ -1,6 +1,6 @@
-/* driver.c - see driver.h */
+/* gpu_driver.c - see gpu_driver.h */
 
-#include "driver.h"
+#include "gpu_driver.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>

@@ -1,15 +1,15 @@
 /*
- * driver_functions.h - types, numbers and functions of the CUDA driver that
- *                      the backend calls, declared here because the toolkit's
- *                      headers may not be there.
+ * gpu_driver_functions.h - types, numbers and functions of the CUDA driver
+ *                          that backends call, declared here because the
+ *                          toolkit's headers may not be there.
  *
  * Owner    nobody: declarations.
  * Thread   none.
  * Units    as the driver's.
  * Errors   none.
- * Route    driver.c looks the functions up by these rows; the fake driver in
- *          t/cuda-fake defines them; t/gpu/declarations.c compares them with
- *          the toolkit's header where there is one.
+ * Route    gpu_driver.c looks the functions up by these rows; the fake driver
+ *          in t/cuda-fake defines them; t/gpu/declarations.c compares them
+ *          with the toolkit's header where there is one.
  */
 
 #ifndef GPU_DRIVER_FUNCTIONS_H

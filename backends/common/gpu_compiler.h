@@ -1,5 +1,5 @@
 /*
- * compiler.h - NVRTC, opened at run time: CUDA C to code for a device.
+ * gpu_compiler.h - NVRTC, opened at run time: CUDA C to code for a device.
  *
  * Owner    gpu_compiler_open gives it to the caller; the code it makes is the
  *          caller's, for free().
@@ -9,13 +9,13 @@
  * Errors   NOT_FOUND: no library that suits the driver.  INVALID_ARG: the
  *          source does not compile; the text has the compiler's words, with
  *          file and line.  UNSUPPORTED: a device that it has no code for.
- * Route    image -> [compiler] -> libnvrtc.so
+ * Route    runtime -> [gpu_compiler] -> libnvrtc.so
  */
 
 #ifndef GPU_COMPILER_H
 #define GPU_COMPILER_H
 
-#include "common/error.h"
+#include "error.h"
 
 #define GPU_ARCH_MAX 32
 

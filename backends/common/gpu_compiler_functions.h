@@ -1,13 +1,13 @@
 /*
- * compiler_functions.h - what the backend calls of NVRTC, the library that
- *                        compiles CUDA C, declared here because the toolkit's
- *                        headers may not be there.
+ * gpu_compiler_functions.h - what backends call of NVRTC, the library that
+ *                            compiles CUDA C, declared here because the
+ *                            toolkit's headers may not be there.
  *
  * Owner    nobody: declarations.
  * Thread   none.
  * Units    as the library's.
  * Errors   none.
- * Route    compiler.c looks the functions up by these rows.
+ * Route    gpu_compiler.c looks the functions up by these rows.
  */
 
 #ifndef GPU_COMPILER_FUNCTIONS_H
