@@ -36,6 +36,7 @@ BK_CHECK TRITONSERVER_Error *gpu_compiler_open(gpu_compiler_t **out,
     const char *library, int driver_version);
 void gpu_compiler_close(gpu_compiler_t *c);
 
+/* CUDA's version that the compiler is of, as the driver's. */
 int gpu_compiler_version(const gpu_compiler_t *c);
 
 /* The architecture to compile for: sm_86, or compute_86, whose code the

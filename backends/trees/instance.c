@@ -8,11 +8,15 @@
 
 static TRITONSERVER_Error *instance_setup(trees_instance_t *inst,
     TRITONBACKEND_ModelInstance *handle);
+static TRITONSERVER_Error *device_setup(trees_instance_t *inst,
+    TRITONBACKEND_ModelInstance *handle, int32_t *device_id);
 static TRITONSERVER_Error *run(void *self, bk_run_t *run);
+static TRITONSERVER_Error *output_make(trees_instance_t *inst,
+    const trees_rows_t *rows, bk_value_t *v);
 static TRITONSERVER_Error *output_room(trees_instance_t *inst,
-    trees_output_t output, uint64_t rows, bk_value_t *v);
-static void output_fill(const trees_instance_t *inst, trees_output_t output,
-    const float *rows, uint64_t count, void *to);
+    trees_output_t output, uint64_t bytes, const char *name);
+static TRITONSERVER_Error *output_fill(const trees_instance_t *inst,
+    trees_output_t output, const trees_rows_t *rows, void *to);
 
 static const bk_runtime_t functions = { .run = run };
 
@@ -43,6 +47,7 @@ trees_instance_free(void *instance)
 
     bk_runner_fini(&inst->runner);
     trees_predict_fini(&inst->predict);
+    trees_device_free(inst->device);
     for (int i = 0; i < TREES_OUTPUT_COUNT; i++) {
         free(inst->room[i]);
     }
@@ -61,20 +66,14 @@ trees_instance_execute(void *instance, TRITONBACKEND_Request **requests,
 static TRITONSERVER_Error *
 instance_setup(trees_instance_t *inst, TRITONBACKEND_ModelInstance *handle)
 {
-    TRITONSERVER_InstanceGroupKind kind;
+    int32_t device_id = BK_NO_DEVICE;
 
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceKind(handle, &kind);
-    if (err != NULL) {
-        return err;
+    TRITONSERVER_Error *err = device_setup(inst, handle, &device_id);
+    if (err == NULL) {
+        err = trees_predict_init(&inst->predict, inst->model->forest,
+            &inst->model->answer, inst->device,
+            (uint64_t) inst->model->options.transfer_threshold);
     }
-
-    if (kind == TRITONSERVER_INSTANCEGROUPKIND_GPU) {
-        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
-            "instances of this backend are KIND_CPU");
-    }
-
-    err = trees_predict_init(&inst->predict, inst->model->forest,
-        &inst->model->answer);
     if (err != NULL) {
         return err;
     }
@@ -82,9 +81,31 @@ instance_setup(trees_instance_t *inst, TRITONBACKEND_ModelInstance *handle)
     const bk_slot_rules_t rules = {
         .tensors = &inst->model->tensors,
         .batching = inst->model->config.max_batch_size > 0,
-        .device_id = BK_NO_DEVICE
+        .device_id = device_id
     };
     return bk_runner_init(&inst->runner, handle, &rules, &functions, inst);
+}
+
+static TRITONSERVER_Error *
+device_setup(trees_instance_t *inst, TRITONBACKEND_ModelInstance *handle,
+    int32_t *device_id)
+{
+    TRITONSERVER_InstanceGroupKind kind;
+    const gpu_compiler_t *compiler;
+    gpu_device_t *gpu;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceKind(handle, &kind);
+    if (err != NULL || kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
+        return err;
+    }
+
+    err = TRITONBACKEND_ModelInstanceDeviceId(handle, device_id);
+    if (err == NULL) {
+        err = trees_runtime_gpu(inst->model->runtime, *device_id, &gpu,
+            &compiler);
+    }
+    return err != NULL ? err : trees_device_new(&inst->device,
+        inst->model->forest, gpu, compiler);
 }
 
 static TRITONSERVER_Error *
@@ -92,77 +113,95 @@ run(void *self, bk_run_t *run)
 {
     trees_instance_t *inst = self;
     const bk_value_t *in = &run->inputs[0];
-    const trees_forest_t *f = inst->model->forest;
-    uint64_t rows = in->elements / f->features;
+    const trees_rows_t rows = {
+        .data = in->data,
+        .count = in->elements / inst->model->forest->features,
+        .on_device = in->on_device
+    };
+    TRITONSERVER_Error *err = NULL;
 
-    for (uint32_t i = 0; i < run->output_count; i++) {
-        bk_value_t *v = &run->outputs[i];
-        trees_output_t output = (trees_output_t) (v->tensor
-            - inst->model->tensors.outputs);
-
-        TRITONSERVER_Error *err = v->given ? NULL
-            : output_room(inst, output, rows, v);
-        if (err != NULL) {
-            return err;
-        }
-        output_fill(inst, output, in->data, rows, v->data);
+    for (uint32_t i = 0; err == NULL && i < run->output_count; i++) {
+        err = output_make(inst, &rows, &run->outputs[i]);
     }
 
+    return err;
+}
+
+/* On a device an output is made on the host, and copied. */
+static TRITONSERVER_Error *
+output_make(trees_instance_t *inst, const trees_rows_t *rows, bk_value_t *v)
+{
+    const bk_tensor_t *t = v->tensor;
+    trees_output_t output = (trees_output_t) (t
+        - inst->model->tensors.outputs);
+    uint64_t bytes = 4;                 /* of FP32 and INT32                 */
+
+    if (v->given && !v->on_device) {
+        return output_fill(inst, output, rows, v->data);
+    }
+
+    v->dims_count = t->dims_count;
+    memcpy(v->dims, t->dims, t->dims_count * sizeof(*t->dims));
+    v->dims[0] = (int64_t) rows->count;
+    for (uint32_t i = 0; i < v->dims_count; i++) {
+        if (__builtin_mul_overflow(bytes, (uint64_t) v->dims[i], &bytes)) {
+            return bk_err_nomem(t->name);
+        }
+    }
+
+    TRITONSERVER_Error *err = output_room(inst, output, bytes, t->name);
+    if (err == NULL) {
+        err = output_fill(inst, output, rows, inst->room[output]);
+    }
+    if (err == NULL && v->given) {
+        return trees_device_put(inst->device, v->data, inst->room[output],
+            bytes);
+    }
+
+    v->data = inst->room[output];
+    return err;
+}
+
+static TRITONSERVER_Error *
+output_room(trees_instance_t *inst, trees_output_t output, uint64_t bytes,
+    const char *name)
+{
+    if (bytes <= inst->room_bytes[output]) {
+        return NULL;
+    }
+
+    void *room = realloc(inst->room[output], bytes);
+    if (room == NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
+            "no memory for %" PRIu64 " bytes of output \"%s\"", bytes, name);
+    }
+
+    inst->room[output] = room;
+    inst->room_bytes[output] = bytes;
     return NULL;
 }
 
 static TRITONSERVER_Error *
-output_room(trees_instance_t *inst, trees_output_t output, uint64_t rows,
-    bk_value_t *v)
-{
-    const bk_tensor_t *t = v->tensor;
-    uint64_t bytes = 4;                 /* of FP32 and INT32                 */
-    bool fits = true;
-
-    v->dims_count = t->dims_count;
-    memcpy(v->dims, t->dims, t->dims_count * sizeof(*t->dims));
-    v->dims[0] = (int64_t) rows;
-    for (uint32_t i = 0; i < v->dims_count; i++) {
-        fits = fits && !__builtin_mul_overflow(bytes, (uint64_t) v->dims[i],
-            &bytes);
-    }
-
-    if (fits && bytes > inst->room_bytes[output]) {
-        void *room = realloc(inst->room[output], bytes);
-
-        fits = room != NULL;
-        inst->room[output] = fits ? room : inst->room[output];
-        inst->room_bytes[output] = fits ? bytes : inst->room_bytes[output];
-    }
-
-    v->data = inst->room[output];
-    return fits ? NULL : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
-        "no memory for output \"%s\" of %" PRIu64 " rows", t->name, rows);
-}
-
-static void
 output_fill(const trees_instance_t *inst, trees_output_t output,
-    const float *rows, uint64_t count, void *to)
+    const trees_rows_t *rows, void *to)
 {
     switch (output) {
 
     case TREES_OUTPUT:
-        trees_predict(&inst->predict, rows, count, to);
-        break;
+        return trees_predict(&inst->predict, rows, to);
 
     case TREES_RAW:
-        trees_predict_raw(&inst->predict, rows, count, to);
-        break;
+        return trees_predict_raw(&inst->predict, rows, to);
 
     case TREES_LEAF_IDS:
-        trees_predict_leaves(&inst->predict, rows, count, to);
-        break;
+        return trees_predict_leaves(&inst->predict, rows, to);
 
     case TREES_SCORES:
-        trees_predict_trees(&inst->predict, rows, count, to);
-        break;
+        return trees_predict_trees(&inst->predict, rows, to);
 
     case TREES_OUTPUT_COUNT:
         break;
     }
+
+    return NULL;
 }

@@ -5,7 +5,7 @@
  *          to ModelInstanceFinalize; the forest is the model's.
  * Thread   new and free on a loader's thread, execute on the instance's.
  * Units    none.
- * Errors   new: UNSUPPORTED for instances of kinds but KIND_CPU.
+ * Errors   new: as common/gpu_driver has them, for instances of KIND_GPU.
  * Route    instance thread -> [instance] -> common/runner -> predict
  */
 
@@ -18,6 +18,7 @@
 
 typedef struct {
     trees_model_t   *model;
+    trees_device_t  *device;            /* NULL: none                        */
     trees_predict_t  predict;
     bk_runner_t      runner;
     void            *room[TREES_OUTPUT_COUNT];  /* for outputs that the

@@ -51,6 +51,10 @@ trees_options_read(trees_options_t *out, const bk_model_config_t *config)
         err = read_threshold(out, config);
     }
     if (err == NULL) {
+        err = bk_model_config_parameter_int(config, "transfer_threshold", 0,
+            INT32_MAX, &out->transfer_threshold);
+    }
+    if (err == NULL) {
         log_without_effect(config);
     }
     return err;
@@ -123,8 +127,8 @@ log_without_effect(const bk_model_config_t *config)
 {
     static const char *const names[] = {
         "use_experimental_optimizations", "storage_type", "algo",
-        "threads_per_tree", "blocks_per_sm", "transfer_threshold",
-        "cpu_nthread", "layout", "chunk_size"
+        "threads_per_tree", "blocks_per_sm", "cpu_nthread", "layout",
+        "chunk_size"
     };
     char text[256] = "";
     size_t len = 0;

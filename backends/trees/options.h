@@ -23,6 +23,7 @@ typedef struct {
     bool           classes;
     bool           probabilities;
     float          threshold;
+    int64_t        transfer_threshold;  /* rows that a GPU is not used for   */
 } trees_options_t;
 
 /* Also logs, once, which parameters have no effect here. */

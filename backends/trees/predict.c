@@ -9,27 +9,40 @@
 
 #define ROWS_MOST 128                   /* as many as walk takes at a time   */
 #define SUMS_MOST (1 << 16)             /* numbers, unless a row has more    */
+#define DEVICE_SUMS_MOST (1 << 20)
+#define DEVICE_NODES_MOST (1 << 20)
 
+static uint64_t rows_in(uint64_t numbers, uint64_t row, uint64_t most);
+static bool host_walks(const trees_predict_t *p, const trees_rows_t *rows);
+static TRITONSERVER_Error *sums_of(const trees_predict_t *p,
+    const trees_rows_t *rows, uint64_t first, uint64_t count);
+static TRITONSERVER_Error *nodes_of(const trees_predict_t *p,
+    const trees_rows_t *rows, uint64_t first, uint64_t count);
 static void answer_rows(const trees_predict_t *p, uint64_t count,
     float *out);
 static float class_of(const trees_predict_t *p, uint64_t row,
     uint32_t target);
 static float number(const trees_predict_t *p, uint64_t at);
-static uint64_t part(const trees_predict_t *p, uint64_t left);
+static uint64_t part(uint64_t left, uint64_t most);
 
 TRITONSERVER_Error *
 trees_predict_init(trees_predict_t *p, const trees_forest_t *forest,
-    const trees_answer_t *answer)
+    const trees_answer_t *answer, trees_device_t *device, uint64_t host_rows)
 {
-    uint64_t rows = SUMS_MOST / forest->columns;
+    uint64_t most = device == NULL ? 0 : trees_device_rows_most(device);
 
-    rows = rows < 1 ? 1 : rows > ROWS_MOST ? ROWS_MOST : rows;
     *p = (trees_predict_t) {
-        .forest = forest, .answer = answer, .rows_most = rows,
-        .sums = calloc(rows * forest->columns, sizeof(double)),
-        .nodes = calloc((size_t) forest->tree_count + 1, sizeof(*p->nodes))
+        .forest = forest, .answer = answer, .device = device,
+        .host_rows = host_rows,
+        .sum_rows = device == NULL
+            ? rows_in(SUMS_MOST, forest->columns, ROWS_MOST)
+            : rows_in(DEVICE_SUMS_MOST, forest->columns, most),
+        .node_rows = device == NULL ? 1
+            : rows_in(DEVICE_NODES_MOST, forest->tree_count, most)
     };
-
+    p->sums = calloc(p->sum_rows * forest->columns, sizeof(double));
+    p->nodes = calloc(p->node_rows * forest->tree_count + 1,
+        sizeof(*p->nodes));
     if (p->sums == NULL || p->nodes == NULL) {
         trees_predict_fini(p);
         return bk_err_nomem("sums of the trees");
@@ -56,46 +69,55 @@ trees_answer_width(const trees_forest_t *f, const trees_answer_t *answer)
     return answer->both ? 2 : f->columns;
 }
 
-void
-trees_predict(const trees_predict_t *p, const float *rows, uint64_t count,
+TRITONSERVER_Error *
+trees_predict(const trees_predict_t *p, const trees_rows_t *rows, float *out)
+{
+    const trees_forest_t *f = p->forest;
+    TRITONSERVER_Error *err = NULL;
+
+    for (uint64_t done = 0, n; err == NULL && done < rows->count; done += n) {
+        n = part(rows->count - done, p->sum_rows);
+        err = sums_of(p, rows, done, n);
+        if (err == NULL) {
+            trees_postprocess(f, n, p->sums);
+            answer_rows(p, n, out + done * trees_answer_width(f, p->answer));
+        }
+    }
+
+    return err;
+}
+
+TRITONSERVER_Error *
+trees_predict_raw(const trees_predict_t *p, const trees_rows_t *rows,
     float *out)
 {
     const trees_forest_t *f = p->forest;
+    TRITONSERVER_Error *err = NULL;
 
-    for (uint64_t done = 0, n; done < count; done += n) {
-        n = part(p, count - done);
-        trees_walk_sums(f, rows + done * f->features, n, p->sums);
-        trees_postprocess(f, n, p->sums);
-        answer_rows(p, n, out + done * trees_answer_width(f, p->answer));
-    }
-}
-
-void
-trees_predict_raw(const trees_predict_t *p, const float *rows,
-    uint64_t count, float *out)
-{
-    const trees_forest_t *f = p->forest;
-
-    for (uint64_t done = 0, n; done < count; done += n) {
-        n = part(p, count - done);
-        trees_walk_sums(f, rows + done * f->features, n, p->sums);
-        for (uint64_t i = 0; i < n * f->columns; i++) {
+    for (uint64_t done = 0, n; err == NULL && done < rows->count; done += n) {
+        n = part(rows->count - done, p->sum_rows);
+        err = sums_of(p, rows, done, n);
+        for (uint64_t i = 0; err == NULL && i < n * f->columns; i++) {
             out[done * f->columns + i] = number(p, i);
         }
     }
+
+    return err;
 }
 
-void
-trees_predict_trees(const trees_predict_t *p, const float *rows,
-    uint64_t count, float *out)
+TRITONSERVER_Error *
+trees_predict_trees(const trees_predict_t *p, const trees_rows_t *rows,
+    float *out)
 {
     const trees_forest_t *f = p->forest;
     const double *wide = f->leaves;
     const float *narrow = f->leaves;
+    TRITONSERVER_Error *err = NULL;
 
-    for (uint64_t row = 0; row < count; row++) {
-        trees_walk_leaves(f, rows + row * f->features, 1, p->nodes);
-        for (uint32_t t = 0; t < f->tree_count; t++) {
+    for (uint64_t done = 0, n; err == NULL && done < rows->count; done += n) {
+        n = part(rows->count - done, p->node_rows);
+        err = nodes_of(p, rows, done, n);
+        for (uint64_t t = 0; err == NULL && t < n * f->tree_count; t++) {
             uint32_t value = f->nodes[p->nodes[t]].value;
 
             for (uint32_t i = 0; i < f->leaf_values; i++) {
@@ -104,20 +126,75 @@ trees_predict_trees(const trees_predict_t *p, const float *rows,
             }
         }
     }
+
+    return err;
 }
 
-void
-trees_predict_leaves(const trees_predict_t *p, const float *rows,
-    uint64_t count, int32_t *out)
+TRITONSERVER_Error *
+trees_predict_leaves(const trees_predict_t *p, const trees_rows_t *rows,
+    int32_t *out)
 {
     const trees_forest_t *f = p->forest;
+    TRITONSERVER_Error *err = NULL;
 
-    for (uint64_t row = 0; row < count; row++) {
-        trees_walk_leaves(f, rows + row * f->features, 1, p->nodes);
-        for (uint32_t t = 0; t < f->tree_count; t++) {
+    for (uint64_t done = 0, n; err == NULL && done < rows->count; done += n) {
+        n = part(rows->count - done, p->node_rows);
+        err = nodes_of(p, rows, done, n);
+        for (uint64_t t = 0; err == NULL && t < n * f->tree_count; t++) {
             *out++ = f->ids[p->nodes[t]];
         }
     }
+
+    return err;
+}
+
+static uint64_t
+rows_in(uint64_t numbers, uint64_t row, uint64_t most)
+{
+    uint64_t rows = row == 0 ? most : numbers / row;
+
+    return rows < 1 ? 1 : rows > most ? most : rows;
+}
+
+static bool
+host_walks(const trees_predict_t *p, const trees_rows_t *rows)
+{
+    return p->device == NULL || (!rows->on_device
+        && rows->count <= p->host_rows);
+}
+
+static TRITONSERVER_Error *
+sums_of(const trees_predict_t *p, const trees_rows_t *rows, uint64_t first,
+    uint64_t count)
+{
+    const float *data = rows->data + first * p->forest->features;
+
+    if (host_walks(p, rows)) {
+        trees_walk_sums(p->forest, data, count, p->sums);
+        return NULL;
+    }
+
+    TRITONSERVER_Error *err = trees_device_walk(p->device, data,
+        rows->on_device, count, p->sums, NULL);
+    if (err == NULL) {
+        trees_walk_finish(p->forest, count, p->sums);
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+nodes_of(const trees_predict_t *p, const trees_rows_t *rows, uint64_t first,
+    uint64_t count)
+{
+    const float *data = rows->data + first * p->forest->features;
+
+    if (host_walks(p, rows)) {
+        trees_walk_leaves(p->forest, data, count, p->nodes);
+        return NULL;
+    }
+
+    return trees_device_walk(p->device, data, rows->on_device, count, NULL,
+        p->nodes);
 }
 
 static void
@@ -172,7 +249,7 @@ number(const trees_predict_t *p, uint64_t at)
 }
 
 static uint64_t
-part(const trees_predict_t *p, uint64_t left)
+part(uint64_t left, uint64_t most)
 {
-    return left < p->rows_most ? left : p->rows_most;
+    return left < most ? left : most;
 }

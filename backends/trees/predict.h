@@ -5,14 +5,14 @@
  *          the model's.
  * Thread   its instance's.
  * Units    rows; an answer row has trees_answer_width numbers.
- * Errors   init: no memory.
- * Route    run -> [predict] -> walk, postprocess
+ * Errors   init: no memory; of a device, as device has them.
+ * Route    run -> [predict] -> walk, device, postprocess
  */
 
 #ifndef TREES_PREDICT_H
 #define TREES_PREDICT_H
 
-#include "forest.h"
+#include "device.h"
 
 /* From the model's parameters and its file. */
 typedef struct {
@@ -25,32 +25,44 @@ typedef struct {
 typedef struct {
     const trees_forest_t *forest;
     const trees_answer_t *answer;
-    uint64_t              rows_most;    /* that sums has room for            */
+    trees_device_t       *device;       /* NULL: the host walks              */
+    uint64_t              host_rows;    /* so few the host walks anyway      */
+    uint64_t              sum_rows;     /* that sums has room for            */
+    uint64_t              node_rows;    /* that nodes has room for           */
     void                 *sums;
-    uint32_t             *nodes;        /* leaves of one row                 */
+    uint32_t             *nodes;        /* of leaves                         */
 } trees_predict_t;
 
+/* Rows of a request, on the host or on the device. */
+typedef struct {
+    const float *data;
+    uint64_t     count;
+    bool         on_device;
+} trees_rows_t;
+
+/* device stays the caller's. */
 BK_CHECK TRITONSERVER_Error *trees_predict_init(trees_predict_t *p,
-    const trees_forest_t *forest, const trees_answer_t *answer);
+    const trees_forest_t *forest, const trees_answer_t *answer,
+    trees_device_t *device, uint64_t host_rows);
 void trees_predict_fini(trees_predict_t *p);
 
 /* Numbers in a row of the answer. */
 uint32_t trees_answer_width(const trees_forest_t *f,
     const trees_answer_t *answer);
 
-/* The model's answer: classes, probabilities or values. */
-void trees_predict(const trees_predict_t *p, const float *rows,
-    uint64_t count, float *out);
+/* The model's answer: classes, probabilities or values; out is on the host. */
+BK_CHECK TRITONSERVER_Error *trees_predict(const trees_predict_t *p,
+    const trees_rows_t *rows, float *out);
 
 /* The sums of the trees, before the model's last function; columns a row. */
-void trees_predict_raw(const trees_predict_t *p, const float *rows,
-    uint64_t count, float *out);
+BK_CHECK TRITONSERVER_Error *trees_predict_raw(const trees_predict_t *p,
+    const trees_rows_t *rows, float *out);
 
 /* The values of each tree's leaf, leaf_values of the forest each; and the
  * leaf's number in the model's file. */
-void trees_predict_trees(const trees_predict_t *p, const float *rows,
-    uint64_t count, float *out);
-void trees_predict_leaves(const trees_predict_t *p, const float *rows,
-    uint64_t count, int32_t *out);
+BK_CHECK TRITONSERVER_Error *trees_predict_trees(const trees_predict_t *p,
+    const trees_rows_t *rows, float *out);
+BK_CHECK TRITONSERVER_Error *trees_predict_leaves(const trees_predict_t *p,
+    const trees_rows_t *rows, int32_t *out);
 
 #endif /* TREES_PREDICT_H */

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <libgen.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_MAX_BATCH_SIZE 4
 
@@ -26,6 +27,11 @@ trees_runtime_open(void **out, TRITONBACKEND_Backend *backend)
     if (rt == NULL || directory == NULL) {
         err = bk_err_nomem("state of the trees backend");
     } else {
+        const char *nvrtc = bk_json_string(bk_json_member(settings,
+            "nvrtc-library"), NULL);
+
+        pthread_mutex_init(&rt->lock, NULL);
+        rt->nvrtc = nvrtc == NULL ? NULL : strdup(nvrtc);
         rt->default_max_batch_size = bk_json_int(bk_json_member(settings,
             "default-max-batch-size"), DEFAULT_MAX_BATCH_SIZE);
         err = treelite_open(&rt->treelite, bk_json_string(
@@ -35,7 +41,7 @@ trees_runtime_open(void **out, TRITONBACKEND_Backend *backend)
     bk_json_free(root);
     free(directory);
     if (err != NULL) {
-        free(rt);
+        trees_runtime_close(rt);
         return err;
     }
 
@@ -46,7 +52,40 @@ trees_runtime_open(void **out, TRITONBACKEND_Backend *backend)
 void
 trees_runtime_close(void *runtime)
 {
-    free(runtime);
+    trees_runtime_t *rt = runtime;
+
+    if (rt == NULL) {
+        return;
+    }
+
+    gpu_compiler_close(rt->compiler);
+    gpu_driver_close(rt->driver);
+    pthread_mutex_destroy(&rt->lock);
+    free(rt->nvrtc);
+    free(rt);
+}
+
+TRITONSERVER_Error *
+trees_runtime_gpu(trees_runtime_t *rt, int32_t device_id,
+    gpu_device_t **device, const gpu_compiler_t **compiler)
+{
+    TRITONSERVER_Error *err = NULL;
+
+    pthread_mutex_lock(&rt->lock);
+    if (rt->driver == NULL) {
+        err = gpu_driver_open(&rt->driver);
+    }
+    if (err == NULL && rt->compiler == NULL) {
+        err = gpu_compiler_open(&rt->compiler, rt->nvrtc,
+            gpu_driver_version(rt->driver));
+    }
+    pthread_mutex_unlock(&rt->lock);
+    if (err != NULL) {
+        return err;
+    }
+
+    *compiler = rt->compiler;
+    return gpu_device_get(rt->driver, device_id, device);
 }
 
 /* Where this library's file is, with links followed: one that has another

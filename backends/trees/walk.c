@@ -21,7 +21,6 @@ static bool has_category(const trees_forest_t *f, const trees_list_t *list,
     float value);
 static void add(const trees_forest_t *f, const trees_tree_t *tree,
     uint32_t node, void *sums, uint64_t row);
-static void finish(const trees_forest_t *f, uint64_t count, void *sums);
 
 void
 trees_walk_sums(const trees_forest_t *f, const float *rows, uint64_t count,
@@ -58,7 +57,31 @@ trees_walk_sums(const trees_forest_t *f, const float *rows, uint64_t count,
         }
     }
 
-    finish(f, count, sums);
+    trees_walk_finish(f, count, sums);
+}
+
+void
+trees_walk_finish(const trees_forest_t *f, uint64_t count, void *sums)
+{
+    double *wide = sums;
+    float *narrow = sums;
+
+    for (uint64_t row = 0; row < count; row++) {
+        for (uint32_t i = 0; i < f->columns; i++) {
+            uint64_t at = row * f->columns + i;
+            bool there = i % f->classes < f->class_counts[i / f->classes];
+
+            if (f->doubles) {
+                wide[at] /= f->averages == NULL ? 1 : f->averages[i];
+                wide[at] = there ? wide[at] + f->base_scores[i] : 0;
+            } else {
+                narrow[at] /= f->averages == NULL ? 1
+                    : (float) f->averages[i];
+                narrow[at] = there ? (float) ((double) narrow[at]
+                    + f->base_scores[i]) : 0;
+            }
+        }
+    }
 }
 
 void
@@ -236,30 +259,6 @@ add(const trees_forest_t *f, const trees_tree_t *tree, uint32_t node,
 
         for (uint32_t i = 0; i < tree->values; i++) {
             to[i * tree->stride] += leaf[i];
-        }
-    }
-}
-
-static void
-finish(const trees_forest_t *f, uint64_t count, void *sums)
-{
-    double *wide = sums;
-    float *narrow = sums;
-
-    for (uint64_t row = 0; row < count; row++) {
-        for (uint32_t i = 0; i < f->columns; i++) {
-            uint64_t at = row * f->columns + i;
-            bool there = i % f->classes < f->class_counts[i / f->classes];
-
-            if (f->doubles) {
-                wide[at] /= f->averages == NULL ? 1 : f->averages[i];
-                wide[at] = there ? wide[at] + f->base_scores[i] : 0;
-            } else {
-                narrow[at] /= f->averages == NULL ? 1
-                    : (float) f->averages[i];
-                narrow[at] = there ? (float) ((double) narrow[at]
-                    + f->base_scores[i]) : 0;
-            }
         }
     }
 }

@@ -25,6 +25,9 @@
 void trees_walk_sums(const trees_forest_t *f, const float *rows,
     uint64_t count, void *sums);
 
+/* The end of that alone: from bare sums of leaves, in place. */
+void trees_walk_finish(const trees_forest_t *f, uint64_t count, void *sums);
+
 /* The node of each tree's leaf: count times f->tree_count. */
 void trees_walk_leaves(const trees_forest_t *f, const float *rows,
     uint64_t count, uint32_t *nodes);

@@ -22,7 +22,9 @@ static const char *const writing_backends[] = { "pytorch" };
 
 /* These read a GPU's memory through a library that takes whole tensors of the
    GPU that it computes on. */
-static const char *const own_gpu_backends[] = { "onnxruntime" };
+static const char *const own_gpu_backends[] = {
+    "onnxruntime", "trees", "fil"
+};
 
 inf_err_t *
 inf_private_inputs_wanted(const Inference__ModelConfig *msg, bool *wanted)

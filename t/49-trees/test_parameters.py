@@ -6,9 +6,9 @@ import json
 import numpy
 import pytest
 import treelite
-import tritonclient.http as client
 
 from lib import forests, models, repository
+from lib.trees import answer
 
 
 def serve(make_server, forest, name="m", backend="fil", config="", file=None,
@@ -25,10 +25,7 @@ def output(*dims):
 
 
 def ask(server, x, name="m"):
-    with client.InferenceServerClient(server.url) as c:
-        value = client.InferInput("input__0", list(x.shape), "FP32")
-        value.set_data_from_numpy(x)
-        return c.infer(name, [value]).as_numpy("output__0")
+    return answer(server, name, x)[0]
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +137,7 @@ def test_unknown_fields_of_xgboost_s_json(make_server, binary):
 def test_parameters_without_effect_are_logged_once(make_server, binary):
     names = {"use_experimental_optimizations": "true", "storage_type": "AUTO",
              "algo": "ALGO_AUTO", "threads_per_tree": "4",
-             "blocks_per_sm": "2", "transfer_threshold": "1"}
+             "blocks_per_sm": "2", "cpu_nthread": "2"}
     server = serve(make_server, binary, output_class="true", **names,
                    config="instance_group { count: 3 kind: KIND_CPU }\n")
     lines = [line for line in server.log_text().splitlines()

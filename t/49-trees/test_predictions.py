@@ -11,19 +11,11 @@ import tritonclient.http as client
 
 from lib import forests, models
 from lib.server import ROOT, Server
+from lib.trees import answer
 from lib.wire import tensor
 
 EXAMPLES = ROOT / "examples/trees"
 OUTPUTS = ("raw", "leaf_id", "score_per_tree")
-
-
-def answer(server, name, x, outputs=("output__0",)):
-    with client.InferenceServerClient(server.url) as c:
-        value = client.InferInput("input__0", list(x.shape), "FP32")
-        value.set_data_from_numpy(x)
-        got = c.infer(name, [value], outputs=[
-            client.InferRequestedOutput(o) for o in outputs])
-        return [got.as_numpy(o) for o in outputs]
 
 
 def of_treelite(forest, kind):

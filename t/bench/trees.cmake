@@ -2,7 +2,7 @@
 # t/bench/README.md.
 if(TARGET tritonserver AND TARGET triton_trees)
     file(GLOB srcs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/backends/trees/*.c)
-    list(FILTER srcs EXCLUDE REGEX "/(trees|instance|model|runtime|options)\\.c$")
+    list(FILTER srcs EXCLUDE REGEX "/(trees|instance|model|runtime|options|predict|device)\\.c$")
     add_executable(bench_trees EXCLUDE_FROM_ALL
         ${CMAKE_SOURCE_DIR}/t/bench/trees.c ${srcs})
     target_include_directories(bench_trees PRIVATE

@@ -82,6 +82,11 @@ lay_build()
         do
             [ ! -e "$file" ] || cp -a --parents "$file" "$work/build"
         done
+        # links to what was fetched
+        for file in backends/trees/libtreelite.so backends/trees/libgomp*.so*
+        do
+            [ ! -e "$file" ] || cp -L --parents "$file" "$work/build"
+        done
     )
     find "$work/build" -type f ! -path '*/gen/*' -exec strip --strip-debug {} +
     tar -C "$work" -cf - build | xz -T0 -2 > "$pack/build.tar.xz"
