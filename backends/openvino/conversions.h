@@ -17,9 +17,9 @@
 #include "common/tensors.h"
 
 typedef struct {
-    const vino_runtime_t          *rt;
+    const vino_runtime_t             *rt;
     ov_preprocess_prepostprocessor_t *handle;
-    bool                           any;
+    bool                              any;
 } vino_conversions_t;
 
 BK_CHECK TRITONSERVER_Error *vino_conversions_open(vino_conversions_t *c,

@@ -13,22 +13,22 @@
 #define ALIGNMENT 64u
 
 /* Clients that give up a run are looked for so often. */
-#define POLL_MS   20
-#define LONG_NS   (POLL_MS * UINT64_C(1000000))
+#define POLL_MS 20
+#define LONG_NS (POLL_MS * UINT64_C(1000000))
 
-#define MARK      0xa5
-#define MARK_LEN  16u
+#define MARK     0xa5
+#define MARK_LEN 16u
 
 typedef struct {
-    vino_model_t       *model;
+    vino_model_t         *model;
     const vino_network_t *network;
-    bk_runner_t         runner;
-    bool                runs;           /* runner is there                   */
-    ov_infer_request_t *request;
-    ov_tensor_t       **own;            /* of each output, the library's     */
-    bool               *lent;           /* output lies in memory of a run    */
-    bk_scratch_t       *padded;         /* one per input                     */
-    uint64_t            took_ns;        /* the last run                      */
+    bk_runner_t           runner;
+    bool                  runs;         /* runner is there                   */
+    ov_infer_request_t   *request;
+    ov_tensor_t         **own;          /* of each output, the library's     */
+    bool                 *lent;         /* output lies in memory of a run    */
+    bk_scratch_t         *padded;       /* one per input                     */
+    uint64_t              took_ns;      /* the last run                      */
 } instance_t;
 
 static TRITONSERVER_Error *instance_setup(instance_t *inst,
