@@ -9,7 +9,8 @@
 
 The backend is ours.  INF_PYTHON_BACKEND=prebuilt takes NVIDIA's, which shows
 that a test expects what users know; `differs` marks tests of what ours does
-otherwise or NVIDIA's 2.51 has not.
+otherwise or NVIDIA's 2.51 has not.  INF_PYTHON_INTERPRETER names another
+interpreter with numpy than that of the tests.
 """
 
 import json
@@ -23,7 +24,8 @@ from lib.server import BACKENDS, BUILD, Server
 
 PREBUILT = os.environ.get("INF_PYTHON_BACKEND") == "prebuilt"
 INTERPRETER = prebuilt.PEER / "python/bin/python" if PREBUILT \
-    else BUILD / "venv/bin/python"
+    else pathlib.Path(os.environ.get("INF_PYTHON_INTERPRETER",
+                                     BUILD / "venv/bin/python"))
 FOLDER = prebuilt.folder() if PREBUILT else BACKENDS / "python"
 
 TEXT = (models.io_block("input", [("IN", "BYTES", [-1])])
