@@ -96,6 +96,28 @@ inf_arena_pinner_push(inf_arena_pinner_t *p, inf_channel_t *channel,
     inf_cond_signal(&p->work);
 }
 
+void
+inf_arena_pinner_cancel(inf_arena_pinner_t *p, const inf_channel_t *channel)
+{
+    pinner_job_t *found = NULL;
+
+    inf_lock(&p->lock);
+    for (inf_link_t *l = p->jobs.next; l != &p->jobs && found == NULL;
+        l = l->next)
+    {
+        pinner_job_t *job = inf_link_entry(l, pinner_job_t, link);
+        found = job->channel == channel ? job : NULL;
+    }
+    if (found != NULL) {
+        inf_link_remove(&found->link);
+    }
+    inf_unlock(&p->lock);
+
+    if (found != NULL) {
+        job_free(found);
+    }
+}
+
 static void *
 pinner_main(void *arg)
 {

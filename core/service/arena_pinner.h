@@ -31,4 +31,9 @@ void inf_arena_pinner_free(inf_arena_pinner_t *p);
 void inf_arena_pinner_push(inf_arena_pinner_t *p, inf_channel_t *channel,
     uint32_t pid);
 
+/* The channel's worker has gone: a driver that is slow keeps no memory and no
+   descriptors of channels that wait. */
+void inf_arena_pinner_cancel(inf_arena_pinner_t *p,
+    const inf_channel_t *channel);
+
 #endif /* INF_SERVICE_ARENA_PINNER_H */

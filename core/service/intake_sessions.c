@@ -97,6 +97,9 @@ inf_intake_end_session(inf_intake_t *in, inf_intake_session_t *is,
         NULL);
 
     inf_channel_dead(channel);
+    if (in->pinner != NULL) {
+        inf_arena_pinner_cancel(in->pinner, channel);
+    }
     inf_infer_cancel_all(session);
     inf_link_remove(&is->peer.link);
     inf_session_unref(session);

@@ -166,6 +166,33 @@ def test_requests_do_not_wait_for_a_driver_that_pins(gpus):
     assert gpus.ended(server)["pageable_copies"] == 2 * 3
 
 
+def test_a_driver_that_is_slow_keeps_nothing_of_workers_that_died(gpus):
+    """But of the one whose memory it is pinning."""
+    gate = gpus.folder / "gate"
+    gate.touch()
+    server = gpus.start(fill, workers=3, pinned=False,
+                        allow_alarms=["exited on signal 9"],
+                        env=[f"FAKE_CUDA_PIN_GATE={gate}"])
+
+    def channels():
+        with open(f"/proc/{server.core()}/maps", encoding="utf-8") as f:
+            return sum("inference-requests" in line for line in f)
+
+    assert process.wait_until(lambda: channels() == 3, 20 * SLOW)
+    for _ in range(2):
+        old = server.workers()
+        for worker in old:
+            os.kill(worker, 9)
+        assert process.wait_until(
+            lambda: len(set(server.workers()) - set(old)) == 3
+            and channels() == 4, 20 * SLOW), channels()
+    check(server, 4096, "CPU:0 CPU:0")
+    gate.unlink()
+    gpus.wait_pinned(server)
+    check(server, 4096)
+    gpus.ended(server)
+
+
 def test_a_core_ends_while_a_driver_pins(gpus):
     gate = gpus.folder / "gate"
     gate.touch()
