@@ -352,7 +352,7 @@ compile_threads_log(const vino_network_t *n, const vino_options_t *options)
     }
 }
 
-/* The result of hints and defaults; the library says less of virtual devices. */
+/* The result of hints and defaults; of virtual devices some are unknown. */
 static void
 properties_log(const vino_network_t *n, const vino_options_t *options)
 {
