@@ -82,5 +82,6 @@ fi
 
 # PyTorch's likewise, and the empty libtorch.so of a build without CUDA.
 if [ -e build/deps/pytorch/lib ] && [ -d "$lib/backends/pytorch" ]; then
-    install -m 644 "$build"/backends/pytorch/lib*.so* "$lib/backends/pytorch/"
+    install -m 644 "$build"/backends/pytorch/lib*.so* \
+        "$build/backends/pytorch/model.py" "$lib/backends/pytorch/"
 fi

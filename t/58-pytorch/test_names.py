@@ -281,8 +281,6 @@ sequence_batching {
         "package_as_script": (case("copy", X, Y,
                                    data=DIGITS["pt2"].read_bytes()),
                               "model.pt"),
-        "runtime": (case("copy", X, Y, NO_BATCH + 'runtime: "model.py"\n'),
-                    "'model.py'"),
     }
 
 

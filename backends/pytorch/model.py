@@ -1,0 +1,137 @@
+"""A model of PyTorch in Python, for `runtime: "model.py"`.
+
+Backend python runs this file in the user's interpreter.  The version's
+directory has model.py with a subclass of torch.nn.Module, and model.pt with
+its weights (a state_dict) if it has any; or model.pt alone, TorchScript.
+
+Inputs reach forward() in the configuration's order, outputs are its results in
+that order.  Requests that come together are one batch where the model batches.
+"""
+
+import importlib.util
+import json
+import pathlib
+
+import triton_python_backend_utils as pb_utils
+
+try:
+    import torch
+except ImportError as error:
+    raise RuntimeError(
+        f"{error}: install the package torch from PyPI into the interpreter "
+        "that runs this model, or name an EXECUTION_ENV_PATH that has it"
+    ) from error
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        config = json.loads(args["model_config"])
+        self.inputs = [i["name"] for i in config["input"]]
+        self.outputs = [o["name"] for o in config["output"]]
+        self.batching = config["max_batch_size"] > 0
+
+        set_threads(config)
+        path = find_file(config)
+        model = load_script(path) if path.suffix != ".py" \
+            else load_module(args["model_name"], path)
+        self.device = find_device(args, model)
+        model.to(self.device).eval()
+        if path.suffix == ".py":
+            model = torch.compile(model, **compile_options(config))
+        self.model = model
+
+    def execute(self, requests):
+        with torch.inference_mode():
+            if not self.batching:
+                return [self.answer(self.run(self.read(r))) for r in requests]
+
+            parts = [self.read(r) for r in requests]
+            rows = [part[0].shape[0] for part in parts]
+            outputs = self.run([torch.cat(t) for t in zip(*parts)])
+            split = [torch.split(o, rows) for o in outputs]
+            return [self.answer(part) for part in zip(*split)]
+
+    def read(self, request):
+        return [torch.from_dlpack(pb_utils.get_input_tensor_by_name(
+            request, name).to_dlpack()).to(self.device)
+            for name in self.inputs]
+
+    def run(self, inputs):
+        outputs = self.model(*inputs)
+        if not isinstance(outputs, (tuple, list)):
+            outputs = [outputs]
+        if len(outputs) < len(self.outputs):
+            raise pb_utils.TritonModelException(
+                f"forward() gave {len(outputs)} values, the configuration has "
+                f"{len(self.outputs)} outputs")
+        return outputs[:len(self.outputs)]
+
+    def answer(self, tensors):
+        return pb_utils.InferenceResponse([
+            pb_utils.Tensor.from_dlpack(name, t.detach().cpu().contiguous())
+            for name, t in zip(self.outputs, tensors)])
+
+
+def parameter(config, name, default):
+    return config.get("parameters", {}).get(name, {}).get(
+        "string_value", default)
+
+
+def set_threads(config):
+    torch.set_num_threads(int(parameter(config, "NUM_THREADS", "1")))
+    torch.set_num_interop_threads(
+        int(parameter(config, "NUM_INTEROP_THREADS", "1")))
+
+
+def compile_options(config):
+    options = json.loads(
+        parameter(config, "TORCH_COMPILE_OPTIONAL_PARAMETERS", "{}"))
+    if "model" in options:
+        raise pb_utils.TritonModelException(
+            "TORCH_COMPILE_OPTIONAL_PARAMETERS must not name \"model\"")
+    return options
+
+
+def find_file(config):
+    directory = pathlib.Path(pb_utils.get_model_dir())
+    names = ["model.py", "model.pt"]
+    # the core fills in model.pt where nothing is configured
+    if config.get("default_model_filename") not in (None, "", *names):
+        names.insert(0, config["default_model_filename"])
+    for name in names:
+        if (directory / name).is_file():
+            return directory / name
+    raise pb_utils.TritonModelException(
+        f"none of {', '.join(names)} is in {directory}")
+
+
+def load_script(path):
+    return torch.jit.load(path, map_location="cpu")
+
+
+def load_module(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    # of several the first by name, as in Triton
+    kinds = [k for _, k in sorted(vars(module).items()) if isinstance(k, type)
+             and issubclass(k, torch.nn.Module) and k.__module__ == name]
+    if not kinds:
+        raise pb_utils.TritonModelException(
+            f"no subclass of torch.nn.Module in {path}")
+    model = kinds[0]()
+    weights = path.with_suffix(".pt")
+    if weights.is_file():
+        model.load_state_dict(torch.load(weights, map_location="cpu"))
+    return model
+
+
+def find_device(args, model):
+    kind = args["model_instance_kind"]
+    if kind == "GPU":
+        return torch.device(f"cuda:{args['model_instance_device_id']}")
+    if kind == "MODEL":
+        for weights in model.parameters():
+            return weights.device
+    return torch.device("cpu")
