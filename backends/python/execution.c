@@ -26,6 +26,8 @@ static TRITONSERVER_Error *batch_write(py_interpreter_t *in, batch_t *b,
 static void request_write(py_interpreter_t *in, batch_t *b,
     TRITONBACKEND_Request *request);
 static void batch_await(py_interpreter_t *in);
+static bool is_untaken(const py_interpreter_t *in);
+static void batch_forget(py_interpreter_t *in, const batch_t *b);
 static void batch_answer(py_interpreter_t *in, batch_t *b);
 static bool result_apply(py_interpreter_t *in, batch_t *b, uint64_t id,
     py_reader_t *r);
@@ -35,7 +37,7 @@ static void request_end(py_interpreter_t *in, batch_t *b, uint64_t id,
 static void batch_fail(py_interpreter_t *in, batch_t *b, uint32_t from,
     TRITONSERVER_Error_Code code, const char *text);
 
-void
+bool
 py_execution_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     uint32_t count)
 {
@@ -61,6 +63,11 @@ py_execution_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
 
     } else if (b.count > 0) {
         batch_await(in);
+        if (b.count == count && is_untaken(in)) {
+            batch_forget(in, &b);
+            free(b.ids);
+            return false;
+        }
         b.end_ns = bk_now_ns();
         bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(
             in->instance, b.rows, b.begin_ns, b.compute_ns, b.end_ns,
@@ -68,6 +75,7 @@ py_execution_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
         batch_answer(in, &b);
     }
     free(b.ids);
+    return true;
 }
 
 void
@@ -151,6 +159,23 @@ batch_await(py_interpreter_t *in)
             return;
         }
         py_link_wait(in->link);
+    }
+}
+
+/* The batch is the last task of the ring. */
+static bool
+is_untaken(const py_interpreter_t *in)
+{
+    return !in->done && atomic_load(&in->link->header->work.head)
+        != in->link->work.tail;
+}
+
+static void
+batch_forget(py_interpreter_t *in, const batch_t *b)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        py_requests_remove(&in->requests, py_requests_find(&in->requests,
+            b->ids[i]));
     }
 }
 

@@ -14,7 +14,9 @@
 
 #include "interpreter.h"
 
-void py_execution_run(py_interpreter_t *in,
+/* false: the process had ended before it took them.  Then nothing has happened
+   to them, and the next one may. */
+bool py_execution_run(py_interpreter_t *in,
     TRITONBACKEND_Request **requests, uint32_t count);
 
 /* There is no process to run them. */

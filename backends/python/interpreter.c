@@ -16,6 +16,7 @@
 #define READY_LIMIT_S   5
 #define EXIT_LIMIT_MS   5000
 #define PAUSE_MS        100
+#define TRIES_MAX       3
 #define PAUSE_MAX_MS    30000
 
 /* How a wait of the interpreter's own thread has ended. */
@@ -131,13 +132,19 @@ void
 py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     uint32_t count)
 {
-    if (!role_take(in)) {
-        py_execution_reject(in, requests, count);
-        return;
+    for (unsigned tries = 1; ; tries++) {
+        if (tries > TRIES_MAX || !role_take(in)) {
+            py_execution_reject(in, requests, count);
+            return;
+        }
+
+        atomic_store(&in->link->header->back.waiting, PY_WAIT_NONE);
+        if (py_execution_run(in, requests, count)) {
+            break;
+        }
+        pthread_mutex_unlock(&in->role);
     }
 
-    atomic_store(&in->link->header->back.waiting, PY_WAIT_NONE);
-    py_execution_run(in, requests, count);
     /* the instance's thread may have found the role taken: it is told again */
     (void) py_link_sleep(in->link);
     py_link_t *link = py_link_ref(in->link);
