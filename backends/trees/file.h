@@ -5,7 +5,8 @@
  * Thread   any.
  * Units    bytes.
  * Errors   NOT_FOUND, INTERNAL: the file cannot be read.
- * Route    model file -> [file] -> checkpoint, lightgbm, xgboost_json
+ * Route    model file -> [file] -> checkpoint, lightgbm and the
+ *          checks of XGBoost's files
  */
 
 #ifndef TREES_FILE_H

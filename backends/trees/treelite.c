@@ -5,6 +5,7 @@
 #include "checkpoint.h"
 #include "file.h"
 #include "lightgbm.h"
+#include "xgboost_binary.h"
 #include "xgboost_json.h"
 
 #include <dlfcn.h>
@@ -215,8 +216,11 @@ check_file(const char *path, trees_format_t format)
         err = trees_checkpoint_check(file.data, file.len);
         break;
 
-    case TREES_XGBOOST:                 /* treelite checks what it reads     */
-    case TREES_XGBOOST_UBJ:
+    case TREES_XGBOOST:
+        err = trees_xgboost_binary_check(file.data, file.len);
+        break;
+
+    case TREES_XGBOOST_UBJ:             /* treelite checks what it reads     */
         break;
     }
 

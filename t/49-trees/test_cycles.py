@@ -3,6 +3,7 @@
 import os
 
 from lib import forests, models, process, repository
+from lib.server import SANITIZER
 
 CYCLES = int(os.environ.get("INF_CYCLES", "40"))
 
@@ -43,5 +44,6 @@ def test_memory_is_flat(make_server):
     grown = resident(server) - before
     print(f"\n{CYCLES * len(made)} loads and unloads:"
           f" {before} KiB, then {grown:+d} KiB")
-    # an allocator may keep some; a model has about 300 KiB here
-    assert grown < 4096, grown
+    # an allocator may keep some; a model has about 300 KiB here.  A sanitizer
+    # keeps much more, and looks for leaks itself
+    assert SANITIZER or grown < 4096, grown

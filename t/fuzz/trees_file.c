@@ -1,6 +1,7 @@
 /* Any bytes as a model's file.  A treelite checkpoint that passes is as long as
-   it says: no part of it passes, and bytes behind it change nothing.  A text of
-   LightGBM that passes still does with bytes behind it, JSON without its end. */
+   it says: no part of it passes, and bytes behind it change nothing.  A binary
+   file of XGBoost and a text of LightGBM that pass still do with bytes behind
+   them, JSON without its end. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "backends/common/error.c"
 #include "backends/trees/checkpoint.c"
 #include "backends/trees/lightgbm.c"
+#include "backends/trees/xgboost_binary.c"
 #include "backends/trees/xgboost_json.c"
 #include "check.h"
 
@@ -42,6 +44,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(passes(trees_checkpoint_check, more, size + 3));
     } else if (size > 0) {
         check(!passes(trees_checkpoint_check, data, size - 1));
+    }
+    if (passes(trees_xgboost_binary_check, data, size)) {
+        check(passes(trees_xgboost_binary_check, more, size + 3));
     }
     if (passes(trees_lightgbm_check, data, size)) {
         check(passes(trees_lightgbm_check, more, size + 3));
