@@ -254,6 +254,17 @@ def test_every_datatype(client, datatype, shape):
     assert np.array_equal(got, given)
 
 
+def test_random_tensors(client):
+    """Several of random datatypes and shapes in each request."""
+    rng = np.random.default_rng(7)
+    for _ in range(100):
+        given = {f"IN_{t}": sample(t, tuple(rng.integers(0, 40, 2)))
+                 for t in rng.choice(TYPES, rng.integers(1, 6), False)}
+        got = infer(client, "every", None, **given)
+        for name, array in given.items():
+            assert np.array_equal(got.as_numpy("OUT" + name[2:]), array)
+
+
 @pytest.mark.parametrize("datatype", TYPES)
 def test_every_datatype_as_json(http, datatype):
     if datatype == "FP16":

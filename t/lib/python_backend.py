@@ -16,17 +16,17 @@ interpreter with numpy than that of the tests.
 import json
 import os
 import pathlib
+import sys
 
 import pytest
 
 from lib import models, prebuilt, wire
-from lib.server import BACKENDS, BUILD, Server
+from lib.server import Server
 
 PREBUILT = os.environ.get("INF_PYTHON_BACKEND") == "prebuilt"
 INTERPRETER = prebuilt.PEER / "python/bin/python" if PREBUILT \
     else pathlib.Path(os.environ.get("INF_PYTHON_INTERPRETER",
-                                     BUILD / "venv/bin/python"))
-FOLDER = prebuilt.folder() if PREBUILT else BACKENDS / "python"
+                                     sys.executable))
 
 TEXT = (models.io_block("input", [("IN", "BYTES", [-1])])
         + models.io_block("output", [("OUT", "BYTES", [-1])]))
