@@ -33,6 +33,8 @@ class TritonPythonModel:
                 os._exit(3)
             if word == b"crash":
                 import ctypes
+                import signal       # a sanitizer would report it
+                signal.signal(signal.SIGSEGV, signal.SIG_DFL)
                 ctypes.string_at(0)
             answers.append(pb.InferenceResponse([pb.Tensor("OUT", np.array(
                 [str(os.getpid()).encode()], dtype=object))]))
