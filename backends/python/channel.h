@@ -53,6 +53,10 @@ typedef enum {
     PY_TASK_TAKEN              /* outputs of the last batch are copied      */
 } py_task_t;
 
+/* An input for another model and a file of one may have so many bytes: the
+   backend allocates what an interpreter says they take. */
+#define PY_COPY_MAX         (UINT64_C(1) << 32)
+
 /* Interpreter to backend. */
 typedef enum {
     PY_UP_HELLO = 1,

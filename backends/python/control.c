@@ -143,7 +143,12 @@ read_file(control_t *c, py_reader_t *r)
         return py_error_message("file");
     }
 
-    void *contents = data.length >= SIZE_MAX ? NULL : malloc(data.length + 1);
+    if (data.length > PY_COPY_MAX) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "file \"%s\" is too large", name);
+    }
+
+    void *contents = malloc(data.length + 1);
     if (contents == NULL) {
         return bk_err_nomem("a model's file");
     }

@@ -460,8 +460,13 @@ read_input(py_stream_t *s, py_reader_t *r)
         return err;
     }
 
-    input_t *input = t.data.length > SIZE_MAX - sizeof(*input) ? NULL
-        : malloc(sizeof(*input) + t.data.length);
+    if (t.data.length > PY_COPY_MAX) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "input \"%s\" has %"
+            PRIu64 " bytes; %" PRIu64 " are possible", t.name, t.data.length,
+            PY_COPY_MAX);
+    }
+
+    input_t *input = malloc(sizeof(*input) + t.data.length);
     if (input == NULL) {
         return bk_err_nomem("an input for another model");
     }

@@ -178,6 +178,10 @@ end(void)
         }
     }
     py_requests_fini(&in.requests);
+
+    /* pages that were only looked at */
+    check(fallocate(in.link->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+        (off_t) PY_HEAPS_AT, (off_t) (2 * PY_HEAP_BYTES)) == 0);
 }
 
 /* [kind, id, slot, length of the message, message] of each; a kind beyond
@@ -192,6 +196,9 @@ entry_put(const uint8_t *data, size_t size)
 
     if (data[0] == UINT8_MAX && size > sizeof(*e)) {
         memcpy(e, data + 1, sizeof(*e));
+        if (e->length <= PY_MESSAGE_MAX) {      /* or it only copies         */
+            e->length %= 1 << 16;
+        }
         atomic_store(&ring->tail, tail + 1);
         return 1 + sizeof(*e);
     }
