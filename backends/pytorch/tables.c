@@ -11,7 +11,7 @@ typedef struct {
     bool         batching;
 } filler_t;
 
-static TRITONSERVER_Error *read_inputs(bk_tensors_t *t,
+static TRITONSERVER_Error *fill_inputs(bk_tensors_t *t,
     const bk_model_config_t *config);
 static TRITONSERVER_Error *put_inputs(filler_t *f,
     const bk_model_config_t *config, bool optional);
@@ -19,7 +19,7 @@ static TRITONSERVER_Error *put_sequence_inputs(filler_t *f,
     const bk_model_config_t *config);
 static TRITONSERVER_Error *put_batch_inputs(filler_t *f,
     const bk_model_config_t *config);
-static TRITONSERVER_Error *read_outputs(bk_tensors_t *t,
+static TRITONSERVER_Error *fill_outputs(bk_tensors_t *t,
     const bk_model_config_t *config);
 static TRITONSERVER_Error *put(filler_t *f, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *dims, uint32_t count);
@@ -52,15 +52,15 @@ pt_tables_read(bk_tensors_t *t, const bk_model_config_t *config)
         + config->sequence.state_count + config->batch.input_count, optional,
         outputs);
     if (err == NULL) {
-        err = read_inputs(t, config);
+        err = fill_inputs(t, config);
     }
 
-    return err != NULL ? err : read_outputs(t, config);
+    return err != NULL ? err : fill_outputs(t, config);
 }
 
 /* those of the configuration's list come first, optional ones last */
 static TRITONSERVER_Error *
-read_inputs(bk_tensors_t *t, const bk_model_config_t *config)
+fill_inputs(bk_tensors_t *t, const bk_model_config_t *config)
 {
     filler_t f = { t->inputs, config->max_batch_size > 0 };
 
@@ -128,7 +128,7 @@ put_batch_inputs(filler_t *f, const bk_model_config_t *config)
 }
 
 static TRITONSERVER_Error *
-read_outputs(bk_tensors_t *t, const bk_model_config_t *config)
+fill_outputs(bk_tensors_t *t, const bk_model_config_t *config)
 {
     filler_t f = { t->outputs, config->max_batch_size > 0 };
     const bk_sequence_tensors_t *s = &config->sequence;
