@@ -6,8 +6,13 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+static TRITONSERVER_Error *libtorch_open(void);
 
 TRITONSERVER_Error *
 pt_runtime_open(void **out, TRITONBACKEND_Backend *backend)
@@ -15,13 +20,9 @@ pt_runtime_open(void **out, TRITONBACKEND_Backend *backend)
     (void) out;
     (void) backend;
 
-    /* Compiled models name libtorch.so as theirs.  With CUDA it is PyTorch's
-       own, otherwise an empty one; both lie beside the backend. */
-    if (dlopen("libtorch.so", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) == NULL)
-    {
-        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
-            "cannot load PyTorch: %s; install the package torch from PyPI, "
-            "or run make deps", dlerror());
+    TRITONSERVER_Error *err = libtorch_open();
+    if (err != NULL) {
+        return err;
     }
 
     /* Compiled models check shapes only if this is set, and else read beyond
@@ -32,6 +33,36 @@ pt_runtime_open(void **out, TRITONBACKEND_Backend *backend)
     }
 
     return pt_threads_default(1);
+}
+
+/* Compiled models name libtorch.so as theirs.  With CUDA it is PyTorch's own,
+   otherwise an empty one; both lie beside the backend.  A sanitizer calls the
+   loader in our place, which then does not look there by itself. */
+static TRITONSERVER_Error *
+libtorch_open(void)
+{
+    static const char here;
+
+    char path[PATH_MAX];
+    const char *slash = NULL;
+    Dl_info info;
+
+    if (dladdr(&here, &info) != 0 && info.dli_fname != NULL) {
+        slash = strrchr(info.dli_fname, '/');
+    }
+
+    int len = snprintf(path, sizeof(path), "%.*slibtorch.so",
+        slash == NULL ? 0 : (int) (slash + 1 - info.dli_fname),
+        slash == NULL ? "" : info.dli_fname);
+    if (len < 0 || (size_t) len >= sizeof(path)) {
+        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
+            "cannot load PyTorch: the path of this backend is too long");
+    }
+
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) != NULL ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
+        "cannot load PyTorch: %s; install the package torch from PyPI, or run "
+        "make deps", dlerror());
 }
 
 void
