@@ -84,23 +84,26 @@ def test_switches_change_no_answer(make_server):
 
 
 def test_weights_are_shared_or_not(make_server):
-    """A model that counts its runs in its weights tells them apart."""
+    """A model that counts its runs in its weights tells them apart; two
+    sequences are bound to two instances."""
     two = "instance_group { count: 2 kind: KIND_CPU }\n"
 
     def fill(repository):
         for name, value in (("shared", "true"), ("own", "false")):
             pytorch_models.write(
                 repository, name, "counter", X, [("y__0", "INT64", [-1])],
-                parameters(ENABLE_WEIGHT_SHARING=value), instances=two)
+                parameters(ENABLE_WEIGHT_SHARING=value)
+                + "sequence_batching { direct { } }\n", instances=two)
+
+    def step(model, sequence, start):
+        return data(server.infer(model, {
+            "parameters": {"sequence_id": sequence, "sequence_start": start},
+            "inputs": [tensor("x", "FP32", [1], [0])]}))[0]
 
     server = make_server(fill)
-    counts = {}
-    for name in ("shared", "own"):
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            counts[name] = list(pool.map(
-                lambda _: run(server, name)[0], range(40)))
-    assert max(counts["shared"]) == 40
-    assert max(counts["own"]) < 40
+    for name, expected in (("shared", [1, 2, 3, 4]), ("own", [1, 1, 2, 2])):
+        assert [step(name, 1, True), step(name, 2, True),
+                step(name, 1, False), step(name, 2, False)] == expected
 
 
 def test_shared_package(make_server):
@@ -116,8 +119,11 @@ def test_shared_package(make_server):
     assert len({str(data(a)) for a in answers}) == 1
 
 
-def core_threads(server):
-    return len(list(pathlib.Path(f"/proc/{server.core()}/task").iterdir()))
+def threads_of(server, instance):
+    """Those that an instance's thread has started have its name."""
+    tasks = pathlib.Path(f"/proc/{server.core()}/task")
+    return sum((t / "comm").read_text().strip() == instance
+               for t in tasks.iterdir())
 
 
 def test_threads_of_each_instance(make_server):
@@ -137,14 +143,10 @@ def test_threads_of_each_instance(make_server):
                              parameters(INTRA_OP_THREAD_COUNT="3"))
 
     server = make_server(fill)
-    before = core_threads(server)
-    for _ in range(3):
-        assert server.infer("one", large, bytes(3_200_000)).status == 200
-    assert core_threads(server) == before
-    assert server.infer("three", large, bytes(3_200_000)).status == 200
-    assert core_threads(server) == before + 2
-    assert server.infer("one", large, bytes(3_200_000)).status == 200
-    assert core_threads(server) == before + 2
+    for _ in range(2):
+        for name, threads in (("one", 1), ("three", 3)):
+            assert server.infer(name, large, bytes(3_200_000)).status == 200
+            assert threads_of(server, f"{name}_0_0") == threads
 
 
 def test_threads_of_the_process_are_the_first_models(make_server):
