@@ -17,7 +17,7 @@
 #define INF_MODEL_CONFIG_COMPLETE_H
 
 #include "core/base/error.h"
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 
 /* Takes over (see above) from a message that stays the caller's. */
 INF_CHECK inf_err_t *inf_model_config_merge(inf_model_config_t *c,

@@ -58,7 +58,7 @@ inf_model_config_read(const inf_storage_t *st, const char *model_dir,
     inf_findings_fini(&f);
 
     if (err != NULL) {
-        inf_model_config_unref(c);
+        inf_model_config_free(c);
         return err;
     }
 

@@ -1,7 +1,7 @@
 /*
  * config_load.h - from a model's directory to a checked configuration.
  *
- * Owner    The configuration belongs to the caller (one reference).
+ * Owner    The configuration belongs to the caller.
  * Thread   any; nothing is shared between calls.
  * Units    none.
  * Errors   INTERNAL: file missing in strict mode, unreadable, or not in text
@@ -17,7 +17,7 @@
 
 #include "core/base/slice.h"
 #include "core/model/config_findings.h"
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 #include "core/model/config_storage.h"
 
 /* A longer file is rejected before it is parsed. */

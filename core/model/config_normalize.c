@@ -1,7 +1,7 @@
 #include "core/model/config_normalize.h"
 
 #include "core/model/config_edit.h"
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 
 #define SEQUENCE_IDLE_DEFAULT_US 1000000u
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/model/config_names.h"
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 
 #define NO_STEP UINT32_MAX
 

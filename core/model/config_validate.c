@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/path.h"
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 #include "core/model/config_storage.h"
 #include "core/model/private_inputs.h"
 

@@ -50,7 +50,7 @@ inf_model_free(inf_model_t *model)
     inf_labels_unref(model->labels);
     inf_config_tensors_free(model->tensors);
     inf_message_free((ProtobufCMessage *) model->built);
-    inf_model_config_unref(model->config);
+    inf_model_config_free(model->config);
     inf_lock_fini(&model->config_lock);
     inf_lock_fini(&model->usage_lock);
     inf_ledger_free(model->ledger);

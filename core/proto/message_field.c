@@ -370,21 +370,6 @@ inf_message_fold_maps(ProtobufCMessage *m)
     return NULL;
 }
 
-const void *
-inf_map_find(const void *entries, size_t n, const char *key)
-{
-    ProtobufCMessage *const *entry = entries;
-
-    while (n > 0) {
-        const ProtobufCMessage *e = entry[--n];
-        const char *have = *(char **) field_at(e, &e->descriptor->fields[0], 0);
-        if (strcmp(have != NULL ? have : "", key) == 0) {
-            return e;
-        }
-    }
-    return NULL;
-}
-
 static size_t
 field_size(ProtobufCType type)
 {

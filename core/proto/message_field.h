@@ -100,8 +100,4 @@ void inf_message_mark_set(ProtobufCMessage *m);
    become empty messages. */
 INF_CHECK inf_err_t *inf_message_fold_maps(ProtobufCMessage *m);
 
-/* The last entry of a map whose string key is key, or NULL; entries is the
-   generated array, e.g. config->parameters. */
-const void *inf_map_find(const void *entries, size_t n, const char *key);
-
 #endif /* INF_PROTO_MESSAGE_FIELD_H */

@@ -192,7 +192,7 @@ check_model(checker_t *c, const inf_scan_model_t *m)
     if (inf_findings_total(&f) > 0 || !check_versions(c, m, config)) {
         add_unknown(c, m);
     }
-    inf_model_config_unref(config);
+    inf_model_config_free(config);
     inf_findings_fini(&f);
 }
 
@@ -239,7 +239,7 @@ check_agents(checker_t *c, const inf_scan_model_t *m)
         report_error(c, m->dir, err);
     } else {
         check_libraries(c, st, config);
-        inf_model_config_unref(config);
+        inf_model_config_free(config);
     }
 
     free(file);

@@ -25,7 +25,7 @@
 
 #include <stddef.h>
 
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 #include "core/repository/override.h"
 
 /* Why a file is code, in words that follow "it is"; NULL: it isn't by itself.

@@ -174,7 +174,7 @@ inf_model_source_adopt(inf_model_source_t *source,
         return err;
     }
 
-    inf_model_config_unref(source->config);
+    inf_model_config_free(source->config);
     source->config = config;
     return NULL;
 }
@@ -248,7 +248,7 @@ inf_model_source_unref(inf_model_source_t *source)
     inf_storage_close(source->private_storage);
     inf_repository_unref(source->repository);
     inf_model_stamp_fini(&source->stamp);
-    inf_model_config_unref(source->config);
+    inf_model_config_free(source->config);
     free(source->versions);
     free(source->dir);
     free(source);

@@ -171,12 +171,6 @@ inf_client_charge(inf_client_t *c, inf_region_t *region, uint64_t len)
 }
 
 void
-inf_client_shrink(inf_client_t *c, inf_region_t *region, uint64_t len)
-{
-    inf_regions_shrink(&c->regions, region, len);
-}
-
-void
 inf_client_free_region(inf_client_t *c, inf_region_t *region)
 {
     inf_regions_free(&c->regions, region);
@@ -198,21 +192,6 @@ void *
 inf_client_data(const inf_client_t *c, const inf_region_t *region)
 {
     return c->arena + region->offset;
-}
-
-bool
-inf_client_offset(const inf_client_t *c, const void *p, uint64_t len,
-    uint64_t *offset)
-{
-    uintptr_t base = (uintptr_t) c->arena;
-    uintptr_t at = (uintptr_t) p;
-
-    if (at < base || !inf_range_ok(at - base, len, c->regions.size)) {
-        return false;
-    }
-
-    *offset = at - base;
-    return true;
 }
 
 const inf_regions_stats_t *

@@ -102,10 +102,9 @@ INF_CHECK inf_err_t *inf_client_hello(inf_client_t *c, int registration_fd,
  */
 INF_CHECK inf_err_t *inf_client_welcome(inf_client_t *c, bool *again);
 
-/* Whether the welcome has come; pid and generation are from it. */
+/* Whether the welcome has come; pid is from it. */
 bool inf_client_connected(const inf_client_t *c);
 uint32_t inf_client_core_pid(const inf_client_t *c);
-uint64_t inf_client_core_generation(const inf_client_t *c);
 
 /* For the event loop; all stay the client's.  The eventfd may be watched edge-
    triggered and never be cleared.  It and core_fd are -1 before the
@@ -113,9 +112,6 @@ uint64_t inf_client_core_generation(const inf_client_t *c);
 int inf_client_control_fd(const inf_client_t *c);   /* EOF: core died      */
 int inf_client_event_fd(const inf_client_t *c);     /* readable: drain     */
 int inf_client_core_fd(const inf_client_t *c);      /* readable: core died */
-
-/* For level-triggered pollers: makes the eventfd unreadable again. */
-void inf_client_event_clear(const inf_client_t *c);
 
 
 /* ---- slots --------------------------------------------------------------- */
@@ -161,7 +157,6 @@ inf_region_t *inf_client_alloc(inf_client_t *c, uint64_t size);
 inf_region_t *inf_client_alloc_call(inf_client_t *c, uint64_t size);
 inf_region_t *inf_client_reserve(inf_client_t *c, uint64_t size);
 bool inf_client_charge(inf_client_t *c, inf_region_t *region, uint64_t len);
-void inf_client_shrink(inf_client_t *c, inf_region_t *region, uint64_t len);
 void inf_client_free_region(inf_client_t *c, inf_region_t *region);
 
 /* As inf_regions_grow and inf_regions_replace: in place, else for bytes that
@@ -172,10 +167,6 @@ inf_region_t *inf_client_replace(inf_client_t *c, inf_region_t *from,
 
 /* The region's first byte. */
 void *inf_client_data(const inf_client_t *c, const inf_region_t *region);
-
-/* False unless [p, p + len) lies in the request arena. */
-bool inf_client_offset(const inf_client_t *c, const void *p, uint64_t len,
-    uint64_t *offset);
 
 /* Of the request arena; valid as long as the client. */
 const inf_regions_stats_t *inf_client_arena_stats(const inf_client_t *c);

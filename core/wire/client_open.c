@@ -189,12 +189,6 @@ inf_client_core_pid(const inf_client_t *c)
     return c->core_pid;
 }
 
-uint64_t
-inf_client_core_generation(const inf_client_t *c)
-{
-    return c->core_generation;
-}
-
 int
 inf_client_control_fd(const inf_client_t *c)
 {
@@ -205,12 +199,6 @@ int
 inf_client_event_fd(const inf_client_t *c)
 {
     return c->complete_eventfd;
-}
-
-void
-inf_client_event_clear(const inf_client_t *c)
-{
-    inf_eventfd_watch_clear(c->complete_eventfd);
 }
 
 int
@@ -402,7 +390,6 @@ client_take_responses(inf_client_t *c, const inf_welcome_t *w, int *fds)
     c->responses = p;
     c->responses_size = w->response_arena_size;
     c->core_pid = w->pid;
-    c->core_generation = w->generation;
     c->core_fd = fds[INF_WELCOME_FD_CORE];
     c->complete_eventfd = fds[INF_WELCOME_FD_EVENTFD];
     fds[INF_WELCOME_FD_CORE] = fds[INF_WELCOME_FD_EVENTFD] = -1;

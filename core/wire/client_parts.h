@@ -60,7 +60,6 @@ struct inf_client_s {
     uint64_t             responses_size;
 
     uint32_t             core_pid;
-    uint64_t             core_generation;
     uint32_t             ring_entries;
 
     inf_ring_producer_t  submissions;

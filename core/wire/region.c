@@ -308,29 +308,6 @@ inf_regions_grow(inf_regions_t *r, inf_region_t *region, uint64_t size)
 }
 
 void
-inf_regions_shrink(inf_regions_t *r, inf_region_t *region, uint64_t len)
-{
-    assert(region->state == INF_REGION_USED && len <= region->size);
-
-    uint64_t keep = round_up(len > 0 ? len : 1, REGION_UNIT);
-    if (region->charged > keep) {
-        region_touch(region);
-        region_set_charge(r, region, keep);
-    }
-
-    if (region->size - keep < REGION_SPLIT_MIN) {
-        return;
-    }
-
-    uint64_t before = region->size;
-    inf_region_t *tail = spare_take(r);
-    if (tail != NULL) {
-        region_split(r, region, keep, tail);
-        region_resized(r, region, before);
-    }
-}
-
-void
 inf_regions_free(inf_regions_t *r, inf_region_t *region)
 {
     if (region == NULL) {

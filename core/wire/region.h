@@ -139,9 +139,6 @@ inf_region_t *inf_regions_replace(inf_regions_t *r, inf_region_t *from,
 /* Makes region->size at least size without moving it, charging nothing. */
 bool inf_regions_grow(inf_regions_t *r, inf_region_t *region, uint64_t size);
 
-/* Gives back all behind the first len bytes, and their charge. */
-void inf_regions_shrink(inf_regions_t *r, inf_region_t *region, uint64_t len);
-
 /* NULL does nothing. */
 void inf_regions_free(inf_regions_t *r, inf_region_t *region);
 

@@ -179,14 +179,6 @@ inf_channel_request(const inf_channel_t *ch, uint64_t offset, uint64_t len)
         ? ch->requests + offset : NULL;
 }
 
-void *
-inf_channel_request_writable(const inf_channel_t *ch, uint64_t offset,
-    uint64_t len)
-{
-    return ch->writable && inf_range_ok(offset, len, ch->requests_size)
-        ? ch->requests + offset : NULL;
-}
-
 uint64_t
 inf_channel_request_size(const inf_channel_t *ch)
 {

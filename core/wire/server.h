@@ -55,7 +55,6 @@ typedef struct {
                                    aside for inf_channel_pin               */
     const inf_channel_pin_ops_t *pin;   /* NULL: none are                  */
     uint64_t generation;        /* of the configuration, for the welcome   */
-    bool     writable;          /* map the request arena writable          */
 } inf_channel_conf_t;
 
 typedef enum {
@@ -135,9 +134,6 @@ bool inf_channel_sleep(inf_channel_t *ch);
 const void *inf_channel_request(const inf_channel_t *ch, uint64_t offset,
     uint64_t len);
 
-/* The same for conf.writable; NULL without it. */
-void *inf_channel_request_writable(const inf_channel_t *ch, uint64_t offset,
-    uint64_t len);
 uint64_t inf_channel_request_size(const inf_channel_t *ch);
 
 /* Whether all of these bytes of the request arena lie in what is pinned. */
@@ -187,10 +183,6 @@ uint64_t inf_channel_region_size(const inf_channel_region_t *region);
 
 /* Whether all of it lies in what is pinned. */
 bool inf_channel_region_pinned(const inf_channel_region_t *region);
-inf_channel_t *inf_channel_region_channel(const inf_channel_region_t *region);
-
-/* Gives back what is behind the first len bytes; before publishing only. */
-void inf_channel_region_shrink(inf_channel_region_t *region, uint64_t len);
 
 /*
  * record keeps one reference of each part (taken here: the caller keeps its

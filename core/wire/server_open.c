@@ -22,7 +22,7 @@ static inf_err_t *channel_check_hello(const void *data, size_t len,
 static inf_err_t *channel_map_rings(inf_channel_t *ch,
     const inf_hello_t *hello);
 static inf_err_t *channel_map_requests(inf_channel_t *ch,
-    const inf_hello_t *hello, bool writable);
+    const inf_hello_t *hello);
 static inf_err_t *channel_make_responses(inf_channel_t *ch,
     const inf_channel_conf_t *conf);
 static void channel_set_aside(inf_channel_t *ch,
@@ -104,7 +104,7 @@ channel_open(inf_channel_t *ch, const inf_hello_t *hello,
         err = channel_map_rings(ch, hello);
     }
     if (err == NULL) {
-        err = channel_map_requests(ch, hello, conf->writable);
+        err = channel_map_requests(ch, hello);
     }
     if (err == NULL) {
         err = channel_make_responses(ch, conf);
@@ -213,8 +213,7 @@ channel_map_rings(inf_channel_t *ch, const inf_hello_t *hello)
 }
 
 static inf_err_t *
-channel_map_requests(inf_channel_t *ch, const inf_hello_t *hello,
-    bool writable)
+channel_map_requests(inf_channel_t *ch, const inf_hello_t *hello)
 {
     int fd = ch->fds[INF_FD_REQUEST_ARENA];
     uint64_t size = hello->request_arena_size;
@@ -230,8 +229,7 @@ channel_map_requests(inf_channel_t *ch, const inf_hello_t *hello,
             (unsigned long long) size);
     }
 
-    void *p = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-        MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *p = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (p == MAP_FAILED) {
         return inf_err_os(errno, "cannot map a request arena of %llu bytes",
             (unsigned long long) size);
@@ -240,7 +238,6 @@ channel_map_requests(inf_channel_t *ch, const inf_hello_t *hello,
     ch->requests = p;
     ch->requests_size = size;
     ch->requests_file = inf_mapped_file_add(p, size, fd);
-    ch->writable = writable;
     return NULL;
 }
 
@@ -323,17 +320,15 @@ static bool
 channel_pin_requests(inf_channel_t *ch)
 {
     unsigned char *half = ch->requests + INF_ARENA_HALF(ch->requests_size);
-    bool (*pin)(void *, uint64_t) = ch->writable ? ch->pin->pin
-        : ch->pin->pin_read_only;
+    bool (*pin)(void *, uint64_t) = ch->pin->pin_read_only;
 
     if (!pin(ch->requests, ch->requests_to_pin)) {
         return false;
     }
     if (!pin(half, ch->requests_to_pin)) {
         ch->pin->unpin(ch->requests);
-        if (!ch->writable) {            /* pinning may have made it so       */
-            (void) mprotect(ch->requests, ch->requests_to_pin, PROT_READ);
-        }
+        /* pinning may have made it writable */
+        (void) mprotect(ch->requests, ch->requests_to_pin, PROT_READ);
         return false;
     }
 

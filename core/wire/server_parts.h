@@ -52,7 +52,6 @@ struct inf_channel_s {
     uint32_t              version;
     uint32_t              slots;
     uint32_t              ring_entries;
-    bool                  writable;
     void                 *rings;
     uint64_t              rings_size;
     unsigned char        *slot_states;

@@ -127,24 +127,6 @@ inf_channel_region_size(const inf_channel_region_t *region)
     return region->size;
 }
 
-inf_channel_t *
-inf_channel_region_channel(const inf_channel_region_t *region)
-{
-    return region->channel;
-}
-
-void
-inf_channel_region_shrink(inf_channel_region_t *region, uint64_t len)
-{
-    inf_channel_t *ch = region->channel;
-
-    assert(len <= region->size);
-    inf_lock(&ch->arena_lock);
-    inf_regions_shrink(&ch->regions, region->region, len);
-    region->size = region->region->size;
-    inf_unlock(&ch->arena_lock);
-}
-
 inf_err_t *
 inf_channel_region_attach(inf_channel_region_t *record,
     inf_channel_region_t *const *parts, uint32_t count)

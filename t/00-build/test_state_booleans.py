@@ -6,9 +6,9 @@ has the word "constant" or says in which function it is set.  An atomic field
 changes, for a constant needs no atomic, unless its own comment says otherwise.
 """
 
+import pathlib
 import re
 import sys
-import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from lib import c_source  # noqa: E402

@@ -215,7 +215,7 @@ measure(clockid_t core_clock, uint32_t depth, uint64_t count)
 
         if (rc == INF_CLIENT_OK && flying > 0 && inf_client_arm(client)) {
             (void) poll(&p, 1, -1);
-            inf_client_event_clear(client);
+            inf_eventfd_watch_clear(inf_client_event_fd(client));
         }
     }
 

@@ -8,7 +8,7 @@
 #include "core/base/buf.h"
 #include "core/model/config_complete.h"
 #include "core/model/config_normalize.h"
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 #include "core/model/config_tensors.h"
 #include "core/model/config_validate.h"
 #include "core/model/instance_groups.h"
@@ -85,7 +85,7 @@ merge(const char *json, size_t len)
         build(c->msg);
     }
     inf_err_free(err);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 int

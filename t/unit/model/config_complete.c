@@ -38,7 +38,7 @@ tensors_and_batch_size_are_taken_over(void **state)
     assert_int_equal(c->msg->input[0]->dims[1], -1);
     assert_int_equal(c->msg->n_output, 1);
     assert_int_equal(c->msg->output[0]->dims[0], 3);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 static void
@@ -50,7 +50,7 @@ a_list_that_the_backend_leaves_out_becomes_empty(void **state)
     assert_ok(merge(c, "{}"));
     assert_int_equal(c->msg->n_input, 0);
     assert_int_equal(c->msg->max_batch_size, 0);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 static void
@@ -62,13 +62,13 @@ a_scheduler_is_added_and_normalised(void **state)
     assert_int_equal(c->msg->scheduling_choice_case,
         INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING);
     assert_int_equal(c->msg->dynamic_batching->preferred_batch_size[0], 4);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 
     c = make("name: \"m\" backend: \"b\"");
     assert_ok(merge(c, "{\"sequence_batching\":{\"oldest\":{}}}"));
     assert_int_equal(
         c->msg->sequence_batching->max_sequence_idle_microseconds, 1000000);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 static void
@@ -89,7 +89,7 @@ a_configured_scheduler_must_come_back(void **state)
     assert_error(merge(c, "{\"sequence_batching\":{}}"), INF_ERR_INTERNAL,
         "Cannot update scheduling choice from 11 to 13");
     assert_int_equal(c->msg->max_batch_size, 8);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 static void
@@ -103,7 +103,7 @@ decoupled_is_taken_when_the_message_is_there(void **state)
     assert_true(c->msg->model_transaction_policy->decoupled);
     assert_ok(merge(c, "{\"model_transaction_policy\":{}}"));
     assert_false(c->msg->model_transaction_policy->decoupled);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 
     c = make("name: \"m\" backend: \"b\"");
     assert_ok(merge(c, "{}"));
@@ -111,7 +111,7 @@ decoupled_is_taken_when_the_message_is_there(void **state)
     assert_ok(merge(c, "{\"model_transaction_policy\":"
         "{\"decoupled\":true}}"));
     assert_true(c->msg->model_transaction_policy->decoupled);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 static void
@@ -125,7 +125,7 @@ what_is_not_a_configuration_is_rejected(void **state)
         "max_batch");
     assert_error(merge(c, "nonsense"), INF_ERR_INVALID_ARG, "");
     assert_int_equal(c->msg->max_batch_size, 4);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 static void
@@ -143,7 +143,7 @@ what_only_the_file_says_survives(void **state)
     assert_string_equal(c->msg->parameters[0]->value->string_value, "v");
     assert_false(c->msg->optimization->input_pinned_memory->enable);
     assert_int_equal(c->msg->input[0]->data_type, 99);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 int

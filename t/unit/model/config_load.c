@@ -58,10 +58,7 @@ a_file_is_read_completed_and_normalised(void **state)
     assert_int_equal(c->msg->version_policy->latest->num_versions, 1);
     assert_string_equal(c->file, "repo/m/config.pbtxt");
 
-    inf_model_config_t *again = inf_model_config_ref(c);
-    inf_model_config_unref(c);
-    assert_string_equal(again->msg->name, "m");
-    inf_model_config_unref(again);
+    inf_model_config_free(c);
 }
 
 static void
@@ -80,7 +77,7 @@ a_missing_file_is_an_error_in_strict_mode_only(void **state)
     assert_string_equal(c->msg->platform, "");
     assert_string_equal(c->msg->default_model_filename, "model.py");
     assert_null(c->file);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 static void
@@ -120,7 +117,7 @@ tensor_rules_wait_for_the_backend_unless_strict(void **state)
         { NULL, NULL },
     };
 
-    inf_model_config_unref(read_ok(files, &lenient));
+    inf_model_config_free(read_ok(files, &lenient));
     read_fails(files, &strict, INF_ERR_INVALID_ARG,
         "model input 'I' must specify 'data_type' for m (repo/m/config.pbtxt:"
         "1:14: input[0].data_type)");
@@ -177,7 +174,7 @@ a_named_configuration_goes_before_the_plain_one(void **state)
         };
         inf_model_config_t *c = read_ok(files, &opt);
         assert_string_equal(c->msg->backend, rows[i].backend);
-        inf_model_config_unref(c);
+        inf_model_config_free(c);
     }
 
     inf_config_options_t bad = {
@@ -209,16 +206,16 @@ a_fallback_is_read_where_there_is_no_file(void **state)
     inf_model_config_t *c = read_ok(without, &opt);
     assert_string_equal(c->msg->backend, "old");
     assert_string_equal(c->file, "old/config.pbtxt");
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 
     c = read_ok(with, &opt);
     assert_string_equal(c->msg->backend, "new");
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 
     opt.config_name = "big";
     c = read_ok(without, &opt);
     assert_string_equal(c->msg->backend, "big");
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 
     opt.fallback_dir = "gone";
     read_fails(without, &opt, INF_ERR_INVALID_ARG, "(repo/m: backend)");
@@ -308,7 +305,7 @@ an_override_replaces_the_file(void **state)
         assert_string_equal(c->msg->backend, "onnxruntime");
         assert_true(c->msg->max_batch_size != 3);
         assert_null(c->file);
-        inf_model_config_unref(c);
+        inf_model_config_free(c);
     }
 }
 
@@ -334,7 +331,7 @@ a_check_lists_all_findings(void **state)
     assert_int_equal(f.items[0].column, 24);
     assert_string_equal(f.items[3].key, "name");
     inf_findings_fini(&f);
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 
     static const memory_file_t broken[] = {
         { "repo/m/config.pbtxt", "}" }, { NULL, NULL },
@@ -444,7 +441,7 @@ backend_platform_and_file_are_inferred(void **state)
         assert_string_equal(c->msg->backend, row->backend);
         assert_string_equal(c->msg->platform, row->platform);
         assert_string_equal(c->msg->default_model_filename, row->filename);
-        inf_model_config_unref(c);
+        inf_model_config_free(c);
     }
 }
 
@@ -460,7 +457,7 @@ the_backend_may_follow_the_dot_in_the_model_name(void **state)
     assert_ok(read_with(files, "a.b.c", &lenient, &c));
     assert_string_equal(c->msg->backend, "b.c");
     assert_string_equal(c->msg->default_model_filename, "model.b.c");
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 
     assert_error(read_with(files, "plain", &lenient, &c),
         INF_ERR_INVALID_ARG, "Invalid model name: Could not determine "
@@ -516,7 +513,7 @@ an_ensemble_needs_no_version_content(void **state)
     assert_true(inf_config_is_ensemble(c->msg));
     assert_null(c->msg->optimization);
     assert_string_equal(c->msg->backend, "");
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
 }
 
 int

@@ -151,9 +151,12 @@ duplicate_map_keys_fold_to_the_last(void **state)
         &inference__model_config__descriptor, bytes, sizeof(bytes) - 1);
 
     assert_int_equal(c->n_metric_tags, 2);
-    const Inference__ModelConfig__MetricTagsEntry *tag;
-    tag = inf_map_find(c->metric_tags, c->n_metric_tags, "a");
-    assert_string_equal(tag->value, "3");
+    for (size_t i = 0; i < c->n_metric_tags; i++) {
+        bool first = strcmp(c->metric_tags[i]->key, "a") == 0;
+        assert_string_equal(c->metric_tags[i]->key, first ? "a" : "b");
+        assert_string_equal(c->metric_tags[i]->value, first ? "3" : "2");
+    }
+    assert_string_not_equal(c->metric_tags[0]->key, c->metric_tags[1]->key);
     assert_int_equal(c->n_parameters, 1);
     assert_non_null(c->parameters[0]->value);
     inf_message_free(&c->base);

@@ -84,21 +84,22 @@ the_last_entry_of_a_map_key_wins(void **state)
     Inference__ModelConfig *c = parse_file("everything.pbtxt");
 
     assert_int_equal(c->n_parameters, 3);
-    const Inference__ModelConfig__ParametersEntry *e;
-    e = inf_map_find(c->parameters, c->n_parameters, "a");
-    assert_string_equal(e->value->string_value, "new");
-    e = inf_map_find(c->parameters, c->n_parameters, "b");
-    assert_string_equal(e->value->string_value, "yes");
-    e = inf_map_find(c->parameters, c->n_parameters, "");
-    assert_string_equal(e->value->string_value, "");
-    assert_null(inf_map_find(c->parameters, c->n_parameters, "c"));
+    for (size_t i = 0; i < 3; i++) {
+        const Inference__ModelConfig__ParametersEntry *e = c->parameters[i];
+        assert_string_equal(e->value->string_value,
+            strcmp(e->key, "a") == 0 ? "new"
+            : strcmp(e->key, "b") == 0 ? "yes" : e->key);
+    }
+    assert_string_not_equal(c->parameters[0]->key, c->parameters[1]->key);
+    assert_string_not_equal(c->parameters[1]->key, c->parameters[2]->key);
+    assert_string_not_equal(c->parameters[0]->key, c->parameters[2]->key);
 
     assert_int_equal(c->n_metric_tags, 2);
-    const Inference__ModelConfig__MetricTagsEntry *tag;
-    tag = inf_map_find(c->metric_tags, c->n_metric_tags, "k");
-    assert_string_equal(tag->value, "w");
-    tag = inf_map_find(c->metric_tags, c->n_metric_tags, "only");
-    assert_string_equal(tag->value, "");
+    bool first = strcmp(c->metric_tags[0]->key, "k") == 0;
+    assert_string_equal(c->metric_tags[!first]->key, "k");
+    assert_string_equal(c->metric_tags[!first]->value, "w");
+    assert_string_equal(c->metric_tags[first]->key, "only");
+    assert_string_equal(c->metric_tags[first]->value, "");
     inf_message_free(&c->base);
 }
 

@@ -109,7 +109,7 @@ load(const char *group, char *text, size_t cap)
         &what.config);
     if (err == NULL) {
         err = inf_model_load(&what, &m);
-        inf_model_config_unref(what.config);
+        inf_model_config_free(what.config);
     }
     if (err != NULL) {
         return err;

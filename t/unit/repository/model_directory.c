@@ -93,7 +93,7 @@ labels_come_from_the_model_directory_only(void **state)
         }
 
         inf_labels_unref(labels);
-        inf_model_config_unref(c);
+        inf_model_config_free(c);
     }
 
     tree_free(tree);
@@ -126,7 +126,7 @@ a_config_that_cannot_be_read_is_never_taken_for_none(void **state)
     tree_file(tree, "d/1/model.onnx", "");
     assert_ok(read_model(tree, "d", true, &c));
     assert_string_equal(c->msg->backend, "onnxruntime");
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
     tree_free(tree);
 }
 
@@ -142,7 +142,7 @@ dangling_links_do_not_disturb_inference(void **state)
     tree_link(tree, "nowhere", "m/2/model.onnx");
     assert_ok(read_model(tree, "m", true, &c));
     assert_string_equal(c->msg->backend, "python");
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
     tree_free(tree);
 }
 
@@ -189,7 +189,7 @@ a_thousand_models_are_checked_in_under_a_second(void **state)
         inf_model_config_check(storage, scan.models[i].dir,
             scan.models[i].name, &opt, &f, &c);
         findings += f.count;
-        inf_model_config_unref(c);
+        inf_model_config_free(c);
         inf_findings_fini(&f);
     }
 

@@ -75,7 +75,7 @@ load(const char *config, inf_model_t **out)
         &what.config);
     if (err == NULL) {
         err = inf_model_load(&what, out);
-        inf_model_config_unref(what.config);
+        inf_model_config_free(what.config);
     }
     return err;
 }

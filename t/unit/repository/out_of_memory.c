@@ -120,7 +120,7 @@ use_model(const inf_storage_t *st, const char *tree,
         }
     }
 
-    inf_model_config_unref(c);
+    inf_model_config_free(c);
     return err;
 }
 
@@ -387,7 +387,7 @@ more_instances_come_or_none(void **state)
     };
     assert_ok(inf_model_config_read(st, dir, "m", &opt, &what.config));
     assert_ok(inf_model_load(&what, &model));
-    inf_model_config_unref(what.config);
+    inf_model_config_free(what.config);
     tree_file(tree, "m/config.pbtxt", "backend: 'x' input { name: 'A'"
         " data_type: TYPE_FP32 dims: 1 } output { name: 'B' data_type:"
         " TYPE_FP32 dims: 1 } instance_group { kind: KIND_CPU count: 3"
@@ -415,7 +415,7 @@ more_instances_come_or_none(void **state)
     }
     assert_true(n > 30);
 
-    inf_model_config_unref(config);
+    inf_model_config_free(config);
     inf_model_unload(model, &fake_ops, NULL);
     inf_backend_table_free(table);
     inf_storage_close(st);

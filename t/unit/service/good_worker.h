@@ -20,6 +20,7 @@
 #include "core/base/clock.h"
 #include "core/wire/client.h"
 #include "core/wire/request_record.h"
+#include "core/wire/sockets.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define FLOATS 64
@@ -172,7 +173,7 @@ good_request(inf_client_t *c, uint32_t seed)
             struct pollfd p = { .fd = inf_client_event_fd(c),
                 .events = POLLIN };
             poll(&p, 1, 100);
-            inf_client_event_clear(c);
+            inf_eventfd_watch_clear(inf_client_event_fd(c));
         }
     }
     if ((a.flags & ALL) != ALL) {

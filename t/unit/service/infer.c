@@ -233,7 +233,7 @@ wait_for(const shot_t *shot, uint8_t wanted)
                 .fd = inf_client_event_fd(world.client), .events = POLLIN
             };
             poll(&p, 1, 100);
-            inf_client_event_clear(world.client);
+            inf_eventfd_watch_clear(inf_client_event_fd(world.client));
         }
     }
 }

@@ -94,16 +94,10 @@ request_goes_there_and_its_answer_comes_back(void **state)
     link_open(&l, 16, 8, MIB);
     assert_int_equal(inf_client_core_pid(l.client), getpid());
     assert_int_equal(inf_channel_pid(l.channel), getpid());
-    assert_int_equal(inf_client_core_generation(l.client), 42);
     assert_true(inf_client_core_fd(l.client) >= 0);
 
     inf_region_t *g = inf_client_alloc(l.client, 100);
     memcpy(inf_client_data(l.client, g), "question", 8);
-    uint64_t offset;
-    assert_true(inf_client_offset(l.client, inf_client_data(l.client, g), 100,
-        &offset));
-    assert_int_equal(offset, g->offset);
-    assert_false(inf_client_offset(l.client, &offset, 8, &offset));
 
     waiter_t w = { .calls = 0 };
     submit(&l, &w, g);
@@ -112,7 +106,6 @@ request_goes_there_and_its_answer_comes_back(void **state)
     inf_submission_t s = pop_entry(&l);
     assert_memory_equal(inf_channel_request(l.channel, s.offset, 8),
         "question", 8);
-    assert_null(inf_channel_request_writable(l.channel, s.offset, 8));
     inf_channel_set_slot(l.channel, s.slot,
         INF_SLOT_EXECUTING | INF_SLOT_RETRYABLE);
     assert_int_equal(inf_client_slot_state(l.client, w.id),
@@ -582,7 +575,6 @@ body_of_unknown_length_grows_and_keeps_its_bytes(void **state)
     }
     assert_null(grow(&l, g, 1024 * MIB, used));
     assert_false(inf_client_charge(l.client, g, g->size + 1));
-    inf_client_shrink(l.client, g, 100);
     inf_client_free_region(l.client, g);
     link_close(&l);
 }

@@ -246,11 +246,9 @@ reserved_bytes_are_charged_as_they_arrive(void **state)
     assert_int_equal(r.stats.in_use, MIB / 2);
     assert_true(inf_regions_charge(&r, b, MIB / 2));
     assert_false(inf_regions_charge(&r, b, MIB / 2 + 1));
-    inf_regions_shrink(&r, a, 64);
-    assert_int_equal(a->size, 64);
+    inf_regions_free(&r, a);
     assert_true(inf_regions_charge(&r, b, MIB / 2 + 1));
     check_all(&r);
-    inf_regions_free(&r, a);
     inf_regions_free(&r, b);
     check_all(&r);
     assert_int_equal(r.stats.in_use, 0);
@@ -278,15 +276,9 @@ newest_region_grows_in_place_and_charge_can_move(void **state)
     inf_region_t *b = inf_regions_alloc(&r, 4096);
     assert_false(inf_regions_grow(&r, a, 40 * MIB));
 
-    /* A freed tail in between is taken up again. */
-    inf_regions_shrink(&r, a, 16 * MIB);
-    check_all(&r);
-    assert_true(inf_regions_grow(&r, a, 20 * MIB));
-    assert_true(inf_regions_grow(&r, a, 32 * MIB));
-    assert_false(inf_regions_grow(&r, a, 32 * MIB + 64));
-    check_all(&r);
-
-    inf_regions_shrink(&r, a, 8 * MIB);
+    inf_regions_free(&r, a);
+    a = inf_regions_alloc(&r, 8 * MIB);
+    assert_true(inf_regions_charge(&r, a, 8 * MIB));
     inf_region_t *c = inf_regions_replace(&r, a, 16 * MIB);
     assert_non_null(c);
     assert_int_equal(c->charged, 8 * MIB);
@@ -412,10 +404,6 @@ random_life_keeps_every_invariant(void **state)
                 inf_regions_free(&r, live[i]);
                 live[i] = g;
             }
-        } else if (next_random() % 4 == 0 && size <= live[i]->size
-                   && live[i]->charged == 0)
-        {
-            inf_regions_shrink(&r, live[i], size);
         } else {
             if (live[i]->charged > 0) {
                 assert_int_equal(p[live[i]->offset], i + 1);

@@ -238,7 +238,7 @@ worker_wait(worker_t *w)
         return false;
     }
 
-    inf_client_event_clear(w->client);
+    inf_eventfd_watch_clear(inf_client_event_fd(w->client));
     return p[1].revents == 0 && p[2].revents == 0;
 }
 

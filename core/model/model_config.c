@@ -1,9 +1,8 @@
-#include "core/model/config_shared.h"
+#include "core/model/model_config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/refs.h"
 #include "core/proto/message.h"
 
 inf_err_t *
@@ -25,22 +24,14 @@ inf_model_config_new(Inference__ModelConfig *msg, const char *file,
     }
 
     c->msg = msg;
-    atomic_init(&c->refs, 1);
     *out = c;
     return NULL;
 }
 
-inf_model_config_t *
-inf_model_config_ref(inf_model_config_t *c)
-{
-    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-    return c;
-}
-
 void
-inf_model_config_unref(inf_model_config_t *c)
+inf_model_config_free(inf_model_config_t *c)
 {
-    if (c == NULL || !inf_refs_drop(&c->refs)) {
+    if (c == NULL) {
         return;
     }
 
