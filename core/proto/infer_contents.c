@@ -14,10 +14,6 @@
 #define CONTENTS_FIELD  5u      /* of InferInputTensor                       */
 #define HEAD_COST       8u      /* budget bytes besides its own              */
 
-/* The fields of InferTensorContents. */
-enum { LIST_BOOL = 1, LIST_INT, LIST_INT64, LIST_UINT, LIST_UINT64,
-       LIST_FP32, LIST_FP64, LIST_BYTES };
-
 static inf_err_t *decode_head(inf_contents_decoder_t *d, const char *text,
     uint64_t end, void *dst, size_t *budget);
 static inf_err_t *decode_varints(inf_contents_decoder_t *d, const char *text,
@@ -54,7 +50,7 @@ inf_contents_decoder_run(inf_contents_decoder_t *d, const char *text,
         }
 
         if (d->pos < d->list_end) {
-            e = d->list <= LIST_UINT64
+            e = d->list <= INF_CONTENTS_UINT64
                 ? decode_varints(d, text, dst, &budget)
                 : decode_bytes(d, text, dst, &budget);
         } else {
@@ -79,25 +75,25 @@ list_of(uint32_t datatype)
 {
     switch ((inf_datatype_t) datatype) {
     case INF_TYPE_BOOL:
-        return LIST_BOOL;
+        return INF_CONTENTS_BOOL;
     case INF_TYPE_INT8:
     case INF_TYPE_INT16:
     case INF_TYPE_INT32:
-        return LIST_INT;
+        return INF_CONTENTS_INT;
     case INF_TYPE_INT64:
-        return LIST_INT64;
+        return INF_CONTENTS_INT64;
     case INF_TYPE_UINT8:
     case INF_TYPE_UINT16:
     case INF_TYPE_UINT32:
-        return LIST_UINT;
+        return INF_CONTENTS_UINT;
     case INF_TYPE_UINT64:
-        return LIST_UINT64;
+        return INF_CONTENTS_UINT64;
     case INF_TYPE_FP32:
-        return LIST_FP32;
+        return INF_CONTENTS_FP32;
     case INF_TYPE_FP64:
-        return LIST_FP64;
+        return INF_CONTENTS_FP64;
     case INF_TYPE_BYTES:
-        return LIST_BYTES;
+        return INF_CONTENTS_BYTES;
     case INF_TYPE_FP16:
     case INF_TYPE_BF16:
     case INF_TYPE_INVALID:
@@ -141,23 +137,25 @@ decode_head(inf_contents_decoder_t *d, const char *text, uint64_t end,
         uint32_t len = (uint32_t) head.body;
 
         d->list_end = d->pos + head.body;
-        return d->list == LIST_BYTES ? put(d, dst, &len, sizeof(len)) : NULL;
+        return d->list == INF_CONTENTS_BYTES
+               ? put(d, dst, &len, sizeof(len)) : NULL;
     }
 
     inf_err_t *err = NULL;
 
     switch (d->list) {
-    case LIST_FP32:
+    case INF_CONTENTS_FP32:
         err = head.type == INF_WIRE_I32 ? put(d, dst, text + d->pos, 4) : NULL;
         break;
-    case LIST_FP64:
+    case INF_CONTENTS_FP64:
         err = head.type == INF_WIRE_I64 ? put(d, dst, text + d->pos, 8) : NULL;
         break;
-    case LIST_BYTES:
+    case INF_CONTENTS_BYTES:
         break;
     default:
         if (head.type == INF_WIRE_VARINT) {
-            uint64_t v = d->list == LIST_BOOL ? head.value != 0 : head.value;
+            uint64_t v = d->list == INF_CONTENTS_BOOL ? head.value != 0
+                                                      : head.value;
             err = put(d, dst, &v, inf_datatype_size(d->input->datatype));
         }
 
@@ -193,7 +191,7 @@ decode_varints(inf_contents_decoder_t *d, const char *text, char *dst,
     size_t *budget)
 {
     uint32_t size = inf_datatype_size(d->input->datatype);
-    bool boolean = d->list == LIST_BOOL;
+    bool boolean = d->list == INF_CONTENTS_BOOL;
     uint64_t left = d->list_end - d->pos;
     const char *p = text + d->pos;
     const char *end = p + left;

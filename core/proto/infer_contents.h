@@ -22,6 +22,18 @@
 #include "core/proto/infer_codec.h"
 #include "core/proto/infer_request.h"
 
+/* The fields of InferTensorContents, each a list; up to UINT64 of varints. */
+enum {
+    INF_CONTENTS_BOOL = 1,
+    INF_CONTENTS_INT,
+    INF_CONTENTS_INT64,
+    INF_CONTENTS_UINT,
+    INF_CONTENTS_UINT64,
+    INF_CONTENTS_FP32,
+    INF_CONTENTS_FP64,
+    INF_CONTENTS_BYTES
+};
+
 typedef struct {
     const inf_infer_input_t *input;
     uint64_t pos;               /* in the text                               */

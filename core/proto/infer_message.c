@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "core/proto/infer_contents.h"
 #include "core/proto/infer_message_parts.h"
 #include "core/proto/message_utf8.h"
 #include "core/proto/message_wire.h"
@@ -28,8 +29,6 @@ enum { INPUT_NAME = 1, INPUT_DATATYPE, INPUT_SHAPE, INPUT_PARAMETERS,
        INPUT_CONTENTS };
 enum { OUTPUT_NAME = 1, OUTPUT_PARAMETERS };
 enum { ENTRY_KEY = 1, ENTRY_VALUE };
-enum { CONTENTS_FIRST_VARINT = 1, CONTENTS_LAST_VARINT = 5, CONTENTS_FP32,
-       CONTENTS_FP64, CONTENTS_BYTES };
 
 static inf_err_t *step(inf_infer_message_t *m, size_t budget);
 static inf_err_t *read_request(inf_infer_message_t *m);
@@ -369,16 +368,16 @@ read_contents(inf_infer_message_t *m)
         return err;
     }
 
-    if (head.type == INF_WIRE_LEN && head.field <= CONTENTS_BYTES) {
+    if (head.type == INF_WIRE_LEN && head.field <= INF_CONTENTS_BYTES) {
         return read_list(m, &head);
     }
 
     bool element = (head.type == INF_WIRE_VARINT
-                    && head.field <= CONTENTS_LAST_VARINT)
+                    && head.field <= INF_CONTENTS_UINT64)
                    || (head.type == INF_WIRE_I32
-                       && head.field == CONTENTS_FP32)
+                       && head.field == INF_CONTENTS_FP32)
                    || (head.type == INF_WIRE_I64
-                       && head.field == CONTENTS_FP64);
+                       && head.field == INF_CONTENTS_FP64);
     if (element) {
         count_elements(m, head.field, 1, 0);
     }
@@ -396,7 +395,7 @@ read_list(inf_infer_message_t *m, const inf_wire_head_t *head)
 
     switch (head->field) {
 
-    case CONTENTS_BYTES:
+    case INF_CONTENTS_BYTES:
         if (len > UINT32_MAX) {
             return wire_error(m, m->pos, "bytes_contents",
                               "a string is longer than 4 GiB");
@@ -405,9 +404,9 @@ read_list(inf_infer_message_t *m, const inf_wire_head_t *head)
         count_elements(m, head->field, 1, len);
         break;
 
-    case CONTENTS_FP32:
-    case CONTENTS_FP64:
-        size = head->field == CONTENTS_FP32 ? 4 : 8;
+    case INF_CONTENTS_FP32:
+    case INF_CONTENTS_FP64:
+        size = head->field == INF_CONTENTS_FP32 ? 4 : 8;
         if (len % size != 0) {
             return wire_error(m, m->pos, "contents",
                               "a list ends inside an element");

@@ -8,15 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/proto/infer_contents.h"
 #include "core/proto/infer_message_parts.h"
 
 #define RESERVED_PREFIX "triton_"
 #define EMPTY_FINAL     "triton_enable_empty_final_response"
 #define ROW_COST        64u     /* budget bytes of a tensor                  */
-
-/* Fields of InferTensorContents. */
-enum { LIST_BOOL = 1, LIST_INT, LIST_INT64, LIST_UINT, LIST_UINT64,
-       LIST_FP32, LIST_FP64, LIST_BYTES };
 
 static inf_err_t *take_request(inf_infer_message_t *m);
 static inf_err_t *take_version(inf_infer_message_t *m);
@@ -521,7 +518,7 @@ take_contents(const inf_infer_message_t *m, const inf_infer_row_t *row,
     in->element_count = row->count;
     in->json_offset = row->span.offset;
     in->json_length = row->span.len;
-    in->byte_size = list == LIST_BYTES
+    in->byte_size = list == INF_CONTENTS_BYTES
                     ? 4 * row->count + row->string_bytes
                     : row->count * inf_datatype_size(row->datatype);
     return NULL;
@@ -532,21 +529,21 @@ static uint32_t
 list_datatype(uint32_t list, uint32_t wanted)
 {
     switch (list) {
-    case LIST_BOOL:
+    case INF_CONTENTS_BOOL:
         return INF_TYPE_BOOL;
-    case LIST_INT:
+    case INF_CONTENTS_INT:
         return wanted == INF_TYPE_INT8 || wanted == INF_TYPE_INT16
                ? wanted : INF_TYPE_INT32;
-    case LIST_INT64:
+    case INF_CONTENTS_INT64:
         return INF_TYPE_INT64;
-    case LIST_UINT:
+    case INF_CONTENTS_UINT:
         return wanted == INF_TYPE_UINT8 || wanted == INF_TYPE_UINT16
                ? wanted : INF_TYPE_UINT32;
-    case LIST_UINT64:
+    case INF_CONTENTS_UINT64:
         return INF_TYPE_UINT64;
-    case LIST_FP32:
+    case INF_CONTENTS_FP32:
         return INF_TYPE_FP32;
-    case LIST_FP64:
+    case INF_CONTENTS_FP64:
         return INF_TYPE_FP64;
     default:
         return INF_TYPE_BYTES;
