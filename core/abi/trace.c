@@ -10,6 +10,7 @@
 #include "core/base/refs.h"
 #include "core/proto/json_doc.h"
 #include "core/proto/message_json.h"
+#include "core/server/trace_activity.h"
 
 #define TRACE_RANK 60
 
@@ -69,22 +70,7 @@ const char *
 TRITONSERVER_InferenceTraceActivityString(
     TRITONSERVER_InferenceTraceActivity activity)
 {
-    static const char *const names[] = {
-        [TRITONSERVER_TRACE_REQUEST_START]         = "REQUEST_START",
-        [TRITONSERVER_TRACE_QUEUE_START]           = "QUEUE_START",
-        [TRITONSERVER_TRACE_COMPUTE_START]         = "COMPUTE_START",
-        [TRITONSERVER_TRACE_COMPUTE_INPUT_END]     = "COMPUTE_INPUT_END",
-        [TRITONSERVER_TRACE_COMPUTE_OUTPUT_START]  = "COMPUTE_OUTPUT_START",
-        [TRITONSERVER_TRACE_COMPUTE_END]           = "COMPUTE_END",
-        [TRITONSERVER_TRACE_REQUEST_END]           = "REQUEST_END",
-        [TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT]    = "TENSOR_QUEUE_INPUT",
-        [TRITONSERVER_TRACE_TENSOR_BACKEND_INPUT]  = "TENSOR_BACKEND_INPUT",
-        [TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT] = "TENSOR_BACKEND_OUTPUT",
-        [TRITONSERVER_TRACE_CUSTOM_ACTIVITY]       = "CUSTOM_ACTIVITY"
-    };
-
-    return (unsigned) activity < sizeof(names) / sizeof(names[0])
-        ? names[activity] : "<unknown>";
+    return inf_trace_activity_name(activity);
 }
 
 TRITONSERVER_Error *

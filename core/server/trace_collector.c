@@ -5,6 +5,7 @@
 
 #include "core/base/log.h"
 #include "core/proto/message_json.h"
+#include "core/server/trace_activity.h"
 #include "core/storage/http_post.h"
 
 #define POST_MS 10000L
@@ -423,16 +424,15 @@ is_front(const inf_trace_event_t *e)
 static bool
 is_compute(const inf_trace_event_t *e)
 {
-    return e->kind == INF_TRACE_TIME && strncmp(e->name, "COMPUTE_", 8) == 0;
+    return e->kind == INF_TRACE_TIME
+        && inf_trace_activity_part(e->name) == INF_ACTIVITY_COMPUTE;
 }
 
 static bool
 is_custom(const inf_trace_event_t *e)
 {
-    return e->kind == INF_TRACE_TIME && !is_compute(e)
-        && strcmp(e->name, "REQUEST_START") != 0
-        && strcmp(e->name, "QUEUE_START") != 0
-        && strcmp(e->name, "REQUEST_END") != 0;
+    return e->kind == INF_TRACE_TIME
+        && inf_trace_activity_part(e->name) == INF_ACTIVITY_CUSTOM;
 }
 
 /* Custom ones that open or close nothing are events of the model's, too. */
