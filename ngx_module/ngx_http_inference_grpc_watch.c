@@ -20,8 +20,8 @@
 /* pauses without an answer; the core itself waits 5 s for a model */
 #define NGX_HTTP_INFERENCE_WATCH_HUNG   6
 
-/* a HealthCheckResponse: its field 1, and the status */
-#define NGX_HTTP_INFERENCE_WATCH_SIZE   2
+/* room for a HealthCheckResponse */
+#define NGX_HTTP_INFERENCE_WATCH_SIZE   16
 
 /* the client knows none */
 #define NGX_HTTP_INFERENCE_WATCH_NONE                                         \
@@ -258,6 +258,9 @@ ngx_http_inference_watch_send(ngx_http_inference_watch_t *watch,
     ngx_http_request_t  *r;
     inf_grpc_prefix_t    prefix;
 
+    Grpc__Health__V1__HealthCheckResponse  response
+        = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+
     r = watch->ctx->request;
 
     if (!r->header_sent) {
@@ -278,13 +281,13 @@ ngx_http_inference_watch_send(ngx_http_inference_watch_t *watch,
         return NGX_ERROR;
     }
 
+    response.status = status;
+
     prefix.compressed = 0;
-    prefix.len = NGX_HTTP_INFERENCE_WATCH_SIZE;
+    prefix.len = grpc__health__v1__health_check_response__pack(&response,
+                                             watch->frame + INF_GRPC_PREFIX);
 
     inf_grpc_put_prefix(watch->frame, &prefix);
-
-    watch->frame[INF_GRPC_PREFIX] = 0x08;       /* field 1, a varint         */
-    watch->frame[INF_GRPC_PREFIX + 1] = (u_char) status;
 
     b = out->buf;
 
@@ -294,7 +297,7 @@ ngx_http_inference_watch_send(ngx_http_inference_watch_t *watch,
     b->flush = 1;
     b->start = watch->frame;
     b->pos = b->start;
-    b->last = b->pos + sizeof(watch->frame);
+    b->last = b->pos + INF_GRPC_PREFIX + prefix.len;
     b->end = b->last;
     b->tag = (ngx_buf_tag_t) &ngx_http_inference_module;
 
