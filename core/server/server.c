@@ -18,6 +18,8 @@
 
 static void open_journal(inf_server_t *server,
     const inf_server_host_t *host);
+static inf_err_t *open_parts(inf_server_t *server,
+    const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 static inf_err_t *open_memory(inf_server_t *server);
 static inf_err_t *open_cache(inf_server_t *server,
     const inf_server_host_t *host);
@@ -56,7 +58,37 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
 
     inf_private_dir_sweep(NULL);
     open_journal(server, host);
-    inf_err_t *err = inf_tracer_new(config->trace, &server->tracer);
+    inf_err_t *err = open_parts(server, host, userp, page);
+    if (err == NULL && server->journal != NULL) {
+        err = inf_journal_restore(server->journal, server->lifecycle,
+            is_all(config));
+    } else if (err == NULL) {
+        err = inf_lifecycle_start(server->lifecycle, is_all(config),
+            config->load_models, config->n_load_models, NULL, 0);
+    }
+    if (err == NULL) {
+        inf_repository_change_begin(server->change);
+    }
+    if (err == NULL && server->polls) {
+        err = set_poll(server, config);
+    }
+    if (err != NULL) {
+        inf_server_stop(server, config->drain_ms * 1000000);
+        return err;
+    }
+
+    atomic_store(&server->start, INF_SERVER_LOADS);
+    *out = server;
+    return NULL;
+}
+
+/* In the order in which they use each other. */
+static inf_err_t *
+open_parts(inf_server_t *server, const inf_server_host_t *host, void *userp,
+    inf_crash_page_t *page)
+{
+    inf_err_t *err = inf_tracer_new(server->config->values->trace,
+        &server->tracer);
     if (err == NULL) {
         err = inf_readiness_new(host->plugins->backends,
             INF_READINESS_LIMIT_NS, &server->readiness);
@@ -83,27 +115,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     if (err == NULL) {
         err = open_poll(server, host);
     }
-    if (err == NULL && server->journal != NULL) {
-        err = inf_journal_restore(server->journal, server->lifecycle,
-            is_all(config));
-    } else if (err == NULL) {
-        err = inf_lifecycle_start(server->lifecycle, is_all(config),
-            config->load_models, config->n_load_models, NULL, 0);
-    }
-    if (err == NULL) {
-        inf_repository_change_begin(server->change);
-    }
-    if (err == NULL && server->polls) {
-        err = set_poll(server, config);
-    }
-    if (err != NULL) {
-        inf_server_stop(server, config->drain_ms * 1000000);
-        return err;
-    }
-
-    atomic_store(&server->start, INF_SERVER_LOADS);
-    *out = server;
-    return NULL;
+    return err;
 }
 
 inf_err_t *
