@@ -133,7 +133,6 @@ bool inf_channel_sleep(inf_channel_t *ch);
 /* NULL unless [offset, offset + len) lies in the request arena. */
 const void *inf_channel_request(const inf_channel_t *ch, uint64_t offset,
     uint64_t len);
-
 uint64_t inf_channel_request_size(const inf_channel_t *ch);
 
 /* Whether all of these bytes of the request arena lie in what is pinned. */
