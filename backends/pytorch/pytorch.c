@@ -13,11 +13,17 @@
 
 #include "common/entry.h"
 
+/* The build sets it where PyTorch's libraries are those for CPUs. */
+#ifndef PT_CPU_ONLY
+#define PT_CPU_ONLY false
+#endif
+
 const bk_backend_t bk_backend = {
     .open = pt_runtime_open,
     .model_new = pt_model_new,
     .model_free = pt_model_free,
     .instance_new = pt_instance_new,
     .instance_free = pt_instance_free,
-    .execute = pt_instance_execute
+    .execute = pt_instance_execute,
+    .cpu_only = PT_CPU_ONLY
 };

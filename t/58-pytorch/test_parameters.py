@@ -12,7 +12,7 @@ import numpy
 import pytest
 import tritonclient.http as client
 
-from lib import models, process, pytorch_models
+from lib import gpu, models, process, pytorch_models
 from lib.pytorch_models import DIGITS, FILES
 from lib.repository import EXPLICIT, PARTS, ask, rows, settled
 from lib.server import BACKENDS, SLOW
@@ -338,3 +338,21 @@ def test_memory_after_loads_and_unloads(make_server, platform, names, capsys):
               f"{memory[0]}, half way {half}, last {memory[-1]}")
     # 64 KiB a cycle would be the weights and the code that stay
     assert memory[-1] - half < 8192 + 64 * (len(memory) - len(memory) // 2)
+
+
+@pytest.mark.fake_gpu
+def test_beside_a_gpu_that_this_pytorch_cannot_use(make_server):
+    """Its models run on the CPU unless their configuration says otherwise."""
+    def fill(repository):
+        pytorch_models.write(repository, "plain", "copy", X, Y, NO_BATCH,
+                             instances="")
+        pytorch_models.write(
+            repository, "wants", "copy", X, Y, NO_BATCH,
+            instances="instance_group { count: 1 kind: KIND_GPU }\n")
+
+    server = make_server(fill, parts=PARTS, wait="live",
+                         inference_env=gpu.env())
+    found = settled(server)
+    assert found["plain"][0]["state"] == "READY", found
+    assert run(server, "plain") == [1]
+    assert "this PyTorch can use 0 GPUs" in found["wants"][0]["reason"]

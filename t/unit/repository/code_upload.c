@@ -263,7 +263,8 @@ threads_are_limited_by_the_processors(void **state)
 {
     (void) state;
     static const char *const names[] = {
-        "intra_op_thread_count", "inter_op_thread_count"
+        "intra_op_thread_count", "inter_op_thread_count",
+        "INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT"
     };
     char most[32];
     char more[32];
