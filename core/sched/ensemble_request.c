@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -14,6 +15,9 @@
 #include "core/tensor/memory.h"
 
 #define MOST_SPARE 8u       /* requests kept, beyond one for each step        */
+
+#define ANSWER_PAUSES   1000
+#define ANSWER_PAUSE_NS 100000
 
 static void cancel_request(inf_step_request_t *s,
     const inf_rejecter_t *rejecter);
@@ -41,6 +45,8 @@ static inf_err_t *step_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id);
 static void step_complete(void *userp, inf_response_t *response,
     uint32_t flags);
+static bool is_guilty(const inf_step_request_t *s);
+static void await_answer(inf_ensemble_run_t *run);
 static void respond(inf_step_request_t *s, inf_response_t *response,
     uint32_t flags);
 static inf_flow_value_t **make_values(inf_step_request_t *s,
@@ -546,10 +552,38 @@ step_complete(void *userp, inf_response_t *response, uint32_t flags)
     }
     respond(s, response, flags);
     inf_run_drain(run);
+    if (is_guilty(s)) {
+        await_answer(run);
+    }
     if (sent) {
         inf_pause_leave();
     }
     inf_factory_unref(&s->factory);
+}
+
+/* The process ends as soon as this thread returns to the backend. */
+static bool
+is_guilty(const inf_step_request_t *s)
+{
+    return atomic_load_explicit(&s->factory.gpu, memory_order_relaxed)
+        == INF_GPU_GUILTY;
+}
+
+/* Another thread carries out the actions, perhaps, and the answer is one. */
+static void
+await_answer(inf_ensemble_run_t *run)
+{
+    const struct timespec pause = { .tv_nsec = ANSWER_PAUSE_NS };
+    bool given = false;
+
+    for (int i = 0; i < ANSWER_PAUSES && !given; i++) {
+        inf_lock(&run->lock);
+        given = run->flow.answer == INF_FLOW_ANSWERED && !run->draining;
+        inf_unlock(&run->lock);
+        if (!given) {
+            (void) nanosleep(&pause, NULL);
+        }
+    }
 }
 
 static void
@@ -577,9 +611,7 @@ respond(inf_step_request_t *s, inf_response_t *response, uint32_t flags)
         inf_err_free(err);
     } else if (err != NULL) {
         inf_flow_fail(&run->flow, err);
-        if (atomic_load_explicit(&s->factory.gpu, memory_order_relaxed)
-            == INF_GPU_GUILTY)
-        {
+        if (is_guilty(s)) {
             inf_flow_hasten(&run->flow);
         }
     } else if (response != NULL) {

@@ -155,8 +155,8 @@ def test_a_step_is_answered_while_others_are_under_way(gpus):
         outs = [("OUT", "INT32", [1]), ("OTHER", "INT32", [1])]
         both = [("IN", "INT32", [1]), ("WAITS", "INT32", [1])]
         models.ensemble(folder, "inner", both, outs,
-                        models.step("zero", {"IN": "IN"}, {"OUT": "OUT"}),
-                        models.step("one", {"IN": "WAITS"}, {"OUT": "OTHER"}))
+                        models.step("one", {"IN": "WAITS"}, {"OUT": "OTHER"}),
+                        models.step("zero", {"IN": "IN"}, {"OUT": "OUT"}))
         models.ensemble(
             folder, "outer", both, outs, models.step(
                 "inner", {n: n for n, *_ in both}, {n: n for n, *_ in outs}))
