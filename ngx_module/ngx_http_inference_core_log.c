@@ -172,6 +172,9 @@ ngx_http_inference_core_log_level(u_char level)
     case 'W':
         return NGX_LOG_WARN;
 
+    case 'N':
+        return NGX_LOG_NOTICE;
+
     case 'V':
         return NGX_LOG_DEBUG;
 

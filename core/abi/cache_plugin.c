@@ -87,7 +87,7 @@ inf_cache_plugin_open(const inf_cache_spec_t *spec, inf_cache_plugin_t **out)
         return inf_err_add(err, "response cache \"%s\"", spec->name);
     }
 
-    inf_log(INF_LOG_INFO, "response cache \"%s\": %s", plugin->name,
+    inf_log(INF_LOG_NOTICE, "response cache \"%s\": %s", plugin->name,
         plugin->handle != NULL ? path : "the built-in one");
     *out = plugin;
     return NULL;

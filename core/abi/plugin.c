@@ -121,7 +121,7 @@ plugin_open(const char *name, const char *library, const char *dir,
             (TRITONBACKEND_BackendAttribute *) (void *) backend));
     }
 
-    inf_log(INF_LOG_INFO, "backend \"%s\" loaded from %s", name, library);
+    inf_log(INF_LOG_NOTICE, "backend \"%s\" loaded from %s", name, library);
     *out = backend;
     return NULL;
 

@@ -75,7 +75,7 @@ agent_open(const char *name, const char *library, inf_agent_t **out)
         return err;
     }
 
-    inf_log(INF_LOG_INFO, "repo agent \"%s\" loaded from %s", name, library);
+    inf_log(INF_LOG_NOTICE, "repo agent \"%s\" loaded from %s", name, library);
     *out = agent;
     return NULL;
 }

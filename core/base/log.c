@@ -8,8 +8,8 @@
 
 static inf_log_sink_fn  log_sink = inf_log_stream_write;
 static void            *log_userp;
-static _Atomic int      log_mask = 1 << INF_LOG_INFO | 1 << INF_LOG_WARN
-    | 1 << INF_LOG_ERROR;
+static _Atomic int      log_mask = 1 << INF_LOG_INFO | 1 << INF_LOG_NOTICE
+    | 1 << INF_LOG_WARN | 1 << INF_LOG_ERROR;
 static _Atomic int      log_verbose;
 
 void
@@ -22,7 +22,8 @@ inf_log_set_sink(inf_log_sink_fn sink, void *userp)
 void
 inf_log_set_levels(bool info, bool warn, bool error, int verbose_level)
 {
-    int mask = (info ? 1 << INF_LOG_INFO : 0) | (warn ? 1 << INF_LOG_WARN : 0)
+    int mask = (info ? 1 << INF_LOG_INFO | 1 << INF_LOG_NOTICE : 0)
+        | (warn ? 1 << INF_LOG_WARN : 0)
         | (error ? 1 << INF_LOG_ERROR : 0)
         | (verbose_level > 0 ? 1 << INF_LOG_VERBOSE : 0);
     atomic_store_explicit(&log_mask, mask, memory_order_relaxed);

@@ -20,12 +20,14 @@
 
 #define INF_LOG_MAX 2000
 
-/* The values are those of TRITONSERVER_LogLevel. */
+/* The values are those of TRITONSERVER_LogLevel, and NOTICE: the life of the
+   core and its models, which passes where INFO does. */
 typedef enum {
     INF_LOG_INFO    = 0,
     INF_LOG_WARN    = 1,
     INF_LOG_ERROR   = 2,
-    INF_LOG_VERBOSE = 3
+    INF_LOG_VERBOSE = 3,
+    INF_LOG_NOTICE  = 4
 } inf_log_level_t;
 
 /* line is NUL-terminated; file and line_no name where the record was made. */

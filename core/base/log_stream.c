@@ -87,7 +87,7 @@ inf_log_stream_line(char text[INF_LOG_STREAM_MAX], inf_log_format_t format,
     bool escape, const struct timespec *now, int pid, inf_log_level_t level,
     const char *file, int line_no, const char *line)
 {
-    char letter = "IWEI"[level];
+    char letter = "IWEII"[level];
     const char *base = strrchr(file, '/');
     struct tm t;
 

@@ -301,7 +301,7 @@ chain_settle(inf_agents_t *c, const inf_agents_model_t *model)
             last->entry->name, last->location);
     }
 
-    inf_log(INF_LOG_INFO, "model=%s is loaded from %s, where its agents left"
+    inf_log(INF_LOG_NOTICE, "model=%s is loaded from %s, where its agents left"
         " it", c->name, c->dir);
     return NULL;
 }

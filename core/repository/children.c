@@ -493,7 +493,7 @@ tell(inf_children_t *c, uint64_t id)
     if (describe(child, why, sizeof(why))) {
         c->died(c->userp, child->model, why);
     } else {
-        inf_log(INF_LOG_INFO, "model=%s version=%lld: %s", child->model->name,
+        inf_log(INF_LOG_NOTICE, "model=%s version=%lld: %s", child->model->name,
             (long long) child->model->version, why);
     }
 

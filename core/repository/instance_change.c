@@ -357,7 +357,7 @@ show(inf_instance_change_t *c)
     inf_unlock(&model->config_lock);
 
     if (c->come_count > 0 || c->go_count > 0) {
-        inf_log(INF_LOG_INFO, "model=%s version=%lld serves on with other"
+        inf_log(INF_LOG_NOTICE, "model=%s version=%lld serves on with other"
             " instances: %u are new, %u go", model->name,
             (long long) model->version, c->come_count, c->go_count);
     }

@@ -329,7 +329,7 @@ log_outcome(const load_t *l, bool whole)
                 ? "serves on with the instances it has" : "failed to load",
                 inf_err_msg(v->err));
         } else if (!v->keep && whole) {
-            inf_log(INF_LOG_INFO, "model=%s version=%lld is ready after %llu"
+            inf_log(INF_LOG_NOTICE, "model=%s version=%lld is ready after %llu"
                 " ms", l->record->title, (long long) v->version,
                 (unsigned long long) (v->took_ns / 1000000));
         }

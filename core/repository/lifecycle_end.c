@@ -453,7 +453,7 @@ destroy_main(void *arg)
     inf_loading_place_t place;
 
     inf_loading_place_enter(&place, &loaded->core_config->host_policies);
-    inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded",
+    inf_log(INF_LOG_NOTICE, "model=%s version=%lld is unloaded",
         loaded->record->title, (long long) model->version);
     inf_model_unload(model, loaded->lc->options.plugins,
         loaded->lc->options.children);

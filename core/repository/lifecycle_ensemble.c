@@ -102,7 +102,7 @@ inf_lifecycle_let_go(inf_link_t *gone)
 
     while ((link = inf_list_pop_front(gone)) != NULL) {
         inf_loaded_t *loaded = inf_link_entry(link, inf_loaded_t, gone);
-        inf_log(INF_LOG_INFO, "model=%s version=%lld is being unloaded%s%s",
+        inf_log(INF_LOG_NOTICE, "model=%s version=%lld is being unloaded%s%s",
             loaded->record->title, (long long) loaded->model->version,
             loaded->why != NULL ? ": " : "",
             loaded->why != NULL ? loaded->why->msg : "");

@@ -425,10 +425,10 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit)
 
     inf_reason_room_fini(&room);
     if (source != NULL && edit->cause == INF_UNLOAD_DROPPED) {
-        inf_log(INF_LOG_INFO, "model=%s is not among those to be loaded any"
+        inf_log(INF_LOG_NOTICE, "model=%s is not among those to be loaded any"
             " more: it is unloaded", r->title);
     } else if (source != NULL && edit->place != NULL) {
-        inf_log(INF_LOG_INFO, "model=%s is in %s now: it is unloaded",
+        inf_log(INF_LOG_NOTICE, "model=%s is in %s now: it is unloaded",
             r->title, edit->place);
     }
     inf_model_source_leave(source);

@@ -374,7 +374,7 @@ apply(inf_repository_change_t *c, desired_t *d)
     inf_err_t *err = inf_repositories_replace(inf_pollers_repositories(
         c->pollers), d->it.addresses, d->it.count, &changed);
     if (err == NULL && changed) {
-        inf_log(INF_LOG_INFO, "the repositories have changed");
+        inf_log(INF_LOG_NOTICE, "the repositories have changed");
     }
     relist(c);
     if (changed) {                      /* what is waited for may be gone    */

@@ -407,7 +407,7 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
         return err;
     }
     if (lifted) {
-        inf_log(INF_LOG_INFO, "model=%s version=%lld leaves its quarantine:"
+        inf_log(INF_LOG_NOTICE, "model=%s version=%lld leaves its quarantine:"
             " %s", load->name, (long long) load->version, load->requested
             ? "a request loads it" : "its files have changed");
     }

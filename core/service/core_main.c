@@ -123,7 +123,7 @@ inf_core_main(int argc, char *const *argv)
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "the core can't run"));
     } else {
-        inf_log(INF_LOG_INFO, "the core has ended");
+        inf_log(INF_LOG_NOTICE, "the core has ended");
     }
     if (core.busy) {            /* exit() would take their ground away       */
         _exit(status);
@@ -430,9 +430,9 @@ log_to_socket(void *userp, inf_log_level_t level, const char *file,
     uint32_t lost = atomic_exchange_explicit(&dropped, 0,
         memory_order_relaxed);
     int n = lost == 0
-        ? snprintf(record, sizeof(record), "%c%s", "IWEV"[level], line)
+        ? snprintf(record, sizeof(record), "%c%s", "IWEVN"[level], line)
         : snprintf(record, sizeof(record), "%c%s (%u records before this one"
-            " were lost)", "IWEV"[level], line, lost);
+            " were lost)", "IWEVN"[level], line, lost);
 
     size_t len = n < (int) sizeof(record) ? (size_t) n : sizeof(record) - 1;
     if (send(fd, record, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -470,7 +470,7 @@ run(core_t *core)
     inf_intake_t *intake;
     inf_server_t *server = NULL;
 
-    inf_log(INF_LOG_INFO, "%s: core %d starts", INF_BUILD, (int) getpid());
+    inf_log(INF_LOG_NOTICE, "%s: core %d starts", INF_BUILD, (int) getpid());
 
     err = inf_intake_new(&options, &intake);
     if (err != NULL) {
@@ -524,7 +524,7 @@ configure(void *userp, int fd, uint64_t generation)
         inf_err_log(inf_err_add(err, "new configuration is ignored"));
     } else if (generation > core->generation) {
         core->generation = generation;
-        inf_log(INF_LOG_INFO, "configuration generation %llu is in force",
+        inf_log(INF_LOG_NOTICE, "configuration generation %llu is in force",
             (unsigned long long) generation);
     }
     inf_core_config_unref(wanted);
@@ -623,7 +623,7 @@ take_over(core_t *core, const inf_core_config_t *wanted)
     inf_core_config_differences(before, core->now, INF_RELOAD_LOADS, text,
         sizeof(text));
     if (text[0] != '\0') {
-        inf_log(INF_LOG_INFO, "models that are loaded from now on go by the"
+        inf_log(INF_LOG_NOTICE, "models that are loaded from now on go by the"
             " changed %s; those that are loaded keep what they have", text);
     }
     inf_core_config_differences(core->start, wanted, INF_RELOAD_CORE, text,

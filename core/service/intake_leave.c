@@ -62,8 +62,8 @@ leave_begin(inf_intake_t *in, uint64_t now_ns)
         atomic_store_explicit(&is->session->core_leaves, true,
             memory_order_relaxed);
     }
-    inf_log(INF_LOG_INFO, "the core leaves: what it has begun ends, what waits"
-        " goes to the next core");
+    inf_log(INF_LOG_NOTICE, "the core leaves: what it has begun ends, what"
+        " waits goes to the next core");
 }
 
 uint64_t
