@@ -20,6 +20,8 @@ static inf_err_t *read_unsigned(inf_message_reader_t *r, uint64_t max,
 static inf_err_t *read_real(inf_message_reader_t *r, double *v);
 static bool real_of_token(const inf_token_t *token, double *v);
 static inf_err_t *read_bool(inf_message_reader_t *r, bool *v);
+static const char *enum_like(const ProtobufCEnumDescriptor *desc,
+    inf_slice_t text);
 static inf_err_t *read_enum(inf_message_reader_t *r,
     const ProtobufCEnumDescriptor *desc, int *v);
 static inf_err_t *read_string(inf_message_reader_t *r, inf_slice_t *v);
@@ -264,10 +266,17 @@ read_enum(inf_message_reader_t *r, const ProtobufCEnumDescriptor *desc, int *v)
                 return NULL;
             }
         }
+    }
 
-        char what[160];
-        snprintf(what, sizeof(what), "a name of enum %.80s, such as \"%.64s\"",
-            desc->name, desc->n_values > 0 ? desc->values[0].name : "");
+    if (token->kind == INF_TOKEN_NAME || token->kind == INF_TOKEN_STRING) {
+        size_t quote = token->kind == INF_TOKEN_STRING ? 1 : 0;
+        const char *meant = enum_like(desc, inf_slice(token->text.data + quote,
+            token->text.len - 2 * quote));
+        char what[240];
+        snprintf(what, sizeof(what), "a name of enum %.80s%s%.64s%s",
+            desc->name, meant != NULL ? " (did you mean " : "",
+            meant != NULL ? meant : "",
+            meant == NULL ? "" : quote != 0 ? " without quotes?)" : "?)");
         return inf_reader_expected(r, what);
     }
 
@@ -278,6 +287,25 @@ read_enum(inf_message_reader_t *r, const ProtobufCEnumDescriptor *desc, int *v)
         *v = (int) number;
     }
     return err;
+}
+
+/* FP32, fp32 or type_fp32 for TYPE_FP32; NULL: none is like text. */
+static const char *
+enum_like(const ProtobufCEnumDescriptor *desc, inf_slice_t text)
+{
+    for (unsigned i = 0; text.len > 0 && i < desc->n_values; i++) {
+        const char *name = desc->values[i].name;
+        size_t len = strlen(name);
+
+        if (len >= text.len
+            && (len == text.len || name[len - text.len - 1] == '_')
+            && strncasecmp(name + len - text.len, text.data, text.len) == 0)
+        {
+            return name;
+        }
+    }
+
+    return NULL;
 }
 
 /* Literals side by side are one string; v is a view of r->string. */

@@ -521,8 +521,12 @@ open_driver(inf_memory_t *m, const char *driver)
     }
 
     m->broken = inf_err_code(err) != INF_ERR_NOT_FOUND;
-    inf_log(m->broken ? INF_LOG_WARN : INF_LOG_INFO, "no GPUs: %s",
-        inf_err_msg(err));
+    if (m->broken) {
+        inf_log(INF_LOG_WARN, "no GPUs: %s", inf_err_msg(err));
+    } else {
+        inf_log(INF_LOG_NOTICE, "CPU only: no CUDA driver (%s)",
+            inf_err_msg(err));
+    }
     m->why_none = strdup(inf_err_msg(err));
     inf_err_free(err);
     return m->why_none != NULL ? NULL : inf_err_nomem();

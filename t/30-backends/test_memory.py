@@ -102,7 +102,7 @@ def test_without_a_driver_there_is_the_cpu(make_server, driver):
     server = start(make_server, "", driver=driver)
     assert report(server, GPU) == "on CPU 0; scratch CPU; in CPU:0:3;" \
         " out CPU:0;"
-    server.wait_log("no GPUs: ")
+    assert server.wait_log(r"CPU only: no CUDA driver \(")
 
 
 def test_without_a_driver_no_model_is_on_a_gpu(make_server):
