@@ -1,5 +1,6 @@
 #include "core/model/config_infer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 /* The version directory that is looked into; all texts may be empty. */
 typedef struct {
     Inference__ModelConfig *msg;
+    bool                    searched;       /* for a version directory      */
+    char                    version[24];    /* its name; empty: there is none */
     inf_entries_t           content;
     bool                    onnx_directory; /* model.onnx/model.onnx        */
 } infer_t;
@@ -36,6 +39,7 @@ static inf_err_t *infer_pytorch(infer_t *in, bool *settled);
 static inf_err_t *infer_cuda(infer_t *in, bool *settled);
 static inf_err_t *infer_pytorch_fill(Inference__ModelConfig *msg);
 static inf_err_t *infer_custom(infer_t *in, const char *model_name);
+static inf_err_t *infer_failed(const infer_t *in, const char *model_name);
 static bool infer_must_search(const Inference__ModelConfig *msg);
 static bool infer_may_search(const Inference__ModelConfig *msg);
 static bool infer_has(const infer_t *in, const char *name, infer_kind_t kind);
@@ -74,7 +78,9 @@ infer_content(infer_t *in, const inf_storage_t *st, const char *model_dir)
     }
 
     const char *first = infer_first_version(&entries);
+    in->searched = true;
     if (first != NULL) {
+        (void) snprintf(in->version, sizeof(in->version), "%s", first);
         char *path = inf_path_join(model_dir, first);
         err = path == NULL ? inf_err_nomem()
                            : inf_storage_list(st, path, &in->content);
@@ -361,10 +367,7 @@ infer_custom(infer_t *in, const char *model_name)
     const char *dot = strchr(model_name, '.');
 
     if (dot == NULL || dot[1] == '\0') {
-        return inf_err_new(INF_ERR_INVALID_ARG, "Invalid model name: Could "
-            "not determine backend for model '%s' with no backend in model "
-            "configuration. Expected model name of the form "
-            "'model.<backend_name>'.", model_name);
+        return infer_failed(in, model_name);
     }
 
     inf_err_t *err = infer_fill(msg, &msg->backend, "backend", dot + 1);
@@ -383,6 +386,34 @@ infer_custom(infer_t *in, const char *model_name)
         "default_model_filename", filename);
     free(filename);
     return err;
+}
+
+/* Triton's words, and what was looked at. */
+static inf_err_t *
+infer_failed(const infer_t *in, const char *model_name)
+{
+    static const char text[] = "Invalid model name: Could not determine "
+        "backend for model '%s' with no backend in model configuration. "
+        "Expected model name of the form 'model.<backend_name>'.";
+    const char *file = in->content.count > 0 ? in->content.items[0].name : "";
+    const char *end = strrchr(file, '.');
+
+    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, text, model_name);
+    if (!in->searched) {
+        return err;
+    }
+    if (in->version[0] == '\0') {
+        return inf_err_note(err, "no version directory: put the"
+            " model's file, such as model.onnx, into %s/1", model_name);
+    }
+    if (in->content.count == 0) {
+        return inf_err_note(err, "%s/%s is empty", model_name, in->version);
+    }
+    return end == NULL || end == file
+        ? inf_err_note(err, "%s/%s holds %s, which is no backend's file",
+            model_name, in->version, file)
+        : inf_err_note(err, "%s/%s holds %s; expected model%s", model_name,
+            in->version, file, end);
 }
 
 static bool

@@ -1,6 +1,8 @@
 #include "core/repository/backend_search.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,7 @@ static inf_err_t *search_dir(search_t *s, const char *dir,
     const char *library);
 static inf_err_t *search_take(search_t *s, char *path, const char *dir);
 static inf_err_t *search_not_found(search_t *s, const char *library);
+static void list_backends(const search_t *s, inf_buf_t *known);
 static inf_err_t *escape_error(const search_t *s, const char *library,
     const char *dir);
 static bool is_file(const char *path);
@@ -288,15 +291,51 @@ search_not_found(search_t *s, const char *library)
     const char *searched = s->searched.len > 0 ? s->searched.data : "nowhere";
 
     if (s->runtime[0] == '\0') {
-        return inf_err_new(INF_ERR_INVALID_ARG, "unable to find backend "
-            "library for backend '%s', try specifying runtime on the model "
-            "configuration. Model '%s', searched: %s", s->q->backend,
-            s->q->model_name, searched);
+        inf_buf_t known;
+
+        inf_buf_init(&known);
+        list_backends(s, &known);
+        inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "unable to find"
+            " backend library for backend '%s', try specifying runtime on the"
+            " model configuration. Model '%s', searched: %s(there are:%s)",
+            s->q->backend, s->q->model_name, searched,
+            known.len > 0 && !known.failed ? known.data : " none");
+        inf_buf_fini(&known);
+        return err;
     }
 
     return inf_err_new(INF_ERR_INVALID_ARG, "unable to find backend library "
         "'%s' for model '%s', searched: %s", library, s->q->model_name,
         searched);
+}
+
+/* Of the directories that all models share: " a b c". */
+static void
+list_backends(const search_t *s, inf_buf_t *known)
+{
+    for (size_t i = 0; i < s->q->global_count; i++) {
+        const char *dir = s->q->global_dirs[i];
+        struct dirent **entries;
+        int count = scandir(dir, &entries, NULL, alphasort);
+
+        for (int k = 0; k < count; k++) {
+            const char *name = entries[k]->d_name;
+            char path[PATH_MAX];
+
+            int len = snprintf(path, sizeof(path), "%s/%s/libtriton_%s.so",
+                dir, name, name);
+            bool found = len < (int) sizeof(path) && is_file(path);
+            len = snprintf(path, sizeof(path), "%s/%s/" PYTHON_RUNTIME, dir,
+                name);
+            if (found || (len < (int) sizeof(path) && is_file(path))) {
+                inf_buf_printf(known, " %s", name);
+            }
+            free(entries[k]);
+        }
+        if (count >= 0) {
+            free(entries);
+        }
+    }
 }
 
 static inf_err_t *

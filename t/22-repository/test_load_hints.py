@@ -1,0 +1,51 @@
+"""The reason of a model without a configuration says what its directory
+lacks, behind Triton's words."""
+
+import pathlib
+
+import pytest
+
+from lib import models
+from lib.server import SLOW
+
+WORDS = "Could not determine backend for model 'm' with no backend"
+HINTS = {
+    "no_version": (["model.onnx"], "no version directory: put the model's "
+                   "file, such as model.onnx, into m/1"),
+    "empty": (["1/"], "m/1 is empty"),
+    "misnamed": (["2/two.onnx"], "m/2 holds two.onnx; expected model.onnx"),
+    "no_kind": (["1/weights"], "m/1 holds weights, which is no backend's "
+                "file"),
+}
+
+
+@pytest.mark.parametrize("what", HINTS)
+def test_hints(make_server, what):
+    files, hint = HINTS[what]
+
+    def fill(repository):
+        for name in files:
+            path = pathlib.Path(repository) / "m" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if name.endswith("/"):
+                path.mkdir()
+            else:
+                path.write_bytes(b"x")
+
+    server = make_server(fill, wait="live", parts="health repository")
+    assert server.wait_log("Could not determine backend", 20 * SLOW)
+    row, = server.post("/v2/repository/index", b"{}").json()
+    assert WORDS in row["reason"]
+    assert f"({hint})" in row["reason"]
+
+
+def test_an_unknown_backend(make_server):
+    def fill(repository):
+        models.identity(repository, "m", [("IN", "INT32", [-1])],
+                        backend="identitty")
+
+    server = make_server(fill, wait="live", parts="health repository")
+    assert server.wait_log("unable to find backend library", 20 * SLOW)
+    row, = server.post("/v2/repository/index", b"{}").json()
+    known = row["reason"].split("(there are:")[1].split(")")[0].split()
+    assert "identity" in known and known == sorted(known)
