@@ -5,14 +5,17 @@
 #include "capability.h"
 #include "path.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #define CAPABILITY_MAX 32
 
+static TRITONSERVER_Error *unreadable(const char *file, int error);
 static TRITONSERVER_Error *file_find(TRITONBACKEND_Model *model,
     const bk_model_config_t *config, const char *field, const char *name,
     char **path);
@@ -79,7 +82,6 @@ bk_version_file(TRITONBACKEND_Model *model, const char *name, char **path)
 {
     char *directory = NULL;
     char *file = NULL;
-    struct stat st;
 
     TRITONSERVER_Error *err = bk_version_directory(model, &directory);
     if (err != NULL) {
@@ -92,15 +94,33 @@ bk_version_file(TRITONBACKEND_Model *model, const char *name, char **path)
     }
 
     free(directory);
-    if (stat(file, &st) != 0) {
-        err = bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
-            "there is no file \"%s\"", file);
+    if (access(file, R_OK) != 0) {
+        err = unreadable(file, errno);
         free(file);
         return err;
     }
 
     *path = file;
     return NULL;
+}
+
+static TRITONSERVER_Error *
+unreadable(const char *file, int error)
+{
+    char text[128];
+    char user[1024];
+    struct passwd pw;
+    struct passwd *found = NULL;
+
+    if (error == ENOENT) {
+        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
+            "there is no file \"%s\"", file);
+    }
+
+    (void) getpwuid_r(geteuid(), &pw, user, sizeof(user), &found);
+    return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "cannot read \"%s\": %s;"
+        " the core runs as user %s (%u)", file, strerror_r(error, text,
+        sizeof(text)), found != NULL ? found->pw_name : "", geteuid());
 }
 
 static TRITONSERVER_Error *

@@ -1,12 +1,14 @@
 """The reason of a model without a configuration says what its directory
 lacks, behind Triton's words."""
 
+import os
 import pathlib
+import shutil
 
 import pytest
 
 from lib import models
-from lib.server import SLOW
+from lib.server import ROOT, SLOW
 
 WORDS = "Could not determine backend for model 'm' with no backend"
 HINTS = {
@@ -49,3 +51,18 @@ def test_an_unknown_backend(make_server):
     row, = server.post("/v2/repository/index", b"{}").json()
     known = row["reason"].split("(there are:")[1].split(")")[0].split()
     assert "identity" in known and known == sorted(known)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of another user")
+def test_a_file_that_the_core_may_not_read(make_server):
+    def fill(repository):
+        place = pathlib.Path(repository) / "m"
+        shutil.copytree(ROOT / "examples/models/digits", place)
+        (place / "1/model.onnx").chmod(0o600)
+
+    server = make_server(fill, wait="live", user="nobody nogroup",
+                         parts="health repository")
+    assert server.wait_log("cannot read ", 20 * SLOW)
+    row, = server.post("/v2/repository/index", b"{}").json()
+    assert "model.onnx\": Permission denied; the core runs as user nobody" \
+        in row["reason"]
