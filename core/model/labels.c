@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/log.h"
 #include "core/base/path.h"
 #include "core/base/refs.h"
 
@@ -24,6 +25,8 @@ struct inf_labels_s {
 
 static inf_err_t *labels_fill(inf_labels_t *l, const inf_storage_t *st,
     const char *model_dir, const Inference__ModelConfig *msg);
+static void labels_check_count(size_t count,
+    const Inference__ModelConfig *msg, const Inference__ModelOutput *output);
 static inf_err_t *labels_add(inf_labels_t *l, const inf_storage_t *st,
     const char *model_dir, const Inference__ModelOutput *output);
 static inf_err_t *labels_read(const inf_storage_t *st, const char *model_dir,
@@ -137,9 +140,33 @@ labels_fill(inf_labels_t *l, const inf_storage_t *st, const char *model_dir,
         if (err != NULL) {
             return inf_err_note(err, "output[%zu].label_filename", i);
         }
+
+        labels_check_count(l->files[l->count - 1].list.count, msg, output);
     }
 
     return NULL;
+}
+
+/* Elements beyond the last label are answered without one. */
+static void
+labels_check_count(size_t count, const Inference__ModelConfig *msg,
+    const Inference__ModelOutput *output)
+{
+    uint64_t elements = 1;
+
+    for (size_t i = 0; i < output->n_dims; i++) {
+        if (output->dims[i] < 0 || __builtin_mul_overflow(elements,
+            (uint64_t) output->dims[i], &elements))
+        {
+            return;
+        }
+    }
+
+    if (count < elements) {
+        inf_log(INF_LOG_WARN, "model=%s: %s has %zu labels for the %llu"
+            " elements of output '%s'", msg->name, output->label_filename,
+            count, (unsigned long long) elements, output->name);
+    }
 }
 
 static inf_err_t *

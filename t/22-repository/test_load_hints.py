@@ -66,3 +66,18 @@ def test_a_file_that_the_core_may_not_read(make_server):
     row, = server.post("/v2/repository/index", b"{}").json()
     assert "model.onnx\": Permission denied; the core runs as user nobody" \
         in row["reason"]
+
+
+def test_too_few_labels(make_server):
+    def fill(repository):
+        for name, count in [("few", 2), ("enough", 3)]:
+            place = models.identity(
+                repository, name, [("IN", "FP32", [3])],
+                outputs=[("OUT", "FP32", [3],
+                          'label_filename: "labels.txt"')])
+            (place / "labels.txt").write_text("a\nb\nc\n"[:2 * count])
+
+    server = make_server(fill)
+    assert server.wait_log(r"\[warn\] .*model=few: labels.txt has 2 labels "
+                           r"for the 3 elements of output 'OUT'", 20 * SLOW)
+    assert "model=enough: labels" not in server.log_text()
