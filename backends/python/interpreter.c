@@ -191,7 +191,7 @@ py_interpreter_ready(py_interpreter_t *in)
     until.tv_sec += READY_LIMIT_S;
 
     pthread_mutex_lock(&in->lock);
-    if (in->state != PY_SERVING) {
+    if (in->state != PY_SERVING || in->link == NULL) {
         err = bk_err_add(py_interpreter_unhealthy(in), "%s", in->reason);
 
     } else if (in->has_ready) {
