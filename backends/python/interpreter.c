@@ -44,7 +44,8 @@ static void write_paths(py_writer_t *w, const py_model_t *m);
 static TRITONSERVER_Error *write_arguments(const py_interpreter_t *in,
     py_writer_t *w);
 static event_t serve(py_interpreter_t *in);
-static event_t event_wait(py_interpreter_t *in, int64_t limit_ms);
+static event_t event_wait(py_interpreter_t *in, int64_t limit_ms,
+    bool has_role);
 static void finalize(py_interpreter_t *in);
 static void life_end(py_interpreter_t *in, char *how, size_t size);
 static void requests_fail(py_interpreter_t *in);
@@ -145,7 +146,8 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
         pthread_mutex_unlock(&in->role);
     }
 
-    /* the instance's thread may have found the role taken: it is told again */
+    /* the interpreter's own thread may have found the role taken: it is told
+       again                                                                 */
     (void) py_link_sleep(in->link);
     py_link_t *link = py_link_ref(in->link);
     pthread_mutex_unlock(&in->role);
@@ -363,10 +365,12 @@ process_begin(py_interpreter_t *in)
     }
 
     const char *const arguments[] = {
-        py_environment_python(m->environment), script, "3", "4", "5", m->backend->package, NULL
+        py_environment_python(m->environment), script, "3", "4", "5",
+        m->backend->package, NULL
     };
     TRITONSERVER_Error *err = py_process_start(&in->process, arguments,
-        py_environment_variables(m->environment), in->link->fd, in->link->event_fd);
+        py_environment_variables(m->environment), in->link->fd,
+        in->link->event_fd);
     in->link->pid = in->process.pid;
     return err;
 }
@@ -382,7 +386,7 @@ greet(py_interpreter_t *in)
     while (!in->hello) {
         uint64_t begin_ns = bk_now_ns();
 
-        switch (event_wait(in, left_ms)) {
+        switch (event_wait(in, left_ms, true)) {
         case EVENT_CALLS:
             break;
 
@@ -400,7 +404,8 @@ greet(py_interpreter_t *in)
         case EVENT_NONE:
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
                 "\"%s\" has not begun within the %lld s of "
-                "stub-timeout-seconds", py_environment_python(in->model->environment),
+                "stub-timeout-seconds",
+                py_environment_python(in->model->environment),
                 (long long) limit_of(in->model) / 1000);
         }
         left_ms -= (int64_t) ((bk_now_ns() - begin_ns) / 1000000);
@@ -409,7 +414,8 @@ greet(py_interpreter_t *in)
     return NULL;
 }
 
-/* [what, paths, arguments]: the model is imported and initialized */
+/* [paths, arguments]: the model is imported and initialized, however long that
+   takes */
 static TRITONSERVER_Error *
 initialize(py_interpreter_t *in)
 {
@@ -457,7 +463,7 @@ task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
     char how[128];
 
     while (!in->done) {
-        switch (event_wait(in, limit_ms)) {
+        switch (event_wait(in, limit_ms, true)) {
         case EVENT_CALLS:
             break;
 
@@ -550,7 +556,7 @@ static event_t
 serve(py_interpreter_t *in)
 {
     for ( ;; ) {
-        event_t event = event_wait(in, -1);
+        event_t event = event_wait(in, -1, false);
         if (event == EVENT_DEATH) {
             py_link_die(in->link);
         }
@@ -560,11 +566,10 @@ serve(py_interpreter_t *in)
     }
 }
 
-/* Takes what the process sends, unless an execution does. */
+/* Takes what the process sends; without the role, unless an execution does. */
 static event_t
-event_wait(py_interpreter_t *in, int64_t limit_ms)
+event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
 {
-    bool starting = in->state != PY_SERVING;   /* with the role             */
     struct pollfd fds[] = {
         { .fd = in->link->event_fd, .events = POLLIN },
         { .fd = in->process.fd, .events = POLLIN },
@@ -583,12 +588,12 @@ event_wait(py_interpreter_t *in, int64_t limit_ms)
 
     if (fds[0].revents != 0) {
         (void) eventfd_read(in->link->event_fd, &value);
-        if (starting || pthread_mutex_trylock(&in->role) == 0) {
+        if (has_role || pthread_mutex_trylock(&in->role) == 0) {
             py_interpreter_drain(in);
             if (py_link_sleep(in->link)) {
                 (void) eventfd_write(in->link->event_fd, 1);
             }
-            if (!starting) {
+            if (!has_role) {
                 pthread_mutex_unlock(&in->role);
             }
         }
@@ -632,7 +637,7 @@ finalize(py_interpreter_t *in)
     struct pollfd end = { .fd = in->process.fd, .events = POLLIN };
 
     pthread_mutex_lock(&in->role);
-    state_set(in, PY_FAILED, NULL);        /* event_wait has the role       */
+    state_set(in, PY_FAILED, NULL);         /* nothing is executed any more  */
     in->deaf = true;
     in->done = false;
     in->task++;
@@ -693,8 +698,8 @@ requests_fail(py_interpreter_t *in)
     }
 }
 
-/* Whether it is told to stop within limit_ms, -1: whenever that is; with an
-   error then, which is the state's reason meanwhile. */
+/* Whether it is told to stop within limit_ms; -1: waits until it is, and err
+   is the reason of the state meanwhile. */
 static bool
 stop_comes(py_interpreter_t *in, int limit_ms, TRITONSERVER_Error *err)
 {
