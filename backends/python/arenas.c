@@ -25,8 +25,9 @@ py_arenas_find(py_arenas_t *a, int socket_fd, const void *data,
     uint64_t size;
     int fd;
 
-    if (inf_memory_file == NULL || inf_memory_file_ended == NULL || !inf_memory_file(data, len_bytes,
-        &place->id, &fd, &place->offset, &size))
+    if (inf_memory_file == NULL || inf_memory_file_ended == NULL
+        || !inf_memory_file(data, len_bytes, &place->id, &fd, &place->offset,
+            &size))
     {
         return false;
     }

@@ -43,7 +43,9 @@
 /* A message of the interpreter is copied before it is read. */
 #define PY_MESSAGE_MAX     (UINT64_C(256) << 20)
 
-/* Backend to interpreter: entries of the work ring, ready of the side ring. */
+/* Backend to interpreter: entries of the work ring; READY is one of the side
+   ring.  package/_host_channel.py has the same numbers, as it has those of
+   py_up_t: a new one is the last in both. */
 typedef enum {
     PY_TASK_INITIALIZE = 1,
     PY_TASK_COMPLETE,          /* auto_complete_config                      */
@@ -90,7 +92,7 @@ typedef enum {
 /* How the consumer of a ring learns of an entry. */
 typedef enum {
     PY_WAIT_NONE,              /* it looks by itself                        */
-    PY_WAIT_FUTEX,             /* it sleeps on the ring's bell              */
+    PY_WAIT_FUTEX,             /* it sleeps on the ring's word `posted`     */
     PY_WAIT_EVENTFD
 } py_wait_t;
 
@@ -104,8 +106,8 @@ typedef struct {
 
 typedef struct {
     _Atomic uint32_t tail;      /* producer's; release, acquire              */
-    _Atomic uint32_t bell;      /* moves with each entry, for the futex;
-                                   seq_cst                                   */
+    _Atomic uint32_t posted;    /* moves with each entry: the consumer's
+                                   futex; seq_cst                            */
     uint32_t         unused[14];
     _Atomic uint32_t head;      /* consumer's; release, acquire              */
     _Atomic uint32_t waiting;   /* py_wait_t, the consumer's; seq_cst        */
@@ -132,7 +134,7 @@ typedef struct {
     uint64_t   up;
     py_ring_t  work;
     py_ring_t  side;
-    py_ring_t  back;            /* up                                        */
+    py_ring_t  back;            /* the up ring: entries are py_up_t          */
     py_slot_t  slots[PY_SLOTS];
 } py_header_t;
 

@@ -79,8 +79,8 @@ void
 py_link_die(py_link_t *l)
 {
     atomic_store(&l->dead, true);
-    atomic_fetch_add(&l->header->back.bell, 1);
-    py_futex_wake(&l->header->back.bell);
+    atomic_fetch_add(&l->header->back.posted, 1);
+    py_futex_wake(&l->header->back.posted);
 }
 
 bool
@@ -112,11 +112,11 @@ py_link_push(py_link_t *l, py_feed_t *to, py_task_t task, uint64_t id,
     ring->entries[to->tail % PY_RING_ENTRIES] = e;
     to->tail++;
     atomic_store(&ring->tail, to->tail);
-    atomic_fetch_add(&ring->bell, 1);
+    atomic_fetch_add(&ring->posted, 1);
     pthread_mutex_unlock(&l->lock);
 
     if (atomic_load(&ring->waiting) == PY_WAIT_FUTEX) {
-        py_futex_wake(&ring->bell);
+        py_futex_wake(&ring->posted);
     }
     return true;
 }
@@ -194,11 +194,11 @@ void
 py_link_wait(py_link_t *l)
 {
     py_ring_t *ring = &l->header->back;
-    uint32_t bell = atomic_load(&ring->bell);
+    uint32_t posted = atomic_load(&ring->posted);
 
     atomic_store(&ring->waiting, PY_WAIT_FUTEX);
     if (atomic_load(&ring->tail) == l->head && !py_link_is_dead(l)) {
-        py_futex_wait(&ring->bell, bell, NULL);
+        py_futex_wait(&ring->posted, posted, NULL);
     }
     atomic_store(&ring->waiting, PY_WAIT_NONE);
 }

@@ -27,8 +27,9 @@ typedef struct {
     int   socket;       /* its first words, and descriptors for it           */
 } py_process_t;
 
-/* Arguments and variables end with NULL; the first is the program's path.  The process
-   has channel, event and socket as the descriptors 3, 4 and 5. */
+/* Arguments and variables end with NULL; the first argument is the program's
+   path.  The process has channel, event and socket as the descriptors 3, 4
+   and 5. */
 BK_CHECK TRITONSERVER_Error *py_process_start(py_process_t *p,
     const char *const *arguments, char *const *variables, int channel,
     int event);

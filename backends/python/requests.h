@@ -56,9 +56,9 @@ void py_requests_remove(py_requests_t *t, py_live_t *live);
 BK_CHECK TRITONSERVER_Error *py_request_write(py_writer_t *w,
     const py_way_t *way, TRITONBACKEND_Request *request, uint64_t id);
 
-/* Sends the response that comes in r (NULL: flags alone).  A tensor in it that is wrong is
-   told to the client; an error here says that the response
-   could not be sent. */
+/* Sends the response that comes in r (NULL: flags alone).  A tensor in it that
+   is wrong is told to the client; an error here says that the response could
+   not be sent. */
 BK_CHECK TRITONSERVER_Error *py_live_send(py_live_t *live, py_link_t *link,
     py_reader_t *r, bool final);
 

@@ -158,12 +158,12 @@ next_task(PyObject *self, PyObject *args)
             memory_order_relaxed);
 
         if (atomic_load_explicit(&ring->tail, memory_order_acquire) == head) {
-            uint32_t bell = atomic_load(&ring->bell);
+            uint32_t posted = atomic_load(&ring->posted);
 
             atomic_store(&ring->waiting, PY_WAIT_FUTEX);
             if (atomic_load(&ring->tail) == head) {
                 Py_BEGIN_ALLOW_THREADS
-                py_futex_wait(&ring->bell, bell, NULL);
+                py_futex_wait(&ring->posted, posted, NULL);
                 Py_END_ALLOW_THREADS
             }
             atomic_store(&ring->waiting, PY_WAIT_NONE);
@@ -361,13 +361,13 @@ entry_put(uint32_t kind, uint32_t slot, uint64_t id, uint64_t offset,
         .length = length
     };
     atomic_store(&ring->tail, tail + 1);
-    atomic_fetch_add(&ring->bell, 1);
+    atomic_fetch_add(&ring->posted, 1);
 
     switch ((py_wait_t) atomic_load(&ring->waiting)) {
     case PY_WAIT_NONE:
         break;
     case PY_WAIT_FUTEX:
-        py_futex_wake(&ring->bell);
+        py_futex_wake(&ring->posted);
         break;
     case PY_WAIT_EVENTFD:
         while (write(channel.event_fd, &(uint64_t) { 1 }, 8) == -1
@@ -864,7 +864,8 @@ PyInit__native(void)
         return NULL;
     }
 
-    if (!py_buffer_init(m) || PyModule_AddIntConstant(m, "INLINE_MAX", PY_INLINE_MAX) != 0)
+    if (!py_buffer_init(m)
+        || PyModule_AddIntConstant(m, "INLINE_MAX", PY_INLINE_MAX) != 0)
     {
         Py_DECREF(m);
         return NULL;
