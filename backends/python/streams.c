@@ -56,6 +56,13 @@ static TRITONSERVER_Error *request_read(py_stream_t *s,
     TRITONSERVER_InferenceTrace **trace);
 static TRITONSERVER_Error *request_make(py_stream_t *s,
     TRITONSERVER_Server *server, py_reader_t *r);
+static TRITONSERVER_Error *request_new(py_stream_t *s,
+    TRITONSERVER_Server *server, py_reader_t *r, const char **model,
+    int64_t *version);
+static TRITONSERVER_Error *read_id(py_stream_t *s, py_reader_t *r);
+static TRITONSERVER_Error *read_options(py_stream_t *s, py_reader_t *r);
+static TRITONSERVER_Error *check_policy(const py_stream_t *s,
+    TRITONSERVER_Server *server, const char *model, int64_t version);
 static TRITONSERVER_Error *read_correlation(py_stream_t *s, py_reader_t *r);
 static TRITONSERVER_Error *read_inputs(py_stream_t *s, py_reader_t *r);
 static TRITONSERVER_Error *read_input(py_stream_t *s, py_reader_t *r);
@@ -341,33 +348,15 @@ request_read(py_stream_t *s, TRITONSERVER_Server *server,
 static TRITONSERVER_Error *
 request_make(py_stream_t *s, TRITONSERVER_Server *server, py_reader_t *r)
 {
-    const char *id, *model;
-    uint64_t timeout;
-    int64_t version, flags;
-    uint32_t properties;
+    const char *model = NULL;
+    int64_t version = 0;
 
     /* the model's name comes after inputs and outputs */
     py_reader_t start = *r;
-    bool read = true;
-    for (int i = 0; i < 4 && read; i++) {
-        read = py_read_skip(r);
+    TRITONSERVER_Error *err = request_new(s, server, r, &model, &version);
+    if (err == NULL) {
+        err = read_id(s, &start);
     }
-    if (!read || !py_read_text(r, &model, NULL)
-        || !py_read_int(r, &version))
-    {
-        return py_error_message("request");
-    }
-
-    TRITONSERVER_Error *err = TRITONSERVER_InferenceRequestNew(&s->request,
-        server, model, version);
-    if (err != NULL) {
-        return err;
-    }
-
-    if (!py_read_text(&start, &id, NULL)) {
-        return py_error_message("request's id");
-    }
-    err = TRITONSERVER_InferenceRequestSetId(s->request, id);
     if (err == NULL) {
         err = read_correlation(s, &start);
     }
@@ -377,15 +366,56 @@ request_make(py_stream_t *s, TRITONSERVER_Server *server, py_reader_t *r)
     if (err == NULL) {
         err = read_outputs(s, &start);
     }
-    if (err != NULL) {
-        return err;
+    if (err == NULL) {
+        err = read_options(s, r);
     }
+    if (err == NULL) {
+        err = check_policy(s, server, model, version);
+    }
+    return err != NULL ? err : set_callbacks(s);
+}
+
+/* Reads to the end of the version. */
+static TRITONSERVER_Error *
+request_new(py_stream_t *s, TRITONSERVER_Server *server, py_reader_t *r,
+    const char **model, int64_t *version)
+{
+    bool read = true;
+
+    for (int i = 0; i < 4 && read; i++) {
+        read = py_read_skip(r);
+    }
+    if (!read || !py_read_text(r, model, NULL) || !py_read_int(r, version)) {
+        return py_error_message("request");
+    }
+
+    return TRITONSERVER_InferenceRequestNew(&s->request, server, *model,
+        *version);
+}
+
+static TRITONSERVER_Error *
+read_id(py_stream_t *s, py_reader_t *r)
+{
+    const char *id;
+
+    return py_read_text(r, &id, NULL)
+        ? TRITONSERVER_InferenceRequestSetId(s->request, id)
+        : py_error_message("request's id");
+}
+
+/* [..., flags, timeout, parameters, decoupled, ...] */
+static TRITONSERVER_Error *
+read_options(py_stream_t *s, py_reader_t *r)
+{
+    uint64_t timeout;
+    int64_t flags;
 
     if (!py_read_int(r, &flags) || !py_read_uint(r, &timeout)) {
         return py_error_message("request");
     }
-    err = TRITONSERVER_InferenceRequestSetFlags(s->request,
-        (uint32_t) flags);
+
+    TRITONSERVER_Error *err = TRITONSERVER_InferenceRequestSetFlags(
+        s->request, (uint32_t) flags);
     if (err == NULL) {
         err = TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(s->request,
             timeout);
@@ -393,25 +423,31 @@ request_make(py_stream_t *s, TRITONSERVER_Server *server, py_reader_t *r)
     if (err == NULL) {
         err = read_parameters(s, r);
     }
-    if (err != NULL) {
+    if (err == NULL && !py_read_bool(r, &s->decoupled)) {
+        err = py_error_message("request");
+    }
+    return err;
+}
+
+static TRITONSERVER_Error *
+check_policy(const py_stream_t *s, TRITONSERVER_Server *server,
+    const char *model, int64_t version)
+{
+    uint32_t properties;
+
+    TRITONSERVER_Error *err = TRITONSERVER_ServerModelTransactionProperties(
+        server, model, version, &properties, NULL);
+    if (err != NULL || properties != TRITONSERVER_TXN_DECOUPLED
+        || s->decoupled)
+    {
         return err;
     }
-    if (!py_read_bool(r, &s->decoupled)) {
-        return py_error_message("request");
-    }
 
-    err = TRITONSERVER_ServerModelTransactionProperties(server, model,
-        version, &properties, NULL);
-    if (err == NULL && properties == TRITONSERVER_TXN_DECOUPLED
-        && !s->decoupled)
-    {
-        err = bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "Model %s is using "
-            "the decoupled. The current BLS request call doesn't support "
-            "models using the decoupled transaction policy. Please use "
-            "'decoupled=True' argument to the 'exec' or 'async_exec' calls "
-            "for decoupled models.", model);
-    }
-    return err != NULL ? err : set_callbacks(s);
+    return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "Model %s is using "
+        "the decoupled. The current BLS request call doesn't support "
+        "models using the decoupled transaction policy. Please use "
+        "'decoupled=True' argument to the 'exec' or 'async_exec' calls "
+        "for decoupled models.", model);
 }
 
 static TRITONSERVER_Error *
