@@ -12,7 +12,8 @@
 
 #define ALIGNMENT 64u
 
-/* Clients that give up a run are looked for so often. */
+/* An asynchronous run is polled so often: it ends, or all clients have given
+ * up. */
 #define POLL_MS 20
 #define LONG_NS (POLL_MS * UINT64_C(1000000))
 
@@ -23,7 +24,6 @@ typedef struct {
     vino_model_t         *model;
     const vino_network_t *network;
     bk_runner_t           runner;
-    bool                  runs;         /* runner is there                   */
     ov_infer_request_t   *request;
     ov_tensor_t         **own;          /* of each output, the library's     */
     bool                 *lent;         /* output lies in memory of a run    */
@@ -48,10 +48,10 @@ static TRITONSERVER_Error *tensor_over(const instance_t *inst,
     ov_tensor_t **tensor);
 static TRITONSERVER_Error *outputs_set(instance_t *inst, bk_run_t *run);
 static TRITONSERVER_Error *infer(instance_t *inst, const bk_run_t *run);
-static bool may_run_here(const instance_t *inst, const bk_run_t *run);
-static TRITONSERVER_Error *infer_here(const instance_t *inst,
+static bool may_infer_sync(const instance_t *inst, const bk_run_t *run);
+static TRITONSERVER_Error *infer_sync(const instance_t *inst,
     const bk_run_t *run, bool *written);
-static TRITONSERVER_Error *infer_there(const instance_t *inst,
+static TRITONSERVER_Error *infer_async(const instance_t *inst,
     const bk_run_t *run);
 static void mark(const bk_value_t *v);
 static bool is_marked(const bk_value_t *v);
@@ -102,9 +102,7 @@ vino_instance_free(void *instance)
     const vino_functions_t *f = &inst->network->rt->f;
     const bk_tensors_t *tensors = &inst->network->tensors;
 
-    if (inst->runs) {
-        bk_runner_fini(&inst->runner);
-    }
+    bk_runner_fini(&inst->runner);
     for (uint32_t i = 0; inst->own != NULL && i < tensors->output_count; i++)
     {
         if (inst->own[i] != NULL) {
@@ -159,7 +157,6 @@ instance_setup(instance_t *inst, TRITONBACKEND_ModelInstance *handle)
     }
     if (err == NULL) {
         err = bk_runner_init(&inst->runner, handle, &rules, &runtime, inst);
-        inst->runs = err == NULL;
     }
 
     return err;
@@ -401,11 +398,11 @@ outputs_set(instance_t *inst, bk_run_t *run)
 }
 
 /*
- * A run on this thread saves a change of threads, half of what a small model
- * takes.  But where the library has one thread it loses the errors of such a
- * run, and outputs stay as they were (docs/decisions/0086).  So only models
- * whose shapes cannot be wrong run here, into marked memory; a run that has
- * left a mark is repeated on the library's thread, which tells the error.
+ * A synchronous run, on this thread, saves a change of threads: half of what a
+ * small model takes.  But where the library has one thread it loses the errors
+ * of such a run, and outputs stay as they were (docs/decisions/0086).  So only
+ * models whose shapes cannot be wrong run so, into marked memory; a run that
+ * has left a mark is repeated on the library's thread, which reports the error.
  */
 static TRITONSERVER_Error *
 infer(instance_t *inst, const bk_run_t *run)
@@ -414,32 +411,32 @@ infer(instance_t *inst, const bk_run_t *run)
     TRITONSERVER_Error *err = NULL;
     bool written = false;
 
-    if (may_run_here(inst, run)) {
-        err = infer_here(inst, run, &written);
+    if (may_infer_sync(inst, run)) {
+        err = infer_sync(inst, run, &written);
     }
     if (err == NULL && !written) {
-        err = infer_there(inst, run);
+        err = infer_async(inst, run);
     }
 
     inst->took_ns = bk_now_ns() - start_ns;
     return err;
 }
 
-/* Nor does a model run here that takes long: it can be cancelled there. */
+/* Only an asynchronous run can be cancelled, so a long one is. */
 static bool
-may_run_here(const instance_t *inst, const bk_run_t *run)
+may_infer_sync(const instance_t *inst, const bk_run_t *run)
 {
-    bool here = inst->network->plain && inst->took_ns < LONG_NS;
+    bool sync = inst->network->plain && inst->took_ns < LONG_NS;
 
-    for (uint32_t i = 0; here && i < run->output_count; i++) {
-        here = run->outputs[i].given;
+    for (uint32_t i = 0; sync && i < run->output_count; i++) {
+        sync = run->outputs[i].given;
     }
 
-    return here;
+    return sync;
 }
 
 static TRITONSERVER_Error *
-infer_there(const instance_t *inst, const bk_run_t *run)
+infer_async(const instance_t *inst, const bk_run_t *run)
 {
     const vino_runtime_t *rt = inst->network->rt;
 
@@ -465,7 +462,7 @@ infer_there(const instance_t *inst, const bk_run_t *run)
 }
 
 static TRITONSERVER_Error *
-infer_here(const instance_t *inst, const bk_run_t *run, bool *written)
+infer_sync(const instance_t *inst, const bk_run_t *run, bool *written)
 {
     const vino_runtime_t *rt = inst->network->rt;
 
@@ -484,7 +481,7 @@ infer_here(const instance_t *inst, const bk_run_t *run, bool *written)
     return err;
 }
 
-/* At its start and end, as far as it reaches. */
+/* The first and last MARK_LEN bytes, or all where there are fewer. */
 static void
 mark(const bk_value_t *v)
 {
