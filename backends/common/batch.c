@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT 64u
+#define TENSORS "tensors of a batch"    /* for errors: no memory for them    */
 
 static void batch_clear(bk_batch_t *b);
 static TRITONSERVER_Error *inputs_make(bk_batch_t *b,
@@ -24,7 +24,6 @@ static TRITONSERVER_Error *sources_read(bk_batch_t *b, uint32_t source,
     const bk_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *input_data(bk_batch_t *b, uint32_t i,
     const bk_slot_t *slots, uint32_t count, bk_value_t *v);
-static TRITONSERVER_Error *scratch_reserve(bk_scratch_t *s, uint64_t size);
 static void scratch_free(bk_scratch_t *list, uint32_t count);
 static void outputs_choose(bk_batch_t *b, const bk_slot_t *slots,
     uint32_t count);
@@ -239,7 +238,7 @@ input_invent(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
     }
     if (err == NULL) {
         v->len_bytes = v->elements * 4;
-        err = scratch_reserve(scratch, v->len_bytes);
+        err = bk_scratch_reserve(scratch, v->len_bytes, TENSORS);
     }
     if (err == NULL) {
         v->data = scratch->data;
@@ -319,7 +318,7 @@ input_data(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
         }
     }
 
-    TRITONSERVER_Error *err = scratch_reserve(scratch, sum);
+    TRITONSERVER_Error *err = bk_scratch_reserve(scratch, sum, TENSORS);
     if (err != NULL) {
         return err;
     }
@@ -338,34 +337,11 @@ input_data(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
     return NULL;
 }
 
-static TRITONSERVER_Error *
-scratch_reserve(bk_scratch_t *s, uint64_t size)
-{
-    if (s->data != NULL && size <= s->cap) {
-        return NULL;
-    }
-
-    if (size > SIZE_MAX / 2) {
-        return bk_err_nomem("tensors of a batch");
-    }
-
-    size_t cap = ((size_t) size / ALIGNMENT + 1) * ALIGNMENT;
-    void *data = aligned_alloc(ALIGNMENT, cap);
-    if (data == NULL) {
-        return bk_err_nomem("tensors of a batch");
-    }
-
-    free(s->data);
-    s->data = data;
-    s->cap = cap;
-    return NULL;
-}
-
 static void
 scratch_free(bk_scratch_t *list, uint32_t count)
 {
     for (uint32_t i = 0; list != NULL && i < count; i++) {
-        free(list[i].data);
+        bk_scratch_fini(&list[i]);
     }
     free(list);
 }
@@ -447,7 +423,7 @@ output_give(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
         b->deals[i].in_response = err == NULL;
 
     } else {
-        err = scratch_reserve(scratch, v->len_bytes);
+        err = bk_scratch_reserve(scratch, v->len_bytes, TENSORS);
         v->data = scratch->data;
     }
 

@@ -18,6 +18,7 @@
 #ifndef BK_BATCH_H
 #define BK_BATCH_H
 
+#include "scratch.h"
 #include "slot.h"
 
 /* A tensor of one run. */
@@ -70,11 +71,6 @@ typedef struct {
     TRITONSERVER_Error *(*text_write)(void *self, const bk_value_t *v,
         uint64_t first, uint64_t count, void *to);
 } bk_runtime_t;
-
-typedef struct {
-    void  *data;                        /* 64-byte aligned                   */
-    size_t cap;
-} bk_scratch_t;
 
 /* How far an output has come on its way to the responses. */
 typedef struct {

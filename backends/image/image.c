@@ -21,8 +21,7 @@ typedef struct {
     const image_model_t *model;
     bk_runner_t          runner;
     picture_t            picture;       /* the file at hand                  */
-    float               *numbers;       /* of an output with open rows       */
-    size_t               numbers_cap;
+    bk_scratch_t         numbers;       /* of an output with open rows       */
 } instance_t;
 
 static TRITONSERVER_Error *instance_new(void **out,
@@ -76,7 +75,7 @@ instance_free(void *instance)
 
     bk_runner_fini(&inst->runner);
     picture_fini(&inst->picture);
-    free(inst->numbers);
+    bk_scratch_fini(&inst->numbers);
     free(inst);
 }
 
@@ -147,16 +146,8 @@ output_reserve(instance_t *inst, const bk_value_t *in, bk_value_t *out)
             "output '%s' has more elements than can be counted", t->name);
     }
 
-    if (out->elements > inst->numbers_cap) {
-        float *numbers = realloc(inst->numbers,
-            (size_t) out->elements * sizeof(float));
-        if (numbers == NULL) {
-            return bk_err_nomem("output of a batch");
-        }
-        inst->numbers = numbers;
-        inst->numbers_cap = (size_t) out->elements;
-    }
-
-    out->data = inst->numbers;
-    return NULL;
+    TRITONSERVER_Error *err = bk_scratch_reserve(&inst->numbers,
+        out->elements * sizeof(float), "output of a batch");
+    out->data = inst->numbers.data;
+    return err;
 }

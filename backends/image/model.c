@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SIDE   16384        /* of an output, pixels                      */
-#define MAX_PIXELS 16777216     /* of a file, unless max_pixels says more    */
-#define MOST_PIXELS 268435456
+#define MAX_SIDE       16384        /* of an output, pixels                */
+#define DEFAULT_PIXELS 16777216     /* of a file: max_pixels               */
+#define MAX_PIXELS     268435456    /* that it may say                     */
 
 static TRITONSERVER_Error *model_setup(image_model_t *m,
     TRITONBACKEND_Model *handle);
@@ -72,7 +72,7 @@ form_read(image_model_t *m)
 {
     const bk_model_config_t *c = &m->config;
     picture_form_t *form = &m->form;
-    int64_t max_pixels = MAX_PIXELS;
+    int64_t max_pixels = DEFAULT_PIXELS;
 
     if (c->input_count != 1 || c->output_count != 1) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "backend image has"
@@ -99,7 +99,7 @@ form_read(image_model_t *m)
     }
 
     TRITONSERVER_Error *err = bk_model_config_parameter_int(c, "max_pixels",
-        1, MOST_PIXELS, &max_pixels);
+        1, MAX_PIXELS, &max_pixels);
     form->max_pixels = (uint64_t) max_pixels;
     for (int i = 0; i < 3; i++) {
         form->scale[i] = 1;

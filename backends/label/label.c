@@ -33,9 +33,8 @@ typedef struct {
 typedef struct {
     const model_t *model;
     bk_runner_t    runner;
-    void          *texts;           /* of all rows, as bytes.h has them      */
-    float         *scores;
-    size_t         rows_cap;
+    bk_scratch_t   texts;           /* of all rows, as bytes.h has them      */
+    bk_scratch_t   scores;
 } instance_t;
 
 static TRITONSERVER_Error *model_new(void **out, TRITONBACKEND_Model *handle,
@@ -295,8 +294,8 @@ instance_free(void *instance)
     instance_t *inst = instance;
 
     bk_runner_fini(&inst->runner);
-    free(inst->texts);
-    free(inst->scores);
+    bk_scratch_fini(&inst->texts);
+    bk_scratch_fini(&inst->scores);
     free(inst);
 }
 
@@ -340,27 +339,15 @@ rows_reserve(instance_t *inst, uint64_t rows)
 {
     size_t each = BK_BYTES_PREFIX + inst->model->longest;
 
-    if (rows <= inst->rows_cap) {
-        return NULL;
-    }
     if (rows > SIZE_MAX / each) {
         return bk_err_nomem("outputs of a batch");
     }
 
-    void *texts = malloc((size_t) rows * each);
-    float *scores = calloc((size_t) rows, sizeof(*scores));
-    if (texts == NULL || scores == NULL) {
-        free(texts);
-        free(scores);
-        return bk_err_nomem("outputs of a batch");
-    }
+    TRITONSERVER_Error *err = bk_scratch_reserve(&inst->texts, rows * each,
+        "outputs of a batch");
 
-    free(inst->texts);
-    free(inst->scores);
-    inst->texts = texts;
-    inst->scores = scores;
-    inst->rows_cap = (size_t) rows;
-    return NULL;
+    return err != NULL ? err : bk_scratch_reserve(&inst->scores,
+        rows * sizeof(float), "outputs of a batch");
 }
 
 /* The first of the largest; NaN is no score. */
@@ -383,7 +370,7 @@ label_give(instance_t *inst, const float *scores, uint64_t rows,
     bk_value_t *out)
 {
     const model_t *m = inst->model;
-    char *to = inst->texts;
+    char *to = inst->texts.data;
 
     for (uint64_t i = 0; i < rows; i++) {
         const char *label = m->labels[best_of(scores + i * m->classes,
@@ -395,8 +382,8 @@ label_give(instance_t *inst, const float *scores, uint64_t rows,
         to += BK_BYTES_PREFIX + len;
     }
 
-    out->data = inst->texts;
-    out->len_bytes = (uint64_t) (to - (char *) inst->texts);
+    out->data = inst->texts.data;
+    out->len_bytes = (uint64_t) (to - (char *) inst->texts.data);
 }
 
 /* To the response's own memory where there is some. */
@@ -407,7 +394,7 @@ score_give(instance_t *inst, const float *scores, uint64_t rows,
     uint64_t classes = inst->model->classes;
 
     if (!out->given) {
-        out->data = inst->scores;
+        out->data = inst->scores.data;
     }
 
     float *to = out->data;

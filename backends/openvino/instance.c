@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT 64u
-
 /* An asynchronous run is polled so often: it ends, or all clients have given
  * up. */
 #define POLL_MS 20
@@ -112,7 +110,7 @@ vino_instance_free(void *instance)
     for (uint32_t i = 0; inst->padded != NULL && i < tensors->input_count;
          i++)
     {
-        free(inst->padded[i].data);
+        bk_scratch_fini(&inst->padded[i]);
     }
     if (inst->request != NULL) {
         f->ov_infer_request_free(inst->request);
@@ -315,19 +313,14 @@ input_pad(instance_t *inst, uint32_t i, const bk_value_t *v,
     if (!bk_elements(dims, v->dims_count, &elements)
         || __builtin_mul_overflow(elements,
             TRITONSERVER_DataTypeByteSize(v->tensor->datatype), &size)
-        || size > SIZE_MAX / 2 || size < v->len_bytes)
+        || size < v->len_bytes)
     {
         return bk_err_nomem("a padded batch");
     }
 
-    if (s->data == NULL || size > s->cap) {
-        size_t cap = ((size_t) size / ALIGNMENT + 1) * ALIGNMENT;
-        void *wider = aligned_alloc(ALIGNMENT, cap);
-        if (wider == NULL) {
-            return bk_err_nomem("a padded batch");
-        }
-        free(s->data);
-        *s = (bk_scratch_t) { .data = wider, .cap = cap };
+    TRITONSERVER_Error *err = bk_scratch_reserve(s, size, "a padded batch");
+    if (err != NULL) {
+        return err;
     }
 
     if (v->len_bytes != 0) {
@@ -343,7 +336,7 @@ static TRITONSERVER_Error *
 tensor_over(const instance_t *inst, const bk_tensor_t *t, int64_t *dims,
     const void *data, ov_tensor_t **tensor)
 {
-    static char nothing[ALIGNMENT];
+    static char nothing[BK_SCRATCH_ALIGNMENT];
 
     const vino_runtime_t *rt = inst->network->rt;
     ov_shape_t shape = { .rank = t->dims_count, .dims = dims };

@@ -2,7 +2,6 @@
 
 #include "instance.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +12,6 @@ static TRITONSERVER_Error *device_setup(trees_instance_t *inst,
 static TRITONSERVER_Error *run(void *self, bk_run_t *run);
 static TRITONSERVER_Error *output_make(trees_instance_t *inst,
     const trees_rows_t *rows, bk_value_t *v);
-static TRITONSERVER_Error *output_room(trees_instance_t *inst,
-    trees_output_t output, uint64_t bytes, const char *name);
 static TRITONSERVER_Error *output_fill(const trees_instance_t *inst,
     trees_output_t output, const trees_rows_t *rows, void *to);
 
@@ -49,7 +46,7 @@ trees_instance_free(void *instance)
     trees_predict_fini(&inst->predict);
     trees_device_free(inst->device);
     for (int i = 0; i < TREES_OUTPUT_COUNT; i++) {
-        free(inst->room[i]);
+        bk_scratch_fini(&inst->room[i]);
     }
     free(inst);
 }
@@ -134,7 +131,8 @@ output_make(trees_instance_t *inst, const trees_rows_t *rows, bk_value_t *v)
     const bk_tensor_t *t = v->tensor;
     trees_output_t output = (trees_output_t) (t
         - inst->model->tensors.outputs);
-    uint64_t bytes = 4;                 /* of FP32 and INT32                 */
+    uint64_t bytes = TRITONSERVER_DataTypeByteSize(t->datatype);
+    bk_scratch_t *room = &inst->room[output];
 
     if (v->given && !v->on_device) {
         return output_fill(inst, output, rows, v->data);
@@ -149,36 +147,16 @@ output_make(trees_instance_t *inst, const trees_rows_t *rows, bk_value_t *v)
         }
     }
 
-    TRITONSERVER_Error *err = output_room(inst, output, bytes, t->name);
+    TRITONSERVER_Error *err = bk_scratch_reserve(room, bytes, t->name);
     if (err == NULL) {
-        err = output_fill(inst, output, rows, inst->room[output]);
+        err = output_fill(inst, output, rows, room->data);
     }
     if (err == NULL && v->given) {
-        return trees_device_put(inst->device, v->data, inst->room[output],
-            bytes);
+        return trees_device_put(inst->device, v->data, room->data, bytes);
     }
 
-    v->data = inst->room[output];
+    v->data = room->data;
     return err;
-}
-
-static TRITONSERVER_Error *
-output_room(trees_instance_t *inst, trees_output_t output, uint64_t bytes,
-    const char *name)
-{
-    if (bytes <= inst->room_bytes[output]) {
-        return NULL;
-    }
-
-    void *room = realloc(inst->room[output], bytes);
-    if (room == NULL) {
-        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
-            "no memory for %" PRIu64 " bytes of output \"%s\"", bytes, name);
-    }
-
-    inst->room[output] = room;
-    inst->room_bytes[output] = bytes;
-    return NULL;
 }
 
 static TRITONSERVER_Error *

@@ -21,9 +21,8 @@ typedef struct {
     trees_device_t  *device;            /* NULL: none                        */
     trees_predict_t  predict;
     bk_runner_t      runner;
-    void            *room[TREES_OUTPUT_COUNT];  /* for outputs that the
+    bk_scratch_t     room[TREES_OUTPUT_COUNT];  /* for outputs that the
                                                  * runner has no memory for  */
-    uint64_t         room_bytes[TREES_OUTPUT_COUNT];
 } trees_instance_t;
 
 /* As common/entry.h has them; *out, instance: a trees_instance_t. */
