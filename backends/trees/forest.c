@@ -30,6 +30,8 @@ static TRITONSERVER_Error *read_header(trees_forest_t *f,
 static TRITONSERVER_Error *has(const trees_array_t *a, uint64_t count);
 static TRITONSERVER_Error *read_shape(trees_forest_t *f,
     const trees_header_t *h);
+static TRITONSERVER_Error *read_class_counts(trees_forest_t *f,
+    const trees_array_t *counts);
 static TRITONSERVER_Error *read_base_scores(trees_forest_t *f,
     const trees_header_t *h);
 static TRITONSERVER_Error *read_postprocessor(trees_forest_t *f,
@@ -248,7 +250,14 @@ read_shape(trees_forest_t *f, const trees_header_t *h)
     f->features = (uint32_t) features;
     f->targets = (uint32_t) targets;
     f->leaf_values = (uint32_t) (a * b);
-    err = has(&h->arrays[TREES_HEADER_CLASS_COUNTS], f->targets);
+    return read_class_counts(f, &h->arrays[TREES_HEADER_CLASS_COUNTS]);
+}
+
+/* Of each target; and the columns, which follow from them. */
+static TRITONSERVER_Error *
+read_class_counts(trees_forest_t *f, const trees_array_t *counts)
+{
+    TRITONSERVER_Error *err = has(counts, f->targets);
     if (err != NULL) {
         return err;
     }
@@ -261,13 +270,12 @@ read_shape(trees_forest_t *f, const trees_header_t *h)
     for (uint32_t i = 0; i < f->targets; i++) {
         int32_t classes = 0;
 
-        err = trees_get_i32(&h->arrays[TREES_HEADER_CLASS_COUNTS], i,
-            &classes);
+        err = trees_get_i32(counts, i, &classes);
         if (err == NULL && (classes < 1
-            || (int64_t) classes * targets > TREES_COLUMNS_MAX))
+            || (int64_t) classes * f->targets > TREES_COLUMNS_MAX))
         {
             err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "target %" PRIu32
-                " of %" PRId32 " has %" PRId32 " classes", i, targets,
+                " of %" PRIu32 " has %" PRId32 " classes", i, f->targets,
                 classes);
         }
         if (err != NULL) {

@@ -1,5 +1,6 @@
-/* The walk of walk.c on a device.  Compiled by NVRTC when an instance loads;
-   structures are those of forest.h. */
+/* The walk of walk.c on a device.  Compiled by NVRTC when an instance loads.
+   Nodes and lists are those of forest.h, trees those of device.c; bits and the
+   largest category are repeated below and must be the same. */
 
 struct node_t {
     float    threshold;
