@@ -18,7 +18,7 @@ static TRITONSERVER_Error *input_make(bk_batch_t *b, uint32_t i,
     const bk_slot_t *slots, uint32_t count, bk_value_t *v);
 static TRITONSERVER_Error *input_shape(const bk_slot_t *slots, uint32_t i,
     uint32_t count, bk_value_t *v);
-static TRITONSERVER_Error *input_invent(bk_batch_t *b, uint32_t i,
+static TRITONSERVER_Error *input_generate(bk_batch_t *b, uint32_t i,
     const bk_slot_t *slots, uint32_t count, bk_value_t *v);
 static TRITONSERVER_Error *sources_read(bk_batch_t *b, uint32_t source,
     const bk_slot_t *slots, uint32_t count);
@@ -153,7 +153,7 @@ inputs_make(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
         v->on_device = false;
         v->handle = NULL;
         TRITONSERVER_Error *err = t->inputs[i].made != NULL
-            ? input_invent(b, i, slots, count, v)
+            ? input_generate(b, i, slots, count, v)
             : input_make(b, i, slots, count, v);
         if (err != NULL) {
             return err;
@@ -221,9 +221,10 @@ input_shape(const bk_slot_t *slots, uint32_t i, uint32_t count,
     return NULL;
 }
 
-/* from the shapes of another input in all requests */
+/* a batch_input of the configuration: from the shapes of its source in all
+ * requests */
 static TRITONSERVER_Error *
-input_invent(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
+input_generate(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
     uint32_t count, bk_value_t *v)
 {
     const bk_tensor_t *t = v->tensor;
@@ -411,7 +412,7 @@ output_give(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
         return NULL;
     }
 
-    /* a state is copied from there, which the CPU does */
+    /* the CPU copies a state from its output, which must not lie on a GPU */
     if (count == 1 && slots[0].wanted[b->deals[i].index]
         && !(t->state && b->rules->device_id != BK_NO_DEVICE))
     {
@@ -485,9 +486,9 @@ outputs_take_back(bk_batch_t *b)
 }
 
 /*
- * A model may break its word on an output's shape.  Then the runtime rejects
- * the memory; the run is tried once more without, and if that works outputs
- * are copied from then on.
+ * An output's shape may differ from what the model's file says.  Then the
+ * runtime rejects the memory; the run is tried once more without, and if that
+ * works outputs are copied from then on.
  */
 static TRITONSERVER_Error *
 run(bk_batch_t *b, bk_slot_t *slots, uint32_t count, bk_times_t *times)

@@ -84,8 +84,8 @@ typedef struct {
     const bk_slot_rules_t *rules;
     const bk_runtime_t    *runtime;
     void                  *self;
-    bool                   gives;       /* outputs; false once the model broke
-                                         * its word on a shape               */
+    bool                   gives;       /* outputs memory; false once a shape
+                                         * was another than the file's       */
     bk_scratch_t          *in_scratch;  /* one per input, per output         */
     bk_scratch_t          *out_scratch;
     bk_run_t               run;

@@ -66,7 +66,7 @@ bk_batch_tensors_load(bk_batch_tensors_t *t, const bk_json_t *config)
         }
     }
 
-    /* of several targets the first alone is meant, as in the original */
+    /* of several targets the first alone is meant, as in Triton */
     for (size_t i = 0; i < bk_json_count(outputs); i++) {
         const bk_json_t *v = bk_json_at(outputs, i);
         const char *target = bk_json_string(bk_json_at(

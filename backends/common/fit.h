@@ -20,7 +20,7 @@ BK_CHECK TRITONSERVER_Error *bk_config_fits(const bk_model_config_t *config,
     const bk_tensors_t *tensors);
 
 /* Marks the tensors that are ragged, made for a batch or of sequences; config
- * fits. */
+ * fits, and must outlive tensors, which point into it afterwards. */
 void bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors);
 
 #endif /* BK_FIT_H */

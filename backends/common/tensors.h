@@ -2,9 +2,12 @@
  * tensors.h - the tensors of a model, as its file and its configuration have
  *             them.
  *
- * Owner    A runtime fills the tables in after it has read the model's file;
- *          it owns them, and names and dims in them, until tensors_fini.
- * Thread   read-only after config_apply.
+ * Owner    A backend fills the tables in after it has read the model's file;
+ *          it owns them, and names and dims in them, until tensors_fini.  The
+ *          pointers of config_apply lead into the configuration, which must
+ *          outlive the tables and must not be updated any more.
+ * Thread   read-only after config_apply, but for symbols, which are set before
+ *          the first run.
  * Units    dims are elements, with the batch dimension, -1 where open.
  * Errors   NULL or false where a table has no such tensor or no memory.
  * Route    the model's file -> [tensors] -> fit, complete, slot, batch
@@ -30,10 +33,12 @@ typedef struct {
 
     /* as the configuration says, set by bk_config_apply */
     bool                      ragged;   /* all requests in one dimension     */
-    const bk_batch_input_t   *made;     /* made for the batch                */
-    const bk_batch_output_t  *scattered;    /* cut up by a request's shape   */
-    const bk_tensor_config_t *shape;    /* its entry, if scattered           */
-    uint32_t                  source;   /* of made and scattered: input      */
+    const bk_batch_input_t   *made;     /* an input that is a batch_input of
+                                         * the configuration, or NULL        */
+    const bk_batch_output_t  *scattered;    /* likewise a batch_output       */
+    const bk_tensor_config_t *shape;    /* an output's entry, or NULL        */
+    uint32_t                  source;   /* of made and scattered: index of
+                                         * the input whose shapes count      */
     bool                      control;  /* of sequences: an element a row    */
     bool                      state;    /* an output that the core keeps     */
 } bk_tensor_t;
