@@ -2,6 +2,7 @@
 
 #include "options.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ vino_options_read(vino_options_t *o, const bk_model_config_t *config)
     static const char *const hints[] = {
         "LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT", NULL
     };
-    static const char *const yes[] = { "YES", NULL };
+    static const char *const yes[] = { "YES", NULL };   /* "NO" is an error  */
     const char *bf16 = NULL;
 
     *o = (vino_options_t) {
@@ -211,6 +212,7 @@ add(vino_options_t *o, const char *key, const char *value)
 {
     size_t i = o->property_count++;
 
+    assert(i < VINO_PROPERTIES_MAX && strlen(value) < VINO_VALUE_MAX);
     snprintf(o->values[i], sizeof(o->values[i]), "%s", value);
     o->properties[i] = (ov_property_t) { key, o->values[i] };
 }

@@ -2,8 +2,8 @@
  * options.h - the parameters of a model, checked, and the properties of the
  *             library that they mean.
  *
- * Owner    vino_options_t borrows texts of the configuration, and owns those
- *          of its properties.
+ * Owner    vino_options_t borrows texts of the configuration (read it again
+ *          where that is read again), and owns those of its properties.
  * Thread   written by read and by properties, which the first instance calls.
  * Units    threads and streams of the whole model, shared by its instances.
  * Errors   INVALID_ARG naming the parameter, its value and what it takes.
@@ -17,8 +17,8 @@
 
 #include "common/model_config.h"
 
-#define VINO_PROPERTIES_MAX 8
-#define VINO_VALUE_MAX      32
+#define VINO_PROPERTIES_MAX 8   /* more than a model can have               */
+#define VINO_VALUE_MAX      32  /* bytes of words and numbers, with the NUL */
 
 typedef struct {
     const char   *device;               /* "CPU" where none is configured    */
