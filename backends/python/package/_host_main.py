@@ -1,8 +1,10 @@
 """Started by the server as the interpreter of one instance:
 
-    python _host_main.py CHANNEL_FD EVENT_FD SOCKET_FD PACKAGE_DIR
+    python _host_main.py CHANNEL_FD EVENT_FD SOCKET_FD PACKAGE_DIR NAME
 
-What goes wrong before there is a channel is said over the socket.
+NAME is the instance's, for lists of processes.
+
+An error before there is a channel is sent over the socket.
 """
 
 import os
