@@ -21,7 +21,6 @@ typedef struct {
     TRITONBACKEND_ResponseFactory *factory;     /* NULL: not needed so far   */
     uint32_t                       generation;
     bool                           used;
-    bool                           responded;
     bool                           closed;      /* the last response is sent */
     bool                           dropped;     /* no sender any more        */
 } py_live_t;
