@@ -284,7 +284,11 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
     r = ctx->request;
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    if (ctx->grpc || clcf->error_pages == NULL || r->error_page || r->uri_changes == 0) {
+    if (ctx->grpc
+        || clcf->error_pages == NULL
+        || r->error_page
+        || r->uri_changes == 0)
+    {
         return 0;
     }
 

@@ -15,9 +15,9 @@
 #include "batch.h"
 
 /* Asks for a buffer on the device for each wanted output and each state, takes
- * what it gets, and queues one copy into each.  Where the buffer is memory of the host that
- * is not pinned, the kernels are waited for first; with b->late nothing is
- * copied. */
+ * what it gets, and queues one copy into each.  Where the buffer is memory of
+ * the host that is not pinned, the kernels are waited for first; with b->late
+ * nothing is copied. */
 BK_CHECK TRITONSERVER_Error *gpu_outputs_take(gpu_batch_t *b,
     gpu_slot_t *slots, uint32_t count);
 

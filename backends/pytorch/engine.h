@@ -16,7 +16,8 @@
 
 #include <stddef.h>
 
-/* Beside PyTorch's numbers of element types (element_type.h): a list of strings. */
+/* Beside PyTorch's numbers of element types (element_type.h): a list of
+ * strings. */
 #define PT_TEXTS (-2)
 
 #define PT_CPU        (-1)      /* in place of a GPU's number                */

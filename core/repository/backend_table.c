@@ -120,7 +120,8 @@ inf_backend_table_compare(inf_backend_table_t *t,
 
     if (names.len > 0) {
         inf_log(INF_LOG_WARN, "backends that are in use keep the settings they"
-            " were opened with; changed ones wait for the next core: %.*s", (int) names.len, names.data);
+            " were opened with; changed ones wait for the next core: %.*s",
+            (int) names.len, names.data);
     }
     inf_buf_fini(&names);
 }

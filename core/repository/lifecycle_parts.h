@@ -211,8 +211,8 @@ void inf_lifecycle_load_drop(inf_load_t *l);
 
 /* Before and after a call into a plug-in, of which the load callbacks are told:
    the build of that version, by owner or beside what serves (NULL), or -1: the
-   model's agents.  A build has a time limit; after the call inf_load_is_late says whether it was over.  After an
-   error of begin there is no call. */
+   model's agents.  A build has a time limit; after the call inf_load_is_late
+   says whether it was over.  After an error of begin there is no call. */
 INF_CHECK inf_err_t *inf_load_call_begin(inf_load_t *l, int64_t version,
     const void *owner);
 void inf_load_call_end(inf_load_t *l);

@@ -1,9 +1,10 @@
 /*
- * arena_pinner.h - pins the begins of workers' arenas, on a thread of its own:
- *                  a driver takes long for it.
+ * arena_pinner.h - pins the first bytes of workers' arenas, on a thread of its
+ *                  own: a driver takes long for it.
  *
  * Owner    The intake's.  A channel that waits for its turn is referenced.
- * Thread   new, push, free: one at a time.
+ * Thread   new and free: the main thread; push and cancel: the one that has
+ *          the intake role.
  * Units    none.
  * Errors   What cannot be pinned stays pageable, which is logged.
  * Route    intake -> [arena pinner] -> channel -> driver

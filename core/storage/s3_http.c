@@ -158,7 +158,8 @@ sign(inf_s3_http_t *h, struct curl_slist **headers)
     inf_err_t *err = add_header(h->curl, headers, "x-amz-content-sha256",
         "UNSIGNED-PAYLOAD");
     if (err == NULL && who->session_token != NULL) {
-        err = add_header(h->curl, headers, "x-amz-security-token", who->session_token);
+        err = add_header(h->curl, headers, "x-amz-security-token",
+            who->session_token);
     }
     if (err != NULL) {
         return err;

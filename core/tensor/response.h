@@ -74,8 +74,8 @@ struct inf_response_s {
     uint32_t              flags;        /* to be sent with then              */
 };
 
-/* In the place of its GPU: the request alone has broken it, and the process ends
-   when that is answered. */
+/* In place of the number of its GPU: the request alone has broken that GPU, and
+   the process ends when the request is answered. */
 #define INF_GPU_GUILTY (-2)
 
 struct inf_factory_s {
