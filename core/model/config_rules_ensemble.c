@@ -262,7 +262,7 @@ graph_node(graph_t *g, const char *name)
 }
 
 /* The ensemble's own inputs and outputs must be tensors of the graph.  The
-   text's odd quote is the original's: it is looked for as it is. */
+   text's odd quote is Triton's: it is looked for as it is. */
 static bool
 graph_ends(graph_t *g, inf_findings_t *f)
 {

@@ -71,7 +71,7 @@ INF_CHECK inf_err_t *inf_latencies_add_gpu(inf_latencies_t *l,
 inf_latencies_t *inf_latencies_of_gpu(inf_latencies_t *l, int32_t device_id);
 
 /* Whether there is such a summary: none of CACHE_* without a response cache,
-   none of REQUEST with one, as in the original. */
+   none of REQUEST with one, as in Triton. */
 bool inf_latencies_has(const inf_latencies_t *l, inf_latency_t which);
 
 /* One request answered by a backend; stamps as in statistics.h. */

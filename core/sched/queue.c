@@ -285,7 +285,7 @@ level_drop(inf_queue_t *q, inf_level_t *level)
 
 /*
  * A request may shorten the level's timeout where that is allowed, and name
- * one where the level has none (the original then ignores it).
+ * one where the level has none (Triton then ignores it).
  */
 static uint64_t
 timeout_at(const inf_queue_policy_t *policy, const inf_request_t *req,

@@ -15,7 +15,7 @@
  * first requests of an instance's slots enter a dynamic batcher of its own,
  * the next of a sequence when the one before is released.
  *
- * Not as the original: a sequence is idle only while none of its requests is
+ * Unlike in Triton, a sequence is idle only while none of its requests is
  * queued or running; a cancel or a timeout takes effect at once; where inputs
  * of slots differ (Direct) the one that waits longest says what runs.
  */

@@ -432,7 +432,7 @@ def test_the_cache(world):
             f"nginx_inference_{name}_duration_seconds_count", **m) == count
     assert text.value(FIRST + "_count", **m) == 4
 
-    # as in the original: hits would blur it
+    # as in Triton: hits would blur it
     assert not [ls for _, ls, _ in
                 text.families["nv_inference_request_summary_us"].samples
                 if ls["model"] == "kept"]

@@ -139,7 +139,7 @@ def test_missing_backend_names_model_and_backend(make_server, name):
 
 
 def test_input_twice_is_a_warning(make_server):
-    """As the original: the first one counts."""
+    """As Triton: the first one counts."""
     twice = IO.replace("input [", 'input [ { name: "IN" data_type: '
                        "TYPE_FP32 dims: [ -1 ] },")
     server = make_server(both(HEAD + twice))

@@ -148,7 +148,7 @@ def test_what_is_not_said_is_there_as_zeros(served):
 
 
 def test_wide_integers_are_what_readers_expect(served):
-    """Numbers where the original has numbers, strings where it has those."""
+    """Numbers where Triton has numbers, strings where it has those."""
     batching = served.get("/v2/models/batching/config").json()[
         "dynamic_batching"]
     assert batching["priority_levels"] == 2 ** 64 - 1

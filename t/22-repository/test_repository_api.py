@@ -154,7 +154,7 @@ def test_what_cannot_be_loaded_says_why(explicit, client):
     assert rows["homeless"]["state"] == "UNAVAILABLE"
     assert "nowhere" in rows["homeless"]["reason"]
     assert "config.pbtxt:1:" in rows["broken"]["reason"]
-    assert not client.is_server_ready()         # as the original: it failed
+    assert not client.is_server_ready()         # as Triton: it failed
     assert client.is_server_live()
 
 

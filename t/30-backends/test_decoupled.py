@@ -41,7 +41,7 @@ def test_infer_is_rejected(server):
 
 
 def test_the_rejection_comes_before_the_inputs_are_looked_at(server):
-    """As the original: the model is asked first, then the tensors."""
+    """As Triton: the model is asked first, then the tensors."""
     for body in ({"inputs": []},
                  {"inputs": [tensor("NONE", "FP32", [1], [1])]}):
         answer = server.infer("repeat", body)

@@ -99,7 +99,7 @@ def test_configuration_is_completed_from_the_model(make_server):
         r, "add", None, (1,), {1: {"model.onnx": add_model()}}))
     config = server.get("/v2/models/add/config").json()
     assert config["backend"] == "onnxruntime"
-    assert config["max_batch_size"] == 4            # the original's default
+    assert config["max_batch_size"] == 4            # Triton's default
     inputs = {i["name"]: (i["data_type"], i["dims"])
               for i in config["input"]}
     assert inputs == {"LHS": ("TYPE_FP32", [2]), "RHS": ("TYPE_FP32", [2]),

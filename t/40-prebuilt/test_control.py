@@ -195,7 +195,7 @@ def test_an_absent_model(client):
     with pytest.raises(InferenceServerException,
                        match="failed to load 'absent'"):
         client.load_model("absent")
-    client.unload_model("absent")           # as the original: no error
+    client.unload_model("absent")           # as Triton: no error
 
 
 def test_a_configuration_with_the_load(client):

@@ -32,7 +32,7 @@ def test_the_limit_counts_late_joins_too(batching):
 
 
 def test_one_request_beyond_the_limit_runs_alone(batching):
-    """section 10: the original asks for ever"""
+    """section 10: Triton asks for ever"""
     batching.start("", hold=2, parameters=VOLUME, also=volume,
                    inputs=[("IN", "INT32", [-1])])
     assert sizes([batching.ask(1, width=50), batching.ask(2, width=60)]) \

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 
-/* As the original prints them: the last code has no words. */
+/* As Triton prints them: the last code has no words. */
 static void
 codes_have_their_words(void **state)
 {

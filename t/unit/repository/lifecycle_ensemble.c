@@ -364,7 +364,7 @@ what_only_came_with_it_goes_with_it_if_asked(void **state)
     world_close();
 }
 
-/* As the original does it. */
+/* As Triton does it. */
 static void
 loading_what_came_with_an_ensemble_changes_nothing(void **state)
 {

@@ -254,7 +254,7 @@ a_request_may_shorten_its_timeout_but_not_lengthen_it(void **state)
     world_close(&w);
 }
 
-/* scheduling.md 3.12: the original ignores it; we honour it */
+/* scheduling.md 3.12: Triton ignores it; we honour it */
 static void
 a_request_may_name_a_timeout_where_the_model_has_none(void **state)
 {
@@ -445,7 +445,7 @@ a_set_of_optional_inputs_has_its_own_batch(void **state)
     world_close(&w);
 }
 
-/* scheduling.md 10: the original compares contents as C strings. */
+/* scheduling.md 10: Triton compares contents as C strings. */
 static void
 contents_of_shape_tensors_are_compared_to_the_last_byte(void **state)
 {

@@ -786,7 +786,7 @@ a_cancelled_iterative_request_frees_its_slot(void **state)
     sequences_close(&w);
 }
 
-/* The original's rule would end it: idle 200 ms, a step of 500.  (18) */
+/* Triton's rule would end it: idle 200 ms, a step of 500.  (18) */
 static void
 a_step_longer_than_the_idle_limit_goes_on(void **state)
 {
