@@ -73,6 +73,22 @@ bk_tensor_set(bk_tensor_t *t, const char *name,
     return NULL;
 }
 
+TRITONSERVER_Error *
+bk_tensor_set_configured(bk_tensor_t *t, const bk_tensor_config_t *config,
+    bool batching)
+{
+    int64_t dims[BK_MAX_DIMS + 1] = { -1 };
+    uint32_t count = batching ? 1 : 0;
+
+    for (uint32_t i = 0; i < config->model_dims_count && count <= BK_MAX_DIMS;
+        i++)
+    {
+        dims[count++] = config->model_dims[i];
+    }
+
+    return bk_tensor_set(t, config->name, config->datatype, dims, count);
+}
+
 const bk_tensor_t *
 bk_tensors_input(const bk_tensors_t *t, const char *name)
 {

@@ -60,6 +60,11 @@ void bk_tensors_fini(bk_tensors_t *t);
 BK_CHECK TRITONSERVER_Error *bk_tensor_set(bk_tensor_t *t, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *dims, uint32_t dims_count);
 
+/* The same of an entry of the configuration, for a model whose file has no
+ * tensors: with an open first dimension if it batches. */
+BK_CHECK TRITONSERVER_Error *bk_tensor_set_configured(bk_tensor_t *t,
+    const bk_tensor_config_t *config, bool batching);
+
 /* The tensor of that name, or NULL. */
 const bk_tensor_t *bk_tensors_input(const bk_tensors_t *t, const char *name);
 const bk_tensor_t *bk_tensors_output(const bk_tensors_t *t,

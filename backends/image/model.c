@@ -2,10 +2,8 @@
 
 #include "model.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MAX_SIDE       16384        /* of an output, pixels                */
 #define DEFAULT_PIXELS 16777216     /* of a file: max_pixels               */
@@ -19,8 +17,6 @@ static bool layout_read(picture_form_t *form, const int64_t *dims,
 static TRITONSERVER_Error *numbers_read(const bk_model_config_t *c,
     const char *key, uint32_t count, float numbers[3]);
 static TRITONSERVER_Error *tensors_make(image_model_t *m);
-static TRITONSERVER_Error *tensor_make(bk_tensor_t *t,
-    const bk_tensor_config_t *from, bool batching);
 
 TRITONSERVER_Error *
 image_model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
@@ -182,25 +178,13 @@ tensors_make(image_model_t *m)
 
     TRITONSERVER_Error *err = bk_tensors_init(&m->tensors, 1, 0, 1);
     if (err == NULL) {
-        err = tensor_make(&m->tensors.inputs[0], &m->config.inputs[0],
-            batching);
+        err = bk_tensor_set_configured(&m->tensors.inputs[0],
+            &m->config.inputs[0], batching);
     }
     if (err == NULL) {
-        err = tensor_make(&m->tensors.outputs[0], &m->config.outputs[0],
-            batching);
+        err = bk_tensor_set_configured(&m->tensors.outputs[0],
+            &m->config.outputs[0], batching);
     }
 
     return err;
-}
-
-static TRITONSERVER_Error *
-tensor_make(bk_tensor_t *t, const bk_tensor_config_t *from, bool batching)
-{
-    int64_t dims[4] = { -1 };
-    uint32_t rank = batching ? 1 : 0;
-
-    memcpy(dims + rank, from->model_dims,
-        from->model_dims_count * sizeof(*dims));
-    return bk_tensor_set(t, from->name, from->datatype, dims,
-        rank + from->model_dims_count);
 }

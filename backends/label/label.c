@@ -44,8 +44,6 @@ static TRITONSERVER_Error *model_setup(model_t *m,
     TRITONBACKEND_Model *handle);
 static TRITONSERVER_Error *tensors_check(const bk_model_config_t *c);
 static TRITONSERVER_Error *tensors_make(model_t *m);
-static TRITONSERVER_Error *tensor_make(bk_tensor_t *t,
-    const bk_tensor_config_t *from, bool batching);
 static TRITONSERVER_Error *labels_read(model_t *m,
     TRITONBACKEND_Model *handle);
 static TRITONSERVER_Error *lines_read(model_t *m, FILE *f);
@@ -165,23 +163,15 @@ tensors_make(model_t *m)
     TRITONSERVER_Error *err = bk_tensors_init(&m->tensors, 1, 0,
         c->output_count);
     if (err == NULL) {
-        err = tensor_make(&m->tensors.inputs[0], &c->inputs[0], batching);
+        err = bk_tensor_set_configured(&m->tensors.inputs[0], &c->inputs[0],
+            batching);
     }
     for (uint32_t i = 0; err == NULL && i < c->output_count; i++) {
-        err = tensor_make(&m->tensors.outputs[i], &c->outputs[i], batching);
+        err = bk_tensor_set_configured(&m->tensors.outputs[i],
+            &c->outputs[i], batching);
     }
 
     return err;
-}
-
-static TRITONSERVER_Error *
-tensor_make(bk_tensor_t *t, const bk_tensor_config_t *from, bool batching)
-{
-    const int64_t dims[2] = { batching ? -1 : from->model_dims[0],
-        from->model_dims[0] };
-
-    return bk_tensor_set(t, from->name, from->datatype, dims,
-        batching ? 2 : 1);
 }
 
 /* A line a class, in the model's directory. */

@@ -124,19 +124,12 @@ tensors_describe(model_t *m)
 static TRITONSERVER_Error *
 describe(bk_tensor_t *t, const bk_tensor_config_t *c, bool batching)
 {
-    int64_t dims[BK_MAX_DIMS + 1] = { -1 };
-    uint32_t n = batching ? 1 : 0;
-
     if (c->datatype != TRITONSERVER_TYPE_FP32) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "\"%s\" is not FP32", c->name);
     }
 
-    for (uint32_t i = 0; i < c->model_dims_count; i++) {
-        dims[n++] = c->model_dims[i];
-    }
-
-    TRITONSERVER_Error *err = bk_tensor_set(t, c->name, c->datatype, dims, n);
+    TRITONSERVER_Error *err = bk_tensor_set_configured(t, c, batching);
     if (err == NULL && batching) {
         t->symbol = strdup("rows");
         err = t->symbol == NULL ? bk_err_nomem("a tensor") : NULL;
