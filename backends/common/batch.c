@@ -5,7 +5,6 @@
 #include "deal.h"
 #include "device.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "ports.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Inputs or outputs, with the library's functions for them. */

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BLOCK       128                 /* threads                           */
 #define ROWS_MOST   4096

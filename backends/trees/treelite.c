@@ -10,7 +10,6 @@
 
 #include <dlfcn.h>
 #include <glob.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

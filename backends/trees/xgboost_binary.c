@@ -2,7 +2,6 @@
 
 #include "xgboost_binary.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* The parts of a file, and where in them is what this reads. */
