@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The field for the name of an input or output differs by its kind. */
+/* The library's functions for one kind of tensors: inputs, inputs with a
+ * default, outputs. */
 typedef struct {
     OrtStatus *(ORT_API_CALL *count)(const OrtSession *s, size_t *n);
     OrtStatus *(ORT_API_CALL *name)(const OrtSession *s, size_t i,
