@@ -125,7 +125,7 @@ def many(server, model, count, body):
 
 def test_instances(server):
     said = []
-    for _ in range(20):
+    for _ in range(500):
         said += many(server, "four", 8, text("x"))
         if len({s["pid"] for s in said}) == 4:
             break
