@@ -61,7 +61,8 @@ py_metrics_call(py_metrics_t *m, py_up_t kind, uint64_t id,
     TRITONSERVER_Metric *metric = metric_of(m, id);
     if (metric == NULL) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "the metric or its family was deleted");
+            "Invalid metric operation as the corresponding 'MetricFamily' "
+            "has been deleted.");
     }
 
     if (kind == PY_UP_METRIC_VALUE) {

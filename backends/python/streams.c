@@ -63,6 +63,8 @@ static TRITONSERVER_Error *read_id(py_stream_t *s, py_reader_t *r);
 static TRITONSERVER_Error *read_options(py_stream_t *s, py_reader_t *r);
 static TRITONSERVER_Error *check_policy(const py_stream_t *s,
     TRITONSERVER_Server *server, const char *model, int64_t version);
+static TRITONSERVER_Error *not_ready(TRITONSERVER_Error *err,
+    const char *model);
 static TRITONSERVER_Error *read_correlation(py_stream_t *s, py_reader_t *r);
 static TRITONSERVER_Error *read_inputs(py_stream_t *s, py_reader_t *r);
 static TRITONSERVER_Error *read_input(py_stream_t *s, py_reader_t *r);
@@ -389,8 +391,10 @@ request_new(py_stream_t *s, TRITONSERVER_Server *server, py_reader_t *r,
         return py_error_message("request");
     }
 
-    return TRITONSERVER_InferenceRequestNew(&s->request, server, *model,
-        *version);
+    TRITONSERVER_Error *err = TRITONSERVER_InferenceRequestNew(&s->request,
+        server, *model, *version);
+
+    return err == NULL ? NULL : not_ready(err, *model);
 }
 
 static TRITONSERVER_Error *
@@ -448,6 +452,26 @@ check_policy(const py_stream_t *s, TRITONSERVER_Server *server,
         "models using the decoupled transaction policy. Please use "
         "'decoupled=True' argument to the 'exec' or 'async_exec' calls "
         "for decoupled models.", model);
+}
+
+/* With Triton's words in front, which models look for. */
+static TRITONSERVER_Error *
+not_ready(TRITONSERVER_Error *err, const char *model)
+{
+    TRITONSERVER_Error_Code code = TRITONSERVER_ErrorCode(err);
+
+    if (code != TRITONSERVER_ERROR_NOT_FOUND
+        && code != TRITONSERVER_ERROR_UNAVAILABLE)
+    {
+        return err;
+    }
+
+    TRITONSERVER_Error *longer = bk_err_new(code, "Failed for execute the "
+        "inference request. Model '%s' is not ready. %s", model,
+        TRITONSERVER_ErrorMessage(err));
+    bk_err_drop(err);
+
+    return longer;
 }
 
 static TRITONSERVER_Error *

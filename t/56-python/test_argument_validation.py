@@ -83,10 +83,19 @@ pb.InferenceRequest(**given)
 def test_texts_of_wrong_parameters(server):
     call = "pb.InferenceRequest(inputs=[], model_name='m'," \
         " requested_output_names=[], parameters={})"
-    assert "Expect parameters keys to have type str" in raised(
-        server, call.format("{1: 2}"))[1]
-    assert "values to have type bool/int/str" in raised(
-        server, call.format("{'a': 0.5}"))[1]
+    for given, words in [
+            ("[]", ", got <class 'list'>"),
+            ("{1: 2}", "Expect parameters keys to have type str, found type "
+             "<class 'int'>"),
+            ("{'a': 0.5}", "Expect parameters values to have type "
+             "bool/int/str, found type <class 'float'>")]:
+        assert words in raised(server, call.format(given))[1]
+
+
+def test_a_correlation_id_of_another_type(server):
+    assert raised(server, "pb.InferenceRequest(inputs=[], model_name='m',"
+                          " requested_output_names=[], correlation_id=1.5)") \
+        == (MODEL_ERROR, "Correlation ID must be integer or string")
 
 
 def test_right(server):
@@ -95,6 +104,7 @@ given = dict(inputs=[], model_name="m", requested_output_names=[])
 r = pb.InferenceRequest(**given)
 result = [r.request_id(), r.correlation_id(), r.flags(), r.timeout(),
           r.inputs(), list(r.requested_output_names())]
+assert isinstance(r.requested_output_names(), set)
 r = pb.InferenceRequest("id", "word", **given, flags=1, timeout=7,
                         model_version=3, parameters={"a": True, "b": "c"})
 result += [r.request_id(), r.correlation_id(), r.flags(), r.timeout()]

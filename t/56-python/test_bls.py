@@ -221,13 +221,14 @@ result["version"] = r.error().message()
 result["right"] = got(call([1], [2], model_version=1).exec(), "SUM")
 """)
     assert told_["absent"][0] is True and told_["absent"][2] == []
-    assert "absent" in told_["absent"][1]
+    assert "Failed for execute the inference request. Model 'absent' is not " \
+        "ready." in told_["absent"][1]
     assert told_["refused"] == "not with these"
     assert "expected 2 inputs but got 1 inputs for model 'add_sub'" \
         in told_["inputs"]
     assert "'A'" in told_["type"]
     assert "NO_SUCH" in told_["name"]
-    assert "7" in told_["version"]
+    assert "Model 'add_sub' is not ready." in told_["version"]
     assert told_["right"] == [3]
 
 

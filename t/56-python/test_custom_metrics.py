@@ -144,7 +144,7 @@ def test_another_kind_of_the_same_name(server):
 
 @differs("a SIGSEGV there")
 def test_a_metric_whose_family_has_ended(server):
-    name, _ = raised(server, family("t_short") + """
+    name, said = raised(server, family("t_short") + """
 m = f.Metric(labels={"k": "1"})
 del f, kept["t_short"]
 import gc
@@ -152,3 +152,5 @@ gc.collect()
 m.increment(1)
 """)
     assert name == "TritonModelException"
+    assert "Invalid metric operation as the corresponding 'MetricFamily' " \
+        "has been deleted." in said

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as grpcclient
 
-from lib import models, process, python_backend
+from lib import front_end, models, process, python_backend
 from lib.front_end import Stream
 from lib.python_backend import ask, raised, text, told
 from lib.server import SLOW
@@ -94,6 +94,15 @@ class TritonPythonModel:
 """
 
 
+# the first of a batch is answered by its sender, and by what is returned, too
+TWICE = python_backend.TELL + """
+class TritonPythonModel:
+    def execute(self, requests):
+        requests[0].get_response_sender().send(tell("sent"), 1)
+        return [tell("returned") for r in requests]
+"""
+
+
 def fill(repository):
     for kind, source in [("sync", SYNC), ("async", ASYNC)]:
         python_backend.model(repository, f"one_{kind}", IO, source)
@@ -101,6 +110,10 @@ def fill(repository):
             repository, f"many_{kind}",
             IO + "model_transaction_policy { decoupled: true }\n", source)
     python_backend.model(repository, "one", python_backend.TEXT, ONE)
+    python_backend.model(
+        repository, "twice", "max_batch_size: 2\ndynamic_batching {"
+        " preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 300000 }\n"
+        + python_backend.TEXT, TWICE)
     python_backend.probe(repository)
     (repository / "one/1").chmod(0o777)
 
@@ -171,6 +184,18 @@ def test_a_second_response(server):
     assert process.wait_until(
         lambda: said.read_text() == "Unable to send response. Non-decoupled "
         "model cannot send more than one response.", 10 * SLOW)
+
+
+def test_a_returned_response_beside_a_sent_one_fails_the_batch(server):
+    with Stream(server.port2) as stream:
+        for _ in range(2):
+            stream.send("twice", [front_end.tensor("IN", ["x"], "BYTES",
+                                                   [1, 1])])
+        answers = stream.wait(2)
+    assert [json.loads(r.as_numpy("OUT").ravel()[0])
+            for r, e in answers if e is None] == ["sent"]
+    assert ["Non-decoupled model cannot send more than one response." in str(e)
+            for r, e in answers if e is not None] == [True]
 
 
 def test_wrong_flags_and_nothing(server):

@@ -32,8 +32,9 @@ bool py_buffer_init(PyObject *module);
 /* On failure the bytes stay the caller's. */
 PyObject *py_buffer_new(const py_buffer_kind_t *kind);
 
-/* Functions of the module: export(buffer, code, bits, shape) -> capsule, and
-   take(capsule) -> (buffer, code, bits, shape). */
+/* Functions of the module: export(tensor, buffer, code, bits, shape) ->
+   capsule, which holds the tensor, as Triton's does; and take(capsule) ->
+   (buffer, code, bits, shape). */
 PyObject *py_dlpack_export(PyObject *self, PyObject *args);
 PyObject *py_dlpack_take(PyObject *self, PyObject *args);
 

@@ -48,6 +48,7 @@ typedef struct dl_managed_s {
 /* The contents of a capsule of ours. */
 typedef struct {
     dl_managed_t managed;
+    PyObject    *tensor;
     Py_buffer    view;
     int64_t      dims[DIMS_MAX];
 } export_t;
@@ -63,11 +64,13 @@ static void take_back(void *owner, uint64_t id);
 PyObject *
 py_dlpack_export(PyObject *self, PyObject *args)
 {
-    PyObject *buffer, *shape;
+    PyObject *tensor, *buffer, *shape;
     int code, bits;
 
     (void) self;
-    if (!PyArg_ParseTuple(args, "OiiO", &buffer, &code, &bits, &shape)) {
+    if (!PyArg_ParseTuple(args, "OOiiO", &tensor, &buffer, &code, &bits,
+        &shape))
+    {
         return NULL;
     }
 
@@ -82,6 +85,8 @@ py_dlpack_export(PyObject *self, PyObject *args)
         return NULL;
     }
 
+    Py_INCREF(tensor);
+    e->tensor = tensor;
     e->managed.tensor.data = e->view.buf;
     e->managed.tensor.device.type = DEVICE_CPU;
     e->managed.tensor.type = (dl_type_t) {
@@ -174,6 +179,7 @@ export_delete(dl_managed_t *managed)
     PyGILState_STATE state = PyGILState_Ensure();
 
     PyBuffer_Release(&e->view);
+    Py_DECREF(e->tensor);
     PyGILState_Release(state);
     free(e);
 }

@@ -65,15 +65,14 @@ def check_parameters(parameters):
         return []
     if not isinstance(parameters, dict):
         raise TritonModelException(
-            "Expect parameters to be a dict, found type "
-            + type(parameters).__name__)
+            f"Expect parameters to be a dict, got {type(parameters)}")
     for key, value in parameters.items():
         if not isinstance(key, str):
             raise TritonModelException(
                 "Expect parameters keys to have type str, found type "
-                + type(key).__name__)
+                f"{type(key)}")
         if not isinstance(value, (bool, int, str)):
             raise TritonModelException(
                 "Expect parameters values to have type bool/int/str, found "
-                "type " + type(value).__name__)
+                f"type {type(value)}")
     return [[k, v] for k, v in parameters.items()]

@@ -15,10 +15,10 @@ import _native
 import triton_python_backend_utils          # pylint: disable=W0611  # noqa
 from _host_channel import (CLOSE, COMPLETE, DONE, EXECUTE, FINALIZE, HELLO,
                            INITIALIZE, State, push)
-from _host_request import (FINAL, RESCHEDULE, InferenceRequest,
-                           InferenceResponse)
+from _host_request import (FINAL, ONE_RESPONSE, RESCHEDULE,
+                           InferenceRequest, InferenceResponse)
 from _host_server import Logger
-from _values import ModelConfig, TritonError, TritonModelException
+from _values import ModelConfig, TritonError
 
 _INTERNAL = 1
 _IMPORTLIB = importlib.__file__
@@ -54,9 +54,15 @@ def run(package):
             model = None
 
 
+class ModelError(Exception):
+    """The model's fault, found here: its text says all."""
+
+
 def describe(error):
     """An exception's type and text, and where it was raised, the innermost
     place first."""
+    if isinstance(error, ModelError):
+        return str(error)
     lines = [f"{type(error).__name__}: {error}"]
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError):
@@ -86,9 +92,9 @@ class Model:
             self._name = args["model_instance_name"]
             self._instance = self._import(paths, args)()
             if not callable(getattr(self._instance, "execute", None)):
-                raise AttributeError(
-                    f"TritonPythonModel in {paths[3]} has no function "
-                    "'execute'")
+                raise ModelError(
+                    f"Python model {paths[3]} does not implement `execute` "
+                    "method.")
             if hasattr(self._instance, "initialize"):
                 self._instance.initialize(args)
         except BaseException as e:              # pylint: disable=W0718
@@ -111,7 +117,7 @@ class Model:
             config = model.auto_complete_config(
                 ModelConfig(args["model_config"]))
             if not isinstance(config, ModelConfig):
-                raise TritonModelException(
+                raise ModelError(
                     "auto_complete_config function in model "
                     f"'{args['model_name']}' must return a valid "
                     "pb.ModelConfig object.")
@@ -158,8 +164,8 @@ class Model:
                 if request._sender is not None:
                     request._sender._closed = True
             push(DONE, task, [
-                "Failed to process the request(s) for model instance "
-                f"'{self._name}', message: {describe(e)}", []])
+                f"Failed to process the request(s) for model '{self._name}', "
+                f"message: {describe(e)}", []])
 
     def _results(self, requests, answers):
         """[[release flags, response or none]...]"""
@@ -167,15 +173,15 @@ class Model:
                 r._sender is not None for r in requests)):
             answers = [None] * len(requests)
         elif State.decoupled:
-            raise TritonModelException(
+            raise ModelError(
                 f"Python model '{self._name}' is using the decoupled mode "
                 "and the execute function must return None.")
         elif not isinstance(answers, list):
-            raise TritonModelException(
+            raise ModelError(
                 "Expected a list in the execute return, found type '"
-                f"{type(answers).__name__}'.")
+                f"{type(answers)}'.")
         if len(answers) != len(requests):
-            raise TritonModelException(
+            raise ModelError(
                 "Number of InferenceResponse objects do not match the number "
                 "of InferenceRequest objects. InferenceRequest(s) size is:"
                 f"{len(requests)}, and InferenceResponse(s) size is:"
@@ -188,15 +194,16 @@ class Model:
                     and not State.decoupled:
                 push(CLOSE, request._number, None)      # nobody answers it
             return [request._release, None]
-        if not isinstance(answer, InferenceResponse):
-            raise TritonModelException(
-                "Expected an 'InferenceResponse' object in the execute "
-                f"function return list, found type '{type(answer).__name__}'.")
         if request._release == RESCHEDULE:
-            raise TritonModelException(
+            raise ModelError(
                 "Expected a None object in the execute function return list "
-                "for reschduled request, found type '"
-                f"{type(answer).__name__}'.")
+                f"for reschduled request, found type '{type(answer)}'.")
+        if not isinstance(answer, InferenceResponse):
+            raise ModelError(
+                "Expected an 'InferenceResponse' object in the execute "
+                f"function return list, found type '{type(answer)}'.")
+        if request._sender is not None and request._sender._responded:
+            raise ModelError(ONE_RESPONSE)
         return [request._release, answer._message(request._wanted)]
 
     def _await(self, answers, requests):
@@ -217,11 +224,11 @@ class Model:
     async def _decoupled(self, answers, requests):
         try:
             if await answers is not None:
-                raise TritonModelException(
+                raise ModelError(
                     f"Python model '{self._name}' is using the decoupled "
                     "mode and the execute function must return None.")
         except BaseException as e:              # pylint: disable=W0718
-            text = ("Failed to process the request(s) for model instance "
+            text = ("Failed to process the request(s) for model "
                     f"'{self._name}', message: {describe(e)}")
             Logger.log_error(text)
             for request in requests:

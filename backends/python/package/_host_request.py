@@ -14,6 +14,8 @@ from _values import TritonError, TritonModelException
 FINAL = 1
 RELEASE_ALL = 1
 RESCHEDULE = 2
+ONE_RESPONSE = "Unable to send response. Non-decoupled model cannot send " \
+    "more than one response."
 
 _CPU = PreferredMemory(MemoryType.TRITONSERVER_MEMORY_CPU)
 
@@ -165,9 +167,7 @@ class InferenceResponseSender:
 
     def _check(self, response, flags):
         if response is not None and self._responded and not State.decoupled:
-            raise TritonModelException(
-                "Unable to send response. Non-decoupled model cannot send "
-                "more than one response.")
+            raise TritonModelException(ONE_RESPONSE)
         if self._closed:
             raise TritonModelException(
                 "Unable to send response. Response sender has been closed.")
@@ -214,7 +214,11 @@ class InferenceRequest:
                 "parameters": parameters, **given})
             return
         self._id = want(request_id, str, "request_id")
-        want(correlation_id, (int, str), "correlation_id")
+        if correlation_id is None:
+            raise TypeError("correlation_id must not be None")
+        if not isinstance(correlation_id, (int, str)):
+            raise TritonModelException(
+                "Correlation ID must be integer or string")
         self._correlation = correlation_id
         self._model = want(model_name, str, "model_name")
         self._version = want(model_version, int, "model_version")
@@ -287,7 +291,7 @@ class InferenceRequest:
         return json.dumps(dict(self._parameters))
 
     def requested_output_names(self):
-        return self._wanted
+        return set(self._wanted)
 
     def preferred_memory(self):
         return self._memory

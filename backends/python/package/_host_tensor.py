@@ -148,7 +148,7 @@ class Tensor:
         try:
             buffer, code, bits, shape = _native.take(capsule)
         except ValueError as e:
-            raise TritonModelException(f"tensor '{name}': {e}") from None
+            raise TritonModelException(str(e)) from None
         number = _OF_DLPACK.get((code, bits))
         if number is None:
             raise TritonModelException(
@@ -161,12 +161,11 @@ class Tensor:
         kind = _DLPACK.get(self._dtype)
         if kind is None:
             raise TritonModelException(
-                f"tensor '{self._name}' has datatype BYTES, which DLPack "
-                "does not have")
+                "DLPack does not have support for string tensors.")
         data = self._buffer if self._data is None else self._data
         if memoryview(data).readonly:
             data = bytearray(data)
-        return _native.export(data, *kind, self._shape)
+        return _native.export(self, data, *kind, self._shape)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None,
                    copy=None):
