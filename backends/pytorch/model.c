@@ -111,6 +111,9 @@ model_setup(pt_model_t *m, TRITONBACKEND_Model *handle)
     if (err == NULL && m->compiled) {
         err = pt_package_open(&m->package, m->path);
     }
+    if (err == NULL && !m->compiled) {
+        pt_options_log(&m->options, m->config.name);
+    }
     if (err == NULL) {
         pt_runtime_inter_op(m->options.inter_threads, m->config.name);
     }
@@ -162,6 +165,10 @@ shared_find(pt_model_t *m, int device, pt_engine_t **out)
     }
 
     TRITONSERVER_Error *err = NULL;
+    if (s != NULL && !m->compiled) {
+        bk_log(TRITONSERVER_LOG_INFO, "Reusing TorchScript model for instance "
+            "'%s'", m->config.name);
+    }
     if (s == NULL) {
         s = calloc(1, sizeof(*s));
         err = s == NULL ? bk_err_nomem("a shared engine")

@@ -8,6 +8,7 @@ static TRITONSERVER_Error *read_switch(const bk_model_config_t *config,
     const char *key, pt_switch_t *value);
 static TRITONSERVER_Error *read_not(const bk_model_config_t *config,
     const char *key, bool *value);
+static const char *word_of(bool on);
 
 TRITONSERVER_Error *
 pt_options_read(pt_options_t *o, const bk_model_config_t *config)
@@ -61,6 +62,16 @@ pt_options_read(pt_options_t *o, const bk_model_config_t *config)
         config->name);
 }
 
+void
+pt_options_log(const pt_options_t *o, const char *model)
+{
+    bk_log(TRITONSERVER_LOG_INFO, "Optimized execution is %s, Cache Cleaning "
+        "is %s, Inference Mode is %s, cuDNN is %s, Weight sharing is %s for "
+        "model instance '%s'", word_of(o->optimized),
+        word_of(o->cache_cleaning), word_of(o->inference_mode),
+        word_of(o->cudnn), word_of(o->weight_sharing), model);
+}
+
 static TRITONSERVER_Error *
 read_switch(const bk_model_config_t *config, const char *key,
     pt_switch_t *value)
@@ -87,4 +98,10 @@ read_not(const bk_model_config_t *config, const char *key, bool *value)
         &off);
     *value = !off;
     return err;
+}
+
+static const char *
+word_of(bool on)
+{
+    return on ? "enabled" : "disabled";
 }

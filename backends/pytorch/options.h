@@ -39,4 +39,7 @@ typedef struct {
 BK_CHECK TRITONSERVER_Error *pt_options_read(pt_options_t *o,
     const bk_model_config_t *config);
 
+/* Of a TorchScript model, in the words of Triton's backend. */
+void pt_options_log(const pt_options_t *o, const char *model);
+
 #endif /* PT_OPTIONS_H */

@@ -81,6 +81,14 @@ def test_switches_change_no_answer(make_server):
                 image.set_data_from_numpy(images)
                 scores = c.infer(f"{key}_{value}", [image]).as_numpy("scores")
                 assert numpy.abs(scores - expected).max() < 1e-5
+    for key, words in (
+            ("DISABLE_OPTIMIZED_EXECUTION", "Optimized execution is disabled"),
+            ("ENABLE_CACHE_CLEANING", "Cache Cleaning is enabled"),
+            ("INFERENCE_MODE", "Inference Mode is enabled"),
+            ("DISABLE_CUDNN", "cuDNN is disabled"),
+            ("ENABLE_WEIGHT_SHARING", "Weight sharing is enabled")):
+        assert re.search(f"{words}.* for model instance '{key}_true'",
+                         server.log_text()), key
 
 
 def test_weights_are_shared_or_not(make_server):
@@ -101,6 +109,10 @@ def test_weights_are_shared_or_not(make_server):
             "inputs": [tensor("x", "FP32", [1], [0])]}))[0]
 
     server = make_server(fill)
+    assert server.log_text().count(
+        "Reusing TorchScript model for instance 'shared'") == 1
+    assert "Reusing TorchScript model for instance 'own'" \
+        not in server.log_text()
     for name, expected in (("shared", [1, 2, 3, 4]), ("own", [1, 1, 2, 2])):
         assert [step(name, 1, True), step(name, 2, True),
                 step(name, 1, False), step(name, 2, False)] == expected
