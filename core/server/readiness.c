@@ -338,6 +338,11 @@ ask_instances(const inf_readiness_t *r, inf_model_t *model)
     {
         inf_err_t *not_ready = r->plugins->instance_ready(instance);
         ready = not_ready == NULL;
+        if (!ready) {
+            inf_log(INF_LOG_INFO, "Model '%s' version %lld is not ready: %s",
+                model->name, (long long) model->version,
+                inf_err_msg(not_ready));
+        }
         inf_err_free(not_ready);
     }
 

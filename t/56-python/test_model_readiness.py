@@ -72,6 +72,15 @@ def test_answers(server, grpc, name):
     assert words(server.infer(name, text("x"))) == ["x"]
 
 
+def test_the_log_says_why(server):
+    assert not ready(server, "raises")
+    server.wait_log(r"Model 'raises' version 1 is not ready: .*'raises_0.*"
+                    r"ValueError: no")
+    assert not ready(server, "number")
+    server.wait_log("Model 'number' version 1 is not ready: .*must return a "
+                    "bool, not int")
+
+
 def test_one_that_takes_too_long(server):
     """5 s; others are asked meanwhile."""
     said = []
