@@ -295,6 +295,8 @@ def test_an_exception_names_file_and_lines(server):
     assert re.search(r"returns/1/model\.py\"?[,(:] ?(line )?\d+",
                      answer.error), answer.error
     assert "fail" in answer.error and "execute" in answer.error
+    server.wait_log(r"\[error\].*Failed to process the request\(s\) for model "
+                    "'returns_0.*never works: raise")
 
 
 @differs("ends the process there")

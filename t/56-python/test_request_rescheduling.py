@@ -28,6 +28,10 @@ class TritonPythonModel:
         return answers
 """
 
+# the same, with nothing in place of a list of nothing
+THIRD_NONE = THIRD.replace(
+    "return answers", "return answers if any(answers) else None")
+
 # given back, and answered
 BOTH = TELL + """
 class TritonPythonModel:
@@ -71,6 +75,7 @@ def fill(repository):
     batch = "max_batch_size: 1\n"
     for name, config, source in [
             ("third", batch + TEXT + ITERATIVE, THIRD),
+            ("third_none", batch + TEXT + ITERATIVE, THIRD_NONE),
             ("both", batch + TEXT + ITERATIVE, BOTH),
             ("countdown", batch
              + models.io_block("input", [("IN", "INT32", [1])])
@@ -92,9 +97,10 @@ def batched(word, **more):
     return body
 
 
-def test_a_request_is_executed_again(server):
+@pytest.mark.parametrize("model", ["third", "third_none"])
+def test_a_request_is_executed_again(server, model):
     for key in ("a", "b"):
-        answer = server.infer("third", batched("x", id=key))
+        answer = server.infer(model, batched("x", id=key))
         assert told(answer) == [key, 3]
 
 

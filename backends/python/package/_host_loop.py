@@ -163,14 +163,20 @@ class Model:
             for request in requests:
                 if request._sender is not None:
                     request._sender._closed = True
-            push(DONE, task, [
-                f"Failed to process the request(s) for model '{self._name}', "
-                f"message: {describe(e)}", []])
+            push(DONE, task, [self._failure(e), []])
+
+    def _failure(self, error):
+        """The text for clients, which the log gets, too."""
+        text = "Failed to process the request(s) for model " \
+            f"'{self._name}', message: {describe(error)}"
+        Logger.log_error(text)
+        return text
 
     def _results(self, requests, answers):
         """[[release flags, response or none]...]"""
         if answers is None and (State.decoupled or any(
-                r._sender is not None for r in requests)):
+                r._sender is not None or r._release == RESCHEDULE
+                for r in requests)):
             answers = [None] * len(requests)
         elif State.decoupled:
             raise ModelError(
@@ -228,14 +234,11 @@ class Model:
                     f"Python model '{self._name}' is using the decoupled "
                     "mode and the execute function must return None.")
         except BaseException as e:              # pylint: disable=W0718
-            text = ("Failed to process the request(s) for model "
-                    f"'{self._name}', message: {describe(e)}")
-            Logger.log_error(text)
+            error = TritonError(self._failure(e))
             for request in requests:
                 sender = request.get_response_sender()
                 if not sender._closed:
-                    sender.send(InferenceResponse(error=TritonError(text)),
-                                FINAL)
+                    sender.send(InferenceResponse(error=error), FINAL)
 
     def _probe(self):
         """Asks is_ready whenever the server does."""
