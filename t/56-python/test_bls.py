@@ -163,6 +163,26 @@ result = [r[0] for r in result if r]
 """) == [[count]] * count
 
 
+def test_an_iterator_goes_on_and_begins_again(server):
+    assert ask(server, """
+responses = pb.InferenceRequest(
+    model_name="square", requested_output_names=["OUT"],
+    inputs=[pb.Tensor("IN", np.array([4], np.int32))]).exec(decoupled=True)
+next(responses)
+result = [sum(1 for _ in responses)]        # the rest
+result += [sum(1 for _ in responses)]       # all of them again
+for n, _ in enumerate(responses):
+    if n == 1:
+        break
+next(responses)
+result += [sum(1 for _ in responses)]       # the rest again
+try:
+    next(responses)
+except StopIteration:
+    result += ["end"]
+""") == [4, 5, 2, "end"]
+
+
 def test_decoupled_call_of_an_ordinary_model(server):
     assert ask(server, CALL + """
 responses = call([1], [2]).exec(decoupled=True)

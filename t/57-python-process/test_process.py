@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from lib import process, python_backend, wire
+from lib import models, process, python_backend, wire
 from lib.server import SANITIZER, shm_names
 
 TEXT = python_backend.TEXT
@@ -53,9 +53,31 @@ class TritonPythonModel:
 """
 
 
+# its pid and the sum of its input, after a child has dropped the request
+FORKER = """\
+import os
+import numpy as np
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        child = os.fork()
+        if child == 0:
+            requests.clear()
+            os._exit(0)
+        os.waitpid(child, 0)
+        return [pb.InferenceResponse([pb.Tensor("OUT", np.array(
+            [os.getpid(), pb.get_input_tensor_by_name(r, "IN").as_numpy()
+             .sum()], np.float32))]) for r in requests]
+"""
+
+
 def doer(repository):
     python_backend.model(repository, "doer", TEXT, DOER)
     python_backend.model(repository, "other", TEXT, DOER)
+    python_backend.model(
+        repository, "forker", models.io_block("input", [("IN", "FP32", [-1])])
+        + models.io_block("output", [("OUT", "FP32", [2])]), FORKER)
     python_backend.model(
         repository, "three", TEXT
         + "instance_group [ { count: 3 kind: KIND_CPU } ]\n", DOER)
@@ -127,6 +149,14 @@ def test_what_it_has_forked_ends_with_it(server):
     assert process.alive(child)
     say(server, "exit")
     assert process.wait_until(lambda: not process.alive(child), 5)
+
+
+def test_what_a_forked_child_drops_stays_its_parent_s(server):
+    body = {"inputs": [wire.tensor("IN", "FP32", [3000], [1] * 3000)]}
+    told = [python_backend.words(server.infer("forker", body))
+            for _ in range(20)]
+    assert [t[1] for t in told] == [3000] * 20
+    assert len({t[0] for t in told}) == 1
 
 
 def test_death_under_load(server):

@@ -86,6 +86,7 @@ static void give_back_down(void *owner, uint64_t id);
 static void give_back_up(void *owner, uint64_t id);
 static void give_back_arena(void *owner, uint64_t id);
 static bool attached(void);
+static bool is_forked(void);
 
 /* attach(channel_fd, event_fd, socket_fd) */
 static PyObject *
@@ -797,6 +798,10 @@ static void
 give_back_down(void *owner, uint64_t id)
 {
     (void) owner;
+    if (is_forked()) {
+        return;                         /* the parent still has it           */
+    }
+
     if (channel.unsent_count == channel.unsent_capacity) {
         size_t capacity = channel.unsent_capacity * 2 + 64;
         uint64_t *wider = realloc(channel.unsent, capacity * sizeof(*wider));
@@ -815,7 +820,9 @@ static void
 give_back_up(void *owner, uint64_t id)
 {
     (void) owner;
-    (void) py_heap_free(&channel.heap, id);
+    if (!is_forked()) {
+        (void) py_heap_free(&channel.heap, id);
+    }
 }
 
 static void
@@ -828,13 +835,20 @@ give_back_arena(void *owner, uint64_t id)
 static bool
 attached(void)
 {
-    if (channel.header == NULL || channel.pid != getpid()) {
+    if (channel.header == NULL || is_forked()) {
         PyErr_SetString(PyExc_RuntimeError, "this process has no channel to "
             "the server: only the one in which the model was loaded does");
         return false;
     }
 
     return true;
+}
+
+/* A child has copies of everything here, but the channel is its parent's. */
+static bool
+is_forked(void)
+{
+    return channel.pid != getpid();
 }
 
 static PyMethodDef methods[] = {

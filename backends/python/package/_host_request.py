@@ -109,7 +109,8 @@ class ResponseIterator:
         return self
 
     def __iter__(self):
-        if self._ended:
+        """Goes on, or from the first one where there are no more."""
+        if self._ended and self._position == len(self._responses):
             self._position = 0
         return self
 
