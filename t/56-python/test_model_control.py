@@ -108,6 +108,15 @@ def test_refusals(server, call, why):
     assert why in said
 
 
+@differs("the stub dies of its own exception there")
+@pytest.mark.parametrize("version", ["one", "-3"])
+def test_what_is_no_version(server, version):
+    assert raised(server, f"pb.is_model_ready('other', '{version}')") == (
+        "TritonModelException", "Failed to check model readiness: failed to "
+        f"get model version from specified version string '{version}', "
+        "version should be an integral value > 0")
+
+
 @pytest.mark.parametrize("call", [
     "load_model(None)", "load_model()", "unload_model(None)",
     "is_model_ready(None)", "is_model_ready('other', 1)",

@@ -135,7 +135,7 @@ class MetricFamily:
         want(description, str, "description")
         self._kind = want(kind, MetricKind, "kind")
         self._number = must(FAMILY_NEW, 0, [kind.value, name, description],
-                            "Failed to create metric family: ")
+                            "Error when creating MetricFamily: ")
 
     def Metric(self, labels=None, buckets=None):    # pylint: disable=C0103
         return Metric(self, labels, buckets)
@@ -180,16 +180,21 @@ def is_model_ready(model_name, model_version=""):
     """Whether requests can be sent to it."""
     want(model_name, str, "model_name")
     want(model_version, str, "model_version")
-    try:
-        version = int(model_version) if model_version else -1
-    except ValueError:
-        raise TritonModelException(
-            f"Failed to get model readiness: '{model_version}' is no "
-            "version") from None
+    prefix = "Failed to check model readiness: "
+    version = -1
+    if model_version:
+        try:
+            version = int(model_version)
+        except ValueError:
+            pass
+        if version < 0:
+            raise TritonModelException(
+                prefix + "failed to get model version from specified version "
+                f"string '{model_version}', version should be an integral "
+                "value > 0")
     error, ready = ask(MODEL_READY, 0, [model_name, version, False])
     if error is not None and error.code() != TritonError.NOT_FOUND:
-        raise TritonModelException("Failed to get model readiness: "
-                                   + error.message())
+        raise TritonModelException(prefix + error.message())
     return bool(ready)
 
 
