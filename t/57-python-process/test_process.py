@@ -35,9 +35,7 @@ class TritonPythonModel:
         if word == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if word == "memory":
-            import resource
-            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-            return tell(len(np.ones(1 << 30)))
+            return self.want_too_much()
         if word == "raise":
             raise ValueError("this word is none")
         if word == "sleep":
@@ -50,6 +48,15 @@ class TritonPythonModel:
                 time.sleep(60)
             return tell(child)
         return tell(os.getpid())
+
+    def want_too_much(self):
+        import resource
+        was = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, was[1]))
+        try:
+            return tell(len(np.ones(1 << 30)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, was)
 """
 
 
@@ -159,14 +166,17 @@ def test_what_a_forked_child_drops_stays_its_parent_s(server):
     assert len({t[0] for t in told}) == 1
 
 
-def test_death_under_load(server):
+@pytest.mark.parametrize("word,status", [
+    ("exit", 503), ("kill", 503), ("raise", 500),
+    *([] if SANITIZER else [("memory", 500)])])
+def test_failures_under_load(server, word, status):
     ends, wrong = [0, 0], []
 
     def ask(n):
         for k in range(40):
-            dies = (n + k) % 20 == 0
-            answer = say(server, "exit" if dies else "who", "three")
-            if answer.status not in (200, 503):
+            fails = (n + k) % 20 == 0
+            answer = say(server, word if fails else "who", "three")
+            if answer.status not in (200, status):
                 wrong.append(answer.body)
             ends[answer.status == 200] += 1
 
@@ -178,6 +188,36 @@ def test_death_under_load(server):
     assert not wrong
     assert ends[1] > 100
     assert len({pid(server, "three") for _ in range(30)}) <= 3
+
+
+@pytest.mark.parametrize("signum,status", [
+    (signal.SIGCONT, 200), (signal.SIGKILL, 503)])
+def test_one_that_hangs_holds_its_own_request(server, signum, status):
+    hung, answers = pid(server, "three"), []
+    os.kill(hung, signal.SIGSTOP)
+
+    def ask():
+        for _ in range(5):
+            answers.append(say(server, "who", "three"))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for t in threads:
+        t.start()
+
+    def waiting():
+        return sum(t.is_alive() for t in threads)
+
+    try:
+        assert process.wait_until(lambda: waiting() == 1, 20)
+        assert {a.status for a in answers} == {200}
+        assert pid(server, "other") != hung
+    finally:
+        os.kill(hung, signum)
+        for t in threads:
+            t.join(20)
+    assert len(answers) == 40
+    assert sorted(a.status for a in answers if a.status != 200) \
+        == [s for s in [status] if s != 200]
 
 
 def test_nothing_outlives_the_core():
