@@ -3,6 +3,7 @@
 #include "model.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,8 +209,9 @@ find_files(py_model_t *m)
         return bk_err_nomem("a model");
     }
     if (access(m->file, R_OK) != 0) {
-        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
-            "model \"%s\": cannot read %s", m->name, m->file);
+        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, errno == ENOENT
+            ? "Python model file not found in '%s'"
+            : "cannot read Python model file '%s'", m->file);
     }
     return NULL;
 }

@@ -153,6 +153,7 @@ BROKEN = {
                           "        raise RuntimeError('no room')\n",
     "leaves": ECHO + "    def initialize(self, args):\n"
                      "        import os\n        os._exit(9)\n",
+    "file": "",
 }
 # what the reason says; * is a place, which NVIDIA's does not tell
 REASONS = {
@@ -165,6 +166,7 @@ REASONS = {
     "initialize": ["not today", '*model.py", line 9'],
     "constructor": ["no room", '*model.py", line 9'],
     "leaves": ["*exited with status 9"],
+    "file": ["Python model file not found in '", "b_file/1/model.py'"],
 }
 
 COMPLETES_WRONG = {
@@ -194,6 +196,7 @@ def fill(repository):
                + "    @staticmethod\n    def auto_complete_config(config):\n"
                f"        {s}\n") for n, (s, _) in COMPLETES_WRONG.items())]:
         python_backend.model(repository, name, config, source)
+    (repository / "b_file/1/model.py").unlink()
     (repository / "end").chmod(0o777)
     (repository / "cancel").chmod(0o777)
 

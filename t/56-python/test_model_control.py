@@ -100,6 +100,8 @@ result = [pb.is_model_ready("other"), pb.is_model_ready("third")]
     ("load_model(model_name='absent')", "absent"),
     ("load_model(model_name='bad')", "bad"),
     ("load_model(model_name='other', config='{')", ""),
+    ("load_model(model_name='other', files=[])", "failed to load model "
+     "'other', files should be a dictionary of file paths and file contents"),
 ])
 @differs("the stub dies of its own exception there")
 def test_refusals(server, call, why):

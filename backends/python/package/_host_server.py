@@ -158,7 +158,10 @@ def load_model(model_name, config="", files=None):
     want(model_name, str, "model_name")
     want(config, str, "config")
     if files is not None:
-        want(files, dict, "files")
+        if not isinstance(files, dict):
+            raise TritonModelException(
+                f"failed to load model '{model_name}', files should be a "
+                "dictionary of file paths and file contents")
         for name, contents in files.items():
             want(name, str, "a file's name")
             want(contents, (bytes, bytearray), "a file's contents")
