@@ -104,6 +104,31 @@ def test_the_end_of_a_name_says_the_kind(make_server):
                                   rtol=1e-5)
 
 
+def test_response_cache_warm_up_and_statistics(make_server, three):
+    server = make_server(
+        lambda r: models.write_model(
+            r, "m", 'backend: "fil"\nmax_batch_size: 2000\n'
+            "response_cache { enable: true }\n"
+            'model_warmup { name: "w" batch_size: 2 count: 3 inputs {\n'
+            '  key: "input__0" value { data_type: TYPE_FP32\n'
+            f"    dims: {three.x.shape[1]} random_data: true }} }} }}\n",
+            (1,), {1: {three.filename: three.content}}),
+        parts="all", http="    inference_response_cache local size=4m;\n")
+
+    def stats():
+        return server.get("/v2/models/m/stats").json()["model_stats"][0]
+
+    assert server.get("/v2/models/m/ready").status == 200
+    assert stats()["execution_count"] == 3
+    first, *others = [ask(server, three.x).tolist() for _ in range(3)]
+    assert others == [first, first]
+    row = stats()
+    assert row["inference_stats"]["cache_hit"]["count"] == 2
+    assert row["inference_stats"]["cache_miss"]["count"] == 1
+    assert row["inference_stats"]["compute_infer"]["ns"] > 0
+    assert row["execution_count"] == 4
+
+
 def test_both_names_of_the_backend_in_one_server(make_server, binary):
     def fill(repository):
         for backend in ("trees", "fil"):

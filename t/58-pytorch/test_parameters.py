@@ -131,6 +131,33 @@ def test_shared_package(make_server):
     assert len({str(data(a)) for a in answers}) == 1
 
 
+@pytest.mark.parametrize("platform,names", [
+    ("pytorch_libtorch", ("image", "scores")),
+    ("torch_aoti", ("INPUT__0", "OUTPUT__0"))])
+def test_response_cache_warm_up_and_statistics(make_server, platform, names):
+    server = make_server(lambda r: pytorch_models.digits(
+        r, "digits", platform, names, "max_batch_size: 32\n"
+        "response_cache { enable: true }\n"
+        'model_warmup { name: "w" batch_size: 2 count: 3 inputs {\n'
+        f'  key: "{names[0]}" value {{ data_type: TYPE_FP32 dims: [ 8, 8 ]\n'
+        "    random_data: true } } }\n"),
+        parts="all", http="    inference_response_cache local size=4m;\n")
+
+    def stats():
+        return server.get("/v2/models/digits/stats").json()["model_stats"][0]
+
+    assert server.get("/v2/models/digits/ready").status == 200
+    assert stats()["execution_count"] == 3
+    zeros = {"inputs": [tensor(names[0], "FP32", [2, 8, 8], [0] * 128)]}
+    first, *others = [data(server.infer("digits", zeros)) for _ in range(3)]
+    assert others == [first, first]
+    row = stats()
+    assert row["inference_stats"]["cache_hit"]["count"] == 2
+    assert row["inference_stats"]["cache_miss"]["count"] == 1
+    assert row["inference_stats"]["compute_infer"]["ns"] > 0
+    assert row["execution_count"] == 4
+
+
 def threads_of(server, instance):
     """Those that an instance's thread has started have its name."""
     tasks = pathlib.Path(f"/proc/{server.core()}/task")
