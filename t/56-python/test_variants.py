@@ -60,6 +60,23 @@ WARM = """model_warmup { name: "one" batch_size: 1 count: 2
                                zero_data: true } } }
 """
 
+# none of the four is loaded before all are being loaded
+TOGETHER = TELL + """
+import pathlib, time
+
+class TritonPythonModel:
+    def initialize(self, args):
+        place = pathlib.Path(args["model_repository"])
+        (place / (args["model_instance_name"] + ".begun")).touch()
+        end = time.monotonic() + 20
+        while len(list(place.glob("*.begun"))) < 4:
+            if time.monotonic() > end:
+                raise RuntimeError("one after the other")
+            time.sleep(0.01)
+    def execute(self, requests):
+        return [tell("here") for r in requests]
+"""
+
 # what the sequence batcher says of each request
 SEQUENCE = TELL + """
 class TritonPythonModel:
@@ -82,6 +99,8 @@ def fill(repository):
     group = "instance_group {{ count: {} kind: KIND_{} }}\n"
     model = python_backend.model
     model(repository, "four", TEXT + group.format(4, "CPU"), WHO)
+    model(repository, "together", TEXT + group.format(4, "CPU"), TOGETHER)
+    (repository / "together").chmod(0o777)
     model(repository, "whatever", TEXT + group.format(1, "MODEL"), WHO)
     model(repository, "versions", TEXT
           + "version_policy { all { } }\n", WHO)
@@ -133,6 +152,10 @@ def test_instances(server):
         {f"four_0_{n}" for n in range(4)}, {f"four_{n}" for n in range(4)})
     assert len({s["pid"] for s in said}) == 4
     assert {s["kind"] for s in said} == {"CPU"}
+
+
+def test_instances_load_together(server):
+    assert told(server.infer("together", text("x"))) == "here"
 
 
 def test_kind_model(server):
