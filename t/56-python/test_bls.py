@@ -180,7 +180,7 @@ try:
     next(responses)
 except StopIteration:
     result += ["end"]
-""") == [4, 5, 2, "end"]
+""") == [3, 4, 1, "end"]
 
 
 def test_decoupled_call_of_an_ordinary_model(server):

@@ -190,9 +190,9 @@ def test_failures_under_load(server, word, status):
     assert len({pid(server, "three") for _ in range(30)}) <= 3
 
 
-@pytest.mark.parametrize("signum,status", [
-    (signal.SIGCONT, 200), (signal.SIGKILL, 503)])
-def test_one_that_hangs_holds_its_own_request(server, signum, status):
+@pytest.mark.parametrize("signum", [signal.SIGCONT, signal.SIGKILL])
+def test_one_that_hangs_holds_its_own_request(server, signum):
+    """It has not taken the request: after a kill the next one does."""
     hung, answers = pid(server, "three"), []
     os.kill(hung, signal.SIGSTOP)
 
@@ -215,9 +215,7 @@ def test_one_that_hangs_holds_its_own_request(server, signum, status):
         os.kill(hung, signum)
         for t in threads:
             t.join(20)
-    assert len(answers) == 40
-    assert sorted(a.status for a in answers if a.status != 200) \
-        == [s for s in [status] if s != 200]
+    assert [a.status for a in answers] == [200] * 40
 
 
 def test_nothing_outlives_the_core():
