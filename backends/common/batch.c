@@ -403,7 +403,7 @@ output_give(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
     bk_scratch_t *scratch = &b->out_scratch[b->deals[i].index];
     TRITONSERVER_Error *err;
 
-    if (size == 0 || t->scattered != NULL
+    if (size == 0 || t->scattered != NULL || t->passed_on
         || !output_shape_known(b, t, rows, v)
         || __builtin_mul_overflow(v->elements, size, &v->len_bytes)
         || v->len_bytes == 0)

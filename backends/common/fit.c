@@ -11,7 +11,8 @@
 static TRITONSERVER_Error *check_tensors(const bk_model_config_t *config,
     const bk_tensors_t *s, bool inputs);
 static TRITONSERVER_Error *check_tensor(const bk_model_config_t *config,
-    const bk_tensor_config_t *c, const bk_tensor_t *t, const char *what);
+    const bk_tensor_config_t *c, const bk_tensor_t *t, bool input,
+    const char *what);
 static TRITONSERVER_Error *check_dims(const bk_model_config_t *config,
     const bk_tensor_config_t *c, const bk_tensor_t *t, const char *what);
 static TRITONSERVER_Error *check_batch_tensors(
@@ -73,8 +74,10 @@ bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
     }
 
     for (uint32_t i = 0; i < tensors->output_count; i++) {
-        tensors->outputs[i].state = bk_sequence_has_output(&config->sequence,
-            tensors->outputs[i].name);
+        bk_tensor_t *t = &tensors->outputs[i];
+
+        t->state = bk_sequence_has_output(&config->sequence, t->name);
+        t->passed_on = bk_tensors_input(tensors, t->name) != NULL;
     }
 
     for (uint32_t k = 0; k < config->output_count; k++) {
@@ -111,7 +114,8 @@ check_tensors(const bk_model_config_t *config, const bk_tensors_t *s,
                 : unknown_name(what, name, s->outputs, s->output_count);
         }
 
-        TRITONSERVER_Error *err = check_tensor(config, &list[i], t, what);
+        TRITONSERVER_Error *err = check_tensor(config, &list[i], t,
+            inputs, what);
         if (err != NULL) {
             return err;
         }
@@ -122,7 +126,7 @@ check_tensors(const bk_model_config_t *config, const bk_tensors_t *s,
 
 static TRITONSERVER_Error *
 check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
-    const bk_tensor_t *t, const char *what)
+    const bk_tensor_t *t, bool input, const char *what)
 {
     if (t->datatype == TRITONSERVER_TYPE_INVALID) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
@@ -143,11 +147,11 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
             "default for it", c->name);
     }
 
-    if (bk_batch_output_find(&config->batch, c->name) != NULL) {
+    if (!input && bk_batch_output_find(&config->batch, c->name) != NULL) {
         return NULL;                    /* cut up, for any shape             */
     }
 
-    if (c->ragged && config->max_batch_size > 0) {
+    if (input && c->ragged && config->max_batch_size > 0) {
         return t->dims_count == 1 && t->dims[0] == -1 ? NULL
             : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "input \"%s\" has allow_ragged_batch, but the model takes it in "
@@ -315,11 +319,11 @@ check_states(const bk_model_config_t *config, const bk_tensors_t *s)
                 s->output_count);
         }
 
-        TRITONSERVER_Error *err = check_tensor(config, &c, in,
+        TRITONSERVER_Error *err = check_tensor(config, &c, in, true,
             "state input");
         if (err == NULL) {
             c.name = state->output;
-            err = check_tensor(config, &c, out, "state output");
+            err = check_tensor(config, &c, out, false, "state output");
         }
         if (err != NULL) {
             return err;

@@ -41,6 +41,8 @@ typedef struct {
                                          * the input whose shapes count      */
     bool                      control;  /* of sequences: an element a row    */
     bool                      state;    /* an output that the core keeps     */
+    bool                      passed_on;    /* an output that is an input, too:
+                                         * no run writes it                  */
 } bk_tensor_t;
 
 typedef struct {
