@@ -37,6 +37,7 @@ static TRITONSERVER_Error *run_model(void *self, bk_run_t *run);
 static void run_done(void *self, bk_run_t *run);
 static TRITONSERVER_Error *rows_check(const instance_t *inst,
     const bk_run_t *run, int64_t *rows);
+static bool has_rows(const bk_value_t *v);
 static TRITONSERVER_Error *input_set(instance_t *inst, bk_value_t *v,
     int64_t rows);
 static TRITONSERVER_Error *input_pad(instance_t *inst, uint32_t i,
@@ -55,8 +56,8 @@ static void mark(const bk_value_t *v);
 static bool is_marked(const bk_value_t *v);
 static TRITONSERVER_Error *output_read(const instance_t *inst, bk_value_t *v,
     int64_t rows);
-static TRITONSERVER_Error *output_check(const bk_value_t *v,
-    const ov_shape_t *shape);
+static TRITONSERVER_Error *output_check(const instance_t *inst,
+    const bk_value_t *v, const ov_tensor_t *tensor, const ov_shape_t *shape);
 static TRITONSERVER_Error *output_take(const instance_t *inst, bk_value_t *v,
     const ov_shape_t *shape, int64_t rows);
 
@@ -207,12 +208,13 @@ run_model(void *self, bk_run_t *run)
     instance_t *inst = self;
     int64_t rows = 0;
 
+    /* an output that is an input has one tensor with it, the one set last */
     TRITONSERVER_Error *err = rows_check(inst, run, &rows);
-    for (uint32_t i = 0; err == NULL && i < run->input_count; i++) {
-        err = input_set(inst, &run->inputs[i], rows);
-    }
     if (err == NULL) {
         err = outputs_set(inst, run);
+    }
+    for (uint32_t i = 0; err == NULL && i < run->input_count; i++) {
+        err = input_set(inst, &run->inputs[i], rows);
     }
     if (err == NULL) {
         err = infer(inst, run);
@@ -249,12 +251,16 @@ static TRITONSERVER_Error *
 rows_check(const instance_t *inst, const bk_run_t *run, int64_t *rows)
 {
     int64_t fixed = inst->network->fixed_rows;
+    uint32_t i = 0;
 
-    if (fixed == 0 || run->input_count == 0) {
+    while (i < run->input_count && !has_rows(&run->inputs[i])) {
+        i++;
+    }
+    if (fixed == 0 || i == run->input_count) {
         return NULL;
     }
 
-    *rows = run->inputs[0].dims[0];
+    *rows = run->inputs[i].dims[0];
     if (*rows == fixed || (*rows < fixed && inst->model->options.padding)) {
         return NULL;
     }
@@ -266,6 +272,13 @@ rows_check(const instance_t *inst, const bk_run_t *run, int64_t *rows)
         fixed, *rows);
 }
 
+/* As vino_ports_batched has it: the first dimension is the batch. */
+static bool
+has_rows(const bk_value_t *v)
+{
+    return v->dims_count > 0 && !v->tensor->ragged && v->tensor->made == NULL;
+}
+
 static TRITONSERVER_Error *
 input_set(instance_t *inst, bk_value_t *v, int64_t rows)
 {
@@ -275,9 +288,11 @@ input_set(instance_t *inst, bk_value_t *v, int64_t rows)
     const void *data = v->data;
     ov_tensor_t *tensor = NULL;
     int64_t dims[BK_MAX_DIMS];
+    bool padded = rows != 0 && has_rows(v)
+        && v->dims[0] < inst->network->fixed_rows;
 
     memcpy(dims, v->dims, v->dims_count * sizeof(*dims));
-    if (rows != 0) {
+    if (padded) {
         dims[0] = inst->network->fixed_rows;
     }
 
@@ -285,7 +300,7 @@ input_set(instance_t *inst, bk_value_t *v, int64_t rows)
         err = vino_texts_new(rt, v, dims, &tensor);
 
     } else {
-        if (rows != 0 && rows < dims[0]) {
+        if (padded) {
             err = input_pad(inst, i, v, dims, &data);
         }
         if (err == NULL) {
@@ -520,7 +535,7 @@ output_read(const instance_t *inst, bk_value_t *v, int64_t rows)
         "shape of output \"%s\"", v->tensor->name);
     if (err == NULL) {
         if (v->given) {
-            err = output_check(v, &shape);
+            err = output_check(inst, v, tensor, &shape);
             rt->f.ov_tensor_free(tensor);
 
         } else {
@@ -536,22 +551,34 @@ output_read(const instance_t *inst, bk_value_t *v, int64_t rows)
     return err;
 }
 
+/* It lies where it was wanted, unless it has its tensor with an input or with
+ * another output. */
 static TRITONSERVER_Error *
-output_check(const bk_value_t *v, const ov_shape_t *shape)
+output_check(const instance_t *inst, const bk_value_t *v,
+    const ov_tensor_t *tensor, const ov_shape_t *shape)
 {
+    const vino_runtime_t *rt = inst->network->rt;
+    void *data = NULL;
     char expected[256];
     char got[256];
 
-    if (shape->rank == (int64_t) v->dims_count && memcmp(shape->dims, v->dims,
-        v->dims_count * sizeof(*v->dims)) == 0)
+    if (shape->rank != (int64_t) v->dims_count || memcmp(shape->dims, v->dims,
+        v->dims_count * sizeof(*v->dims)) != 0)
     {
-        return NULL;
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "output \"%s\" has "
+            "shape %s, the model promised %s", v->tensor->name, bk_dims_text(
+            shape->dims, (uint32_t) shape->rank, got, sizeof(got)),
+            bk_dims_text(v->dims, v->dims_count, expected, sizeof(expected)));
     }
 
-    return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "output \"%s\" has shape "
-        "%s, the model promised %s", v->tensor->name, bk_dims_text(
-        shape->dims, (uint32_t) shape->rank, got, sizeof(got)),
-        bk_dims_text(v->dims, v->dims_count, expected, sizeof(expected)));
+    TRITONSERVER_Error *err = vino_err(rt, rt->f.ov_tensor_data(tensor,
+        &data), "data of output \"%s\"", v->tensor->name);
+    if (err == NULL && data != v->data) {
+        err = bk_err_new(TRITONSERVER_ERROR_INTERNAL, "output \"%s\" is an "
+            "input, or another output, and lies with it", v->tensor->name);
+    }
+
+    return err;
 }
 
 static TRITONSERVER_Error *
@@ -568,7 +595,7 @@ output_take(const instance_t *inst, bk_value_t *v, const ov_shape_t *shape,
 
     v->dims_count = (uint32_t) shape->rank;
     memcpy(v->dims, shape->dims, v->dims_count * sizeof(*v->dims));
-    if (rows != 0 && v->dims_count > 0
+    if (rows != 0 && v->dims_count > 0 && v->tensor->scattered == NULL
         && v->dims[0] == inst->network->fixed_rows)
     {
         v->dims[0] = rows;
