@@ -7,6 +7,7 @@
 #include "lightgbm.h"
 #include "xgboost_binary.h"
 #include "xgboost_json.h"
+#include "xgboost_ubj.h"
 
 #include <dlfcn.h>
 #include <glob.h>
@@ -219,7 +220,8 @@ check_file(const char *path, trees_format_t format)
         err = trees_xgboost_binary_check(file.data, file.len);
         break;
 
-    case TREES_XGBOOST_UBJ:             /* treelite checks what it reads     */
+    case TREES_XGBOOST_UBJ:
+        err = trees_xgboost_ubj_check(file.data, file.len);
         break;
     }
 

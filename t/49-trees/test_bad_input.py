@@ -112,6 +112,22 @@ def test_json_that_is_nested_too_deep(served):
     assert "nested deeper than 200 levels" in text, text
 
 
+@pytest.mark.parametrize("key", ["feature_names", "attributes"])
+def test_ubjson_that_is_nested_too_deep(served, key):
+    """The same of what treelite reads of every file."""
+    head = b"{i\x07learner{i" + bytes([len(key)]) + key.encode()
+    inner = b"[" if key == "feature_names" else b"{i\x01a"
+    text = reason(served, head + inner * 10 ** 6, "xgboost.ubj")
+    assert "nested deeper than 200 levels" in text, text
+
+
+def test_ubjson_with_values_of_no_bytes(served):
+    """treelite would count to 2^60."""
+    text = reason(served, b"{i\x06Config[$Z#L" + struct.pack(">q", 2 ** 60),
+                  "xgboost.ubj")
+    assert "not UBJSON" in text, text
+
+
 def edited(content, **fields):
     """The checkpoint with arrays of its first tree replaced."""
     model = treelite.Model.deserialize_bytes(content)
