@@ -3,6 +3,7 @@ says where, and the other models serve on."""
 
 import json
 import pathlib
+import re
 import shutil
 import struct
 
@@ -126,6 +127,35 @@ def test_ubjson_with_values_of_no_bytes(served):
     text = reason(served, b"{i\x06Config[$Z#L" + struct.pack(">q", 2 ** 60),
                   "xgboost.ubj")
     assert "not UBJSON" in text, text
+
+
+@pytest.mark.parametrize("field, at, value, named", [
+    ("left_child", 0, 10 ** 8, "left_child"),
+    ("left_child", 0, -10 ** 8, "left_child"),
+    ("left_child", 0, 0, "left_child"),
+    ("right_child", 0, 2 ** 31 - 1, "right_child"),
+    ("num_leaves", 0, -5, "num_leaves"),
+    ("num_leaves", 0, 10 ** 6, "leaf_value"),
+    ("num_cat", 0, 10 ** 6, "cat_boundaries"),
+    ("cat_boundaries", 1, 10 ** 8, "cat_boundaries"),
+    ("threshold", 0, 10 ** 8, "threshold"),
+    ("threshold", 0, -1, "threshold"),
+    ("num_class", 0, 10 ** 9, "num_class"),
+    ("objective", 0, "", "objective")])
+def test_a_text_file_that_leads_out_of_itself(served, field, at, value,
+                                              named):
+    """treelite would read what lies behind its arrays, or never end."""
+    made = forests.lgb_categories()
+
+    def change(line):
+        words = line.group(2).split(b" ")
+        words[at] = str(value).encode()
+        return line.group(1) + (b" ".join(words) if value != "" else b"")
+
+    content, changed = re.subn(rb"(?m)^(%s=)(.*)$" % field.encode(), change,
+                               made.content, count=1)
+    text = reason(served, content, made.filename)
+    assert changed == 1 and f'"{named}"' in text, text
 
 
 def edited(content, **fields):

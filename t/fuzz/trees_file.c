@@ -1,7 +1,7 @@
 /* Any bytes as a model's file.  A treelite checkpoint that passes is as long as
    it says: no part of it passes, and bytes behind it change nothing.  A binary
-   file of XGBoost, UBJSON and a text of LightGBM that pass still do with bytes
-   behind them, JSON without its end. */
+   file of XGBoost and UBJSON that pass still do with bytes behind them, JSON
+   without its end. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +53,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (passes(trees_xgboost_ubj_check, data, size)) {
         check(passes(trees_xgboost_ubj_check, more, size + 3));
     }
-    if (passes(trees_lightgbm_check, data, size)) {
-        check(passes(trees_lightgbm_check, more, size + 3));
-    }
+    (void) passes(trees_lightgbm_check, data, size);
     if (size > 0 && passes(trees_xgboost_json_check, data, size)) {
         check(passes(trees_xgboost_json_check, data, size - 1));
     }
