@@ -84,6 +84,22 @@ def test_every_datatype(make_server, datatype):
         assert got.tolist() == data.tolist()
 
 
+def test_an_output_that_is_an_input(make_server):
+    """The library writes no memory that it is given for it."""
+    data = graph([helper.make_node("Relu", ["X"], ["Y"])],
+                 [("X", "FP32", ["n", 4])],
+                 [("X", "FP32", ["n", 4]), ("Y", "FP32", ["n", 4])])
+    server = make_server(lambda r: write(r, "echo", data,
+                                         extra="max_batch_size: 8\n"))
+    for i in range(1, 20):
+        values = [float(i)] * 4 + [-float(i)] * 4
+        answer = server.infer("echo", {"inputs": [
+            tensor("X", "FP32", [2, 4], values)]})
+        assert answer.status == 200, answer
+        got = {o["name"]: o["data"] for o in answer.json()["outputs"]}
+        assert got == {"X": values, "Y": [max(v, 0) for v in values]}, i
+
+
 def test_strings_with_special_content(make_server):
     server = make_server(lambda r: write_copy(r, "BYTES"))
     values = ["", "a", "x" * 100_000, "Ünï\u0000code"]

@@ -7,7 +7,7 @@ import pytest
 import tritonclient.http as client
 
 from lib import models, openvino_models
-from lib.openvino_models import Direct, add_model
+from lib.openvino_models import Direct, add_model, op
 from lib.repository import EXPLICIT, PARTS, ask, rows
 from lib.wire import tensor
 
@@ -155,6 +155,33 @@ def test_fixed_batch_is_padded_or_rejected(make_server):
     answer = server.infer("texts", {"inputs": [
         tensor("X", "BYTES", [1, 2], ["a", "bc"])]})
     assert answer.json()["outputs"][0]["data"] == ["a", "bc"]
+
+
+@pytest.mark.parametrize("datatype", ["BYTES", "FP64"])
+def test_only_rows_are_padded(make_server, datatype):
+    """A ragged input has as many elements as it has, not max_batch_size."""
+    x = openvino_models.parameter("X", "FP32", [-1, 2])
+    line = openvino_models.parameter("LINE", datatype, [-1])
+    size = op.reduce_sum(op.shape_of(line), op.constant([0]))
+    model = openvino_models.model([x, line], {
+        "Y": op.add(x, op.multiply(op.convert(size, "f32"),
+                                   op.constant(numpy.float32(0))))})
+    io = models.io_block("input", [
+        ("X", "FP32", [2]),
+        ("LINE", datatype, [-1], "allow_ragged_batch: true")]) \
+        + models.io_block("output", [("Y", "FP32", [2])])
+    server = make_server(lambda r: openvino_models.write(
+        r, "line", model, extra=config(
+            {"SKIP_OV_DYNAMIC_BATCHSIZE": "YES",
+             "ENABLE_BATCH_PADDING": "YES"}, FIXED, io=io)))
+    for rows in (1, FIXED):
+        for width in (0, 1, 40):
+            data = ["a" if datatype == "BYTES" else 1] * (rows * width)
+            answer = server.infer("line", {"inputs": [
+                tensor("X", "FP32", [rows, 2], [3] * 2 * rows),
+                tensor("LINE", datatype, [rows, width], data)]})
+            assert answer.status == 200, answer
+            assert answer.json()["outputs"][0]["data"] == [3] * 2 * rows
 
 
 def test_shapes_are_those_of_the_configuration(make_server):

@@ -67,6 +67,32 @@ def test_digits_are_those_of_onnx(make_server):
     assert answer["outputs"][0]["data"][0].endswith(":seven")
 
 
+def test_an_output_that_is_an_input(make_server):
+    """The library has one tensor for both: answers are of the request, not of
+    what lay in the memory of its response."""
+    def fill(repository):
+        for name, shape in (("fixed", [2, 4]), ("rows", [-1, 4])):
+            x = parameter("X", "FP32", shape)
+            openvino_models.write(
+                repository, name,
+                openvino_models.model([x], {"X": x, "Y": op.relu(x)}),
+                extra=f"max_batch_size: {0 if name == 'fixed' else 8}\n")
+
+    server = make_server(fill)
+    for i in range(1, 20):
+        data = [float(i)] * 4 + [-float(i)] * 4
+        for name in ("fixed", "rows"):
+            for wanted in (["X", "Y"], ["X"], ["Y"]):
+                answer = server.infer(name, {
+                    "inputs": [tensor("X", "FP32", [2, 4], data)],
+                    "outputs": [{"name": n} for n in wanted]})
+                assert answer.status == 200, answer
+                got = {o["name"]: o["data"]
+                       for o in answer.json()["outputs"]}
+                expected = {"X": data, "Y": [max(d, 0) for d in data]}
+                assert got == {n: expected[n] for n in wanted}, (name, i)
+
+
 def test_requests_are_joined_and_counted(make_server):
     server = make_server(lambda r: openvino_models.write(
         r, "add", add_model(), extra="max_batch_size: 8\n"
