@@ -31,7 +31,6 @@ static TRITONSERVER_Error *response_copy(bk_batch_t *b, uint32_t i,
     bk_slot_t *slot, const part_t *part, uint64_t first);
 static TRITONSERVER_Error *state_copy(bk_batch_t *b, uint32_t i,
     bk_slot_t *slot, const part_t *part, uint64_t first);
-static bool in_sequence(TRITONBACKEND_Request *request);
 static TRITONSERVER_Error *part_size(bk_batch_t *b, uint32_t i,
     const part_t *part, uint64_t first, uint64_t *len_bytes);
 static TRITONSERVER_Error *part_write(bk_batch_t *b, uint32_t i,
@@ -253,7 +252,7 @@ state_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
     if (err == NULL) {
         err = TRITONBACKEND_StateNew(&state, slot->request, t->name,
             t->datatype, part->dims, part->dims_count);
-        if (err != NULL && !in_sequence(slot->request)) {
+        if (err != NULL && !bk_request_in_sequence(slot->request)) {
             bk_err_drop(err);
             return NULL;
         }
@@ -271,20 +270,6 @@ state_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
     }
 
     return err != NULL ? err : TRITONBACKEND_StateUpdate(state);
-}
-
-/* A sample of the warm-up is in none, and leaves nothing. */
-static bool
-in_sequence(TRITONBACKEND_Request *request)
-{
-    uint64_t id = 0;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_RequestCorrelationId(request,
-        &id);
-    bool text = err != NULL;            /* it has one, which is no number    */
-
-    bk_err_drop(err);
-    return text || id != 0;
 }
 
 static TRITONSERVER_Error *

@@ -218,6 +218,19 @@ bk_request_release(TRITONBACKEND_Request *request)
         TRITONSERVER_REQUEST_RELEASE_ALL), "cannot release a request");
 }
 
+bool
+bk_request_in_sequence(TRITONBACKEND_Request *request)
+{
+    uint64_t id = 0;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_RequestCorrelationId(request,
+        &id);
+    bool text = err != NULL;            /* it has one, which is no number    */
+
+    bk_err_drop(err);
+    return text || id != 0;
+}
+
 TRITONSERVER_Error *
 bk_request_check_cancelled(TRITONBACKEND_Request *request)
 {

@@ -102,6 +102,9 @@ void bk_request_finish(TRITONBACKEND_Request *request,
 /* Gives the request back to the core. */
 void bk_request_release(TRITONBACKEND_Request *request);
 
+/* A sample of the warm-up is in none, and leaves no state. */
+bool bk_request_in_sequence(TRITONBACKEND_Request *request);
+
 /* A CANCELLED error when the client has given up, else NULL. */
 BK_CHECK TRITONSERVER_Error *bk_request_check_cancelled(
     TRITONBACKEND_Request *request);

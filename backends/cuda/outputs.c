@@ -61,7 +61,9 @@ take_part(gpu_batch_t *b, uint32_t i, gpu_slot_t *slot, gpu_ptr_t from)
     m = wanted_memory(b, i, slot);
     if (err == NULL && slot->err == NULL && b->program->tensors[i].state) {
         slot->err = ask_for_state(b, i, slot, &m);
-        err = slot->err == NULL ? copy_part(b, &m, from) : NULL;
+        err = slot->err == NULL
+            && slot->states[i - b->program->input_count] != NULL
+            ? copy_part(b, &m, from) : NULL;
     }
     return err;
 }
@@ -122,6 +124,7 @@ ask_for_buffer(const gpu_batch_t *b, uint32_t i, gpu_slot_t *slot,
     return err != NULL ? err : check_memory(m, t);
 }
 
+/* None for a request that is in no sequence. */
 static TRITONSERVER_Error *
 ask_for_state(const gpu_batch_t *b, uint32_t i, gpu_slot_t *slot,
     gpu_memory_t *m)
@@ -133,6 +136,11 @@ ask_for_state(const gpu_batch_t *b, uint32_t i, gpu_slot_t *slot,
 
     TRITONSERVER_Error *err = TRITONBACKEND_StateNew(state, slot->request,
         t->name, t->datatype, shape, dims_count);
+    if (err != NULL && !bk_request_in_sequence(slot->request)) {
+        *state = NULL;
+        bk_err_drop(err);
+        return NULL;
+    }
     if (err == NULL) {
         err = TRITONBACKEND_StateBuffer(*state, &m->base, m->len, &m->type,
             &m->id);

@@ -83,6 +83,8 @@ got_bytes(const char *name, const void *base, size_t size)
 #define TRITONBACKEND_ResponseSetIntParameter(r, key, v) got_text(key)
 #define TRITONBACKEND_ResponseSetBoolParameter(r, key, v) got_text(key)
 #define TRITONBACKEND_ResponseSetDoubleParameter(r, key, v) got_text(key)
+#define TRITONBACKEND_RequestCorrelationId(request, out) \
+    (*(out) = 0, (TRITONSERVER_Error *) NULL)
 #define TRITONBACKEND_RequestTrace(request, out) \
     (*(out) = NULL, (TRITONSERVER_Error *) NULL)
 #define TRITONSERVER_InferenceRequestNew(out, server, name, version) \
