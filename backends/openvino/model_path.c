@@ -4,20 +4,28 @@
 
 #include "common/model_file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FIRST_NAME "model.xml"
 #define NAMES FIRST_NAME ", model.onnx, model.tflite, model.saved_model or" \
     " model.pdmodel"
-#define CHUNK 65536
 
 static TRITONSERVER_Error *find_in(const char *directory, char **path);
 static bool is_there(const char *directory, const char *name, char **path);
 static bool is_directory(const char *path);
-static bool contains(FILE *f, const char *const *words, char *chunk);
+static TRITONSERVER_Error *check_fd(int fd, const char *path);
+static bool is_xml(const char *at, const char *end);
+static bool has_state(const char *at, const char *end);
+static bool is_of_state(const char *at, const char *end);
+static const char *skip_blanks(const char *at, const char *end);
+static bool is_blank(char c);
 
 TRITONSERVER_Error *
 vino_model_path_find(TRITONBACKEND_Model *model,
@@ -49,23 +57,34 @@ vino_model_path_find(TRITONBACKEND_Model *model,
 TRITONSERVER_Error *
 vino_model_path_check(const char *path)
 {
-    static const char *const words[] = {
-        "type=\"ReadValue\"", "type=\"Assign\"", NULL
-    };
-    size_t len = strlen(path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return NULL;                    /* the library says why              */
+    }
 
-    if (len < 4 || strcmp(path + len - 4, ".xml") != 0) {
+    TRITONSERVER_Error *err = check_fd(fd, path);
+    close(fd);
+    return err;
+}
+
+static TRITONSERVER_Error *
+check_fd(int fd, const char *path)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
         return NULL;
     }
 
-    FILE *f = fopen(path, "re");
-    char *chunk = malloc(CHUNK);
-    bool found = f != NULL && chunk != NULL && contains(f, words, chunk);
-    free(chunk);
-    if (f != NULL) {
-        fclose(f);                      /* the library reports a failure     */
+    size_t len = (size_t) st.st_size;
+    char *text = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (text == MAP_FAILED) {
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "cannot map \"%s\":"
+            " %s", path, strerror(errno));
     }
 
+    bool found = is_xml(text, text + len) && has_state(text, text + len);
+    munmap(text, len);
     return !found ? NULL : bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
         "\"%s\" has operators that keep state from one request to the next "
         "(ReadValue, Assign); requests of different clients would share it",
@@ -137,25 +156,82 @@ is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Words may lie across two chunks: the end of one is kept for the next. */
+/* The library goes by the content, whatever the file's name is. */
 static bool
-contains(FILE *f, const char *const *words, char *chunk)
+is_xml(const char *at, const char *end)
 {
-    size_t kept = 0;
-    size_t got;
+    static const char mark[] = { '\xef', '\xbb', '\xbf' };
 
-    while ((got = fread(chunk + kept, 1, CHUNK - kept, f)) > 0) {
-        size_t len = kept + got;
-
-        for (size_t i = 0; words[i] != NULL; i++) {
-            if (memmem(chunk, len, words[i], strlen(words[i])) != NULL) {
-                return true;
-            }
-        }
-
-        kept = len < 32 ? len : 32;
-        memmove(chunk, chunk + len - kept, kept);
+    if ((size_t) (end - at) > sizeof(mark)
+        && memcmp(at, mark, sizeof(mark)) == 0)
+    {
+        at += sizeof(mark);
     }
 
-    return false;
+    at = skip_blanks(at, end);
+    return at < end && *at == '<';
+}
+
+static bool
+has_state(const char *at, const char *end)
+{
+    static const char name[] = "type";
+    const size_t len = sizeof(name) - 1;
+    const char *start = at;
+    bool found = false;
+
+    while (!found && (at = memmem(at, (size_t) (end - at), name, len))
+        != NULL)
+    {
+        bool whole = at > start && is_blank(at[-1]);
+
+        at += len;
+        found = whole && is_of_state(at, end);
+    }
+
+    return found;
+}
+
+/* An attribute's value behind its name. */
+static bool
+is_of_state(const char *at, const char *end)
+{
+    static const char *const types[] = { "ReadValue", "Assign" };
+
+    at = skip_blanks(at, end);
+    if (at == end || *at != '=') {
+        return false;
+    }
+
+    at = skip_blanks(at + 1, end);
+    if (at == end || (*at != '"' && *at != '\'')) {
+        return false;
+    }
+
+    const char *quote = memchr(at + 1, *at, (size_t) (end - at - 1));
+    size_t len = quote == NULL ? 0 : (size_t) (quote - at - 1);
+    bool found = memchr(at + 1, '&', len) != NULL;  /* spelled another way   */
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        found = found || (len == strlen(types[i])
+            && memcmp(at + 1, types[i], len) == 0);
+    }
+
+    return found;
+}
+
+static const char *
+skip_blanks(const char *at, const char *end)
+{
+    while (at < end && is_blank(*at)) {
+        at++;
+    }
+
+    return at;
+}
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }

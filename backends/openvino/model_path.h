@@ -19,8 +19,8 @@
 BK_CHECK TRITONSERVER_Error *vino_model_path_find(
     TRITONBACKEND_Model *model, const bk_model_config_t *config, char **path);
 
-/* Looks for operators that remember, in a file of OpenVINO's own format: what
- * one request leaves in them, the next one would read. */
+/* Looks for operators that remember, in a file of OpenVINO's own format by any
+ * name: what one request leaves in them, the next one would read. */
 BK_CHECK TRITONSERVER_Error *vino_model_path_check(const char *path);
 
 #endif /* VINO_MODEL_PATH_H */

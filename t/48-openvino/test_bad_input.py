@@ -71,6 +71,20 @@ def remembering():
     return m
 
 
+def renamed(name):
+    return lambda directory: (directory / "model.xml").rename(directory / name)
+
+
+def reworded(old, new):
+    def change(directory):
+        path = directory / "model.xml"
+        text = path.read_text().replace('type="Assign"', "type='Assign'")
+        assert old in text
+        path.write_text(text.replace(old, new).replace("'Assign'",
+                                                       "'Ass&#105;gn'"))
+    return change
+
+
 def own_operator():
     graph = helper.make_graph(
         [helper.make_node("Unheard", ["X"], ["Y"], domain="own")], "g",
@@ -121,6 +135,12 @@ LOADS = {
                         ["/bad/1/model.onnx"]),
     "a model with state": (add("", None, remembering),
                            ["/bad/1/model.xml", "ReadValue"]),
+    "a model with state by another name": (
+        add("", renamed("model.onnx"), remembering),
+        ["/bad/1/model.onnx", "ReadValue"]),
+    "a model with state in other words": (
+        add("", reworded('type="ReadValue"', "type = 'Read&#86;alue'"),
+            remembering), ["/bad/1/model.xml", "ReadValue"]),
     "another input": (
         add("max_batch_size: 4\n" + io(LHS=None, OTHER=("input", "FP32",
                                                        [2]))),
