@@ -203,6 +203,7 @@ read_archs(gpu_compiler_t *c, const char *name)
             "%s compiles for %d architectures", name, count);
     }
 
+    free(c->archs);                     /* of a library that failed          */
     c->arch_count = count;
     c->archs = calloc((size_t) count, sizeof(*c->archs));
     return c->archs == NULL ? bk_err_nomem("architectures")
