@@ -406,11 +406,11 @@ outputs_set(instance_t *inst, bk_run_t *run)
 }
 
 /*
- * A synchronous run, on this thread, saves a change of threads: half of what a
- * small model takes.  But where the library has one thread it loses the errors
- * of such a run, and outputs stay as they were (docs/decisions/0086).  So only
- * models whose shapes cannot be wrong run so, into marked memory; a run that
- * has left a mark is repeated on the library's thread, which reports the error.
+ * A synchronous run, on this thread, saves a change of threads.  But where the
+ * library has one thread it loses the errors of such a run, and outputs stay as
+ * they were (docs/decisions/0086).  So only models with more threads, whose
+ * shapes cannot be wrong, run so, into marked memory; a run that has left a
+ * mark is repeated on the library's thread.
  */
 static TRITONSERVER_Error *
 infer(instance_t *inst, const bk_run_t *run)
@@ -499,21 +499,23 @@ mark(const bk_value_t *v)
     memset((char *) v->data + v->len_bytes - len, MARK, len);
 }
 
-/* A result may look like a mark: then the run is repeated for nothing. */
+/* At either end: outputs may be written in parts.  A result may look like a
+ * mark: then the run is repeated for nothing. */
 static bool
 is_marked(const bk_value_t *v)
 {
     size_t len = v->len_bytes < MARK_LEN ? (size_t) v->len_bytes : MARK_LEN;
     const unsigned char *start = v->data;
     const unsigned char *end = start + v->len_bytes - len;
+    bool at_start = true;
+    bool at_end = true;
 
     for (size_t i = 0; i < len; i++) {
-        if (start[i] != MARK || end[i] != MARK) {
-            return false;
-        }
+        at_start = at_start && start[i] == MARK;
+        at_end = at_end && end[i] == MARK;
     }
 
-    return true;
+    return at_start || at_end;
 }
 
 static TRITONSERVER_Error *

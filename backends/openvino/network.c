@@ -27,6 +27,7 @@ static void fixed_open(bk_tensor_t *list, uint32_t count, int64_t rows);
 static bool is_plain(const vino_network_t *n,
     const bk_model_config_t *config, const vino_options_t *options);
 static bool has_open_dim(const bk_tensor_t *t, uint32_t first);
+static bool tells_errors(const vino_network_t *n);
 static void compile_threads_log(const vino_network_t *n,
     const vino_options_t *options);
 static void properties_log(const vino_network_t *n,
@@ -121,7 +122,7 @@ vino_network_compile(vino_network_t *n, const bk_model_config_t *config,
     if (config->max_batch_size > 0 && n->fixed_rows == 0) {
         err = vino_certain_rows_mark(n->rt, n->source, config, &n->tensors);
     }
-    n->plain = is_plain(n, config, options);
+    n->plain = is_plain(n, config, options) && tells_errors(n);
 
     f->ov_model_free(n->source);
     n->source = NULL;
@@ -338,6 +339,23 @@ has_open_dim(const bk_tensor_t *t, uint32_t first)
     }
 
     return false;
+}
+
+/* With one thread for all streams the library loses the exceptions of a run on
+ * the caller's thread, also those that the data of a request leads to. */
+static bool
+tells_errors(const vino_network_t *n)
+{
+    char *threads = NULL;
+
+    TRITONSERVER_Error *err = vino_err(n->rt,
+        n->rt->f.ov_compiled_model_get_property(n->compiled,
+        "INFERENCE_NUM_THREADS", &threads), "INFERENCE_NUM_THREADS");
+    bool tells = err == NULL && threads != NULL && atoi(threads) > 1;
+
+    bk_err_drop(err);
+    n->rt->f.ov_free(threads);
+    return tells;
 }
 
 static void

@@ -8,6 +8,7 @@ import shutil
 
 import numpy
 import onnxruntime
+import pytest
 import tritonclient.http as client
 from onnx import TensorProto, helper
 
@@ -91,6 +92,35 @@ def test_an_output_that_is_an_input(make_server):
                        for o in answer.json()["outputs"]}
                 expected = {"X": data, "Y": [max(d, 0) for d in data]}
                 assert got == {n: expected[n] for n in wanted}, (name, i)
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+def test_data_that_the_library_rejects(make_server, instances):
+    """An error, and no older bytes of the response's memory where the library
+    stopped; requests before and after it are right."""
+    x = parameter("X", "FP32", [4, 4])
+    at = parameter("AT", "INT64", [1])
+    changed = op.scatter_update(x, at, op.constant(numpy.full(
+        (1, 4), 5, numpy.float32)), op.constant(numpy.int64(0)))
+    model = openvino_models.model([x, at], {
+        "Y": op.concat([changed, op.relu(x)], 0)})
+    server = make_server(lambda r: openvino_models.write(
+        r, "scatter", model, extra="max_batch_size: 0\ninstance_group "
+        f"{{ count: {instances} kind: KIND_CPU }}\n"))
+
+    def ask_at(i):
+        return server.infer("scatter", {"inputs": [
+            tensor("X", "FP32", [4, 4], [1] * 16),
+            tensor("AT", "INT64", [1], [i])]})
+
+    for i in (1, 100, 3, 10 ** 6, 0):
+        answer = ask_at(i)
+        if i < 4:
+            rows = [[5 if k == i else 1] * 4 for k in range(4)] + [[1] * 4] * 4
+            assert answer.json()["outputs"][0]["data"] == sum(rows, [])
+        else:
+            assert answer.status >= 400, answer
+            assert "non-existing" in answer.json()["error"]
 
 
 def test_requests_are_joined_and_counted(make_server):
