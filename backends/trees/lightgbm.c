@@ -85,7 +85,7 @@ lines_fault(const char *at, const char *end, uint64_t *trees)
 {
     const size_t len = (size_t) (end - at);
     const char *fault = NULL;
-    lgb_tree_t tree;
+    lgb_tree_t tree = { 0 };
 
     while (fault == NULL && at < end) {
         words_t value = next_line(&at, end);
