@@ -21,6 +21,8 @@ DTYPES = {"BOOL": numpy.bool_, "UINT8": numpy.uint8, "UINT16": numpy.uint16,
           "FP32": numpy.float32, "FP64": numpy.float64}
 
 CLIENTS = 8
+# of all checks: the client's library keeps descriptors of each thread
+POOL = concurrent.futures.ThreadPoolExecutor(CLIENTS)
 LARGEST = 6         # an open dimension
 
 
@@ -125,10 +127,9 @@ def check(server, model, predict, count, seed=0, close=None):
         return differences(got, expected, close)
 
     try:
-        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
-            found = [f"{model.name}, input {i}: {words}" for i, words
-                     in enumerate(pool.map(one, range(count)))
-                     if words is not None]
+        found = [f"{model.name}, input {i}: {words}" for i, words
+                 in enumerate(POOL.map(one, range(count)))
+                 if words is not None]
     finally:
         for connection in opened:
             connection.close()
