@@ -26,7 +26,7 @@ static TRITONSERVER_Error *batch_write(py_interpreter_t *in, batch_t *b,
 static void request_write(py_interpreter_t *in, batch_t *b,
     TRITONBACKEND_Request *request);
 static void batch_await(py_interpreter_t *in);
-static bool is_untaken(const py_interpreter_t *in);
+static bool is_untaken(py_interpreter_t *in, const batch_t *b);
 static void batch_forget(py_interpreter_t *in, const batch_t *b);
 static void batch_answer(py_interpreter_t *in, batch_t *b);
 static bool result_apply(py_interpreter_t *in, batch_t *b, uint64_t id,
@@ -57,13 +57,14 @@ py_execution_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     }
 
     if (err != NULL) {
+        py_blocks_free(in->link, in->writer.data, in->writer.len);
         batch_fail(in, &b, 0, TRITONSERVER_ErrorCode(err),
             TRITONSERVER_ErrorMessage(err));
         bk_err_drop(err);
 
     } else if (b.count > 0) {
         batch_await(in);
-        if (b.count == count && is_untaken(in)) {
+        if (b.count == count && is_untaken(in, &b)) {
             batch_forget(in, &b);
             free(b.ids);
             return false;
@@ -132,6 +133,8 @@ request_write(py_interpreter_t *in, batch_t *b,
     if (err == NULL) {
         err = py_request_write(&in->writer, &way, request, id);
         if (err != NULL) {
+            py_blocks_free(in->link, in->writer.data + begin,
+                in->writer.len - begin);
             in->writer.len = begin;
             py_requests_remove(&in->requests,
                 py_requests_find(&in->requests, id));
@@ -162,12 +165,19 @@ batch_await(py_interpreter_t *in)
     }
 }
 
-/* The batch is the last task of the ring. */
+/* The batch is the last task of the ring; a process that has answered one of
+   its requests has taken it, whatever the ring says. */
 static bool
-is_untaken(const py_interpreter_t *in)
+is_untaken(py_interpreter_t *in, const batch_t *b)
 {
-    return !in->done && atomic_load(&in->link->header->work.head)
+    bool untaken = !in->done && atomic_load(&in->link->header->work.head)
         != in->link->work.tail;
+
+    for (uint32_t i = 0; untaken && i < b->count; i++) {
+        const py_live_t *live = py_requests_find(&in->requests, b->ids[i]);
+        untaken = !live->responded && !live->closed;
+    }
+    return untaken;
 }
 
 static void
@@ -263,25 +273,37 @@ response_is_error(const py_reader_t *at)
     return !py_read_list_of(&r, 3) || !py_read_none(&r);
 }
 
-/* Reports and releases it; who answers later goes on. */
+/* Reports and releases it; who answers later goes on.  One that the core does
+   not run again is answered with the reason. */
 static void
 request_end(py_interpreter_t *in, batch_t *b, uint64_t id, bool success,
     bool reschedule)
 {
     py_live_t *live = py_requests_find(&in->requests, id);
+    TRITONSERVER_Error *err = NULL;
 
-    if (!reschedule) {
-        bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(in->instance,
-            live->request, success, b->begin_ns, b->compute_ns, b->end_ns,
-            bk_now_ns()), "statistics");
+    if (reschedule) {
+        err = live->closed ? bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "a request that was answered cannot run again")
+            : py_live_release(live, true);
+        if (err == NULL) {
+            py_requests_remove(&in->requests, live);
+            return;
+        }
+
+        py_live_fail(live, err);
+        success = false;
     }
 
-    TRITONSERVER_Error *err = py_live_release(live, reschedule);
+    bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(in->instance,
+        live->request, success, b->begin_ns, b->compute_ns, b->end_ns,
+        bk_now_ns()), "statistics");
+    err = py_live_release(live, false);
     if (err != NULL) {
         bk_err_log(err, "cannot answer a request later");
         live->closed = true;
     }
-    if (live->closed || live->dropped || reschedule) {
+    if (live->closed || live->dropped) {
         py_requests_remove(&in->requests, live);
     }
 }

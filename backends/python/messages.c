@@ -64,6 +64,27 @@ py_request_write(py_writer_t *w, const py_way_t *way,
     return err;
 }
 
+void
+py_blocks_free(py_link_t *link, const void *message, size_t len)
+{
+    py_reader_t r;
+    py_data_t data;
+    uint32_t count;
+    bool read = true;
+
+    py_reader_init(&r, message, len);
+    while (read) {
+        if (py_read_tag(&r) == PY_TAG_BLOCK) {
+            read = py_read_data(&r, &data);
+            if (read) {
+                py_link_free(link, data.id);
+            }
+        } else {
+            read = py_read_list(&r, &count) || py_read_skip(&r);
+        }
+    }
+}
+
 TRITONSERVER_Error *
 py_response_fill(TRITONBACKEND_Response *response, py_link_t *link,
     py_reader_t *r)

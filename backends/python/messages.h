@@ -27,6 +27,9 @@ typedef struct {
     py_data_t              data;
 } py_tensor_t;
 
+/* Gives back the blocks of a message that was not sent. */
+void py_blocks_free(py_link_t *link, const void *message, size_t len);
+
 /* Data behind its name, datatype and shape; len_bytes fit them. */
 BK_CHECK TRITONSERVER_Error *py_tensor_read(py_tensor_t *t,
     py_reader_t *r);

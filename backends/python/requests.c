@@ -136,9 +136,17 @@ py_live_release(py_live_t *live, bool reschedule)
         err = factory_of(live);
     }
 
-    bk_err_log(TRITONBACKEND_RequestRelease(live->request, reschedule
-        ? TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
-        : TRITONSERVER_REQUEST_RELEASE_ALL), "cannot release a request");
+    if (reschedule) {
+        err = TRITONBACKEND_RequestRelease(live->request,
+            TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
+        if (err != NULL) {
+            return err;
+        }
+    } else {
+        bk_err_log(TRITONBACKEND_RequestRelease(live->request,
+            TRITONSERVER_REQUEST_RELEASE_ALL), "cannot release a request");
+    }
+
     live->request = NULL;
     return err;
 }

@@ -64,7 +64,8 @@ BK_CHECK TRITONSERVER_Error *py_live_send(py_live_t *live, py_link_t *link,
 /* Ends it with that error if it has had no final response; takes err. */
 void py_live_fail(py_live_t *live, TRITONSERVER_Error *err);
 
-/* Gives the request back to the core, and keeps what may answer it later. */
+/* Gives the request back to the core, and keeps what may answer it later.  One
+   that the core does not take back to run it again is still there. */
 BK_CHECK TRITONSERVER_Error *py_live_release(py_live_t *live,
     bool reschedule);
 

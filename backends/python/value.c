@@ -330,8 +330,8 @@ py_read_data(py_reader_t *r, py_data_t *data)
 
     if (expect(r, PY_TAG_BLOCK, 24)) {
         *data = (py_data_t) {
-            .tag = PY_TAG_BLOCK, .place = word_at(r->at + 9),
-            .length = word_at(r->at + 17)
+            .tag = PY_TAG_BLOCK, .id = word_at(r->at + 1),
+            .place = word_at(r->at + 9), .length = word_at(r->at + 17)
         };
         r->at += 25;
         return true;

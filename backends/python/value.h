@@ -55,6 +55,7 @@ typedef struct {
 typedef struct {
     py_tag_t      tag;         /* BYTES, BLOCK or ADDRESS                   */
     const uint8_t *bytes;       /* BYTES                                     */
+    uint64_t       id;          /* BLOCK                                     */
     uint64_t       place;       /* BLOCK: offset; ADDRESS: address           */
     uint64_t       length;
 } py_data_t;

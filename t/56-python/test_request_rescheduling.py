@@ -77,6 +77,7 @@ def fill(repository):
             ("third", batch + TEXT + ITERATIVE, THIRD),
             ("third_none", batch + TEXT + ITERATIVE, THIRD_NONE),
             ("both", batch + TEXT + ITERATIVE, BOTH),
+            ("once", TEXT, THIRD),
             ("countdown", batch
              + models.io_block("input", [("IN", "INT32", [1])])
              + models.io_block("output", [("OUT", "INT32", [1])])
@@ -121,6 +122,17 @@ def test_a_response_beside_it_is_an_error(server):
     assert answer.status == 500
     assert "Expected a None object in the execute function return list for " \
         "reschduled request" in answer.error
+
+
+def test_a_model_without_iterative_sequences(server):
+    """The core does not take it back: its client hears why, and the model
+    goes on."""
+    for key in ("a", "b"):
+        for _ in range(2):
+            answer = server.infer("once", text("x", id=key))
+            assert answer.status == 400
+            assert "not configured to handle such a flag" in answer.error
+        assert told(server.infer("once", text("x", id=key))) == [key, 3]
 
 
 @pytest.mark.parametrize("count", [1, 4])
