@@ -724,8 +724,12 @@ arena_receive(void)
         .msg_controllen = sizeof(control)
     };
 
-    ssize_t n = recvmsg(channel.socket_fd, &m, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    ssize_t n;
+    do {
+        n = recvmsg(channel.socket_fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    } while (n == -1 && errno == EINTR);
+
+    struct cmsghdr *c = n == -1 ? NULL : CMSG_FIRSTHDR(&m);
     if (n == (ssize_t) sizeof(words) && words[1] == 0) {
         arena_drop(words[0]);
         return true;
