@@ -15,6 +15,7 @@
 
 #define READY_LIMIT_S   5
 #define EXIT_LIMIT_MS   5000
+#define WAKE_AGAIN_S    1
 #define PAUSE_MS        100
 #define TRIES_MAX       3
 #define PAUSE_MAX_MS    30000
@@ -30,6 +31,7 @@ typedef enum {
 static TRITONSERVER_Error *open_all(py_interpreter_t *in,
     const py_instance_name_t *name);
 static bool role_take(py_interpreter_t *in);
+static void role_take_back(py_interpreter_t *in, bool dead);
 static void *interpreter_main(void *arg);
 static TRITONSERVER_Error *life(py_interpreter_t *in, bool *served);
 static TRITONSERVER_Error *life_begin(py_interpreter_t *in);
@@ -48,6 +50,7 @@ static event_t event_wait(py_interpreter_t *in, int64_t limit_ms,
     bool has_role);
 static void finalize(py_interpreter_t *in);
 static void life_end(py_interpreter_t *in, char *how, size_t size);
+static void process_end(py_interpreter_t *in, char *how, size_t size);
 static void requests_fail(py_interpreter_t *in);
 static bool stop_comes(py_interpreter_t *in, int limit_ms,
     TRITONSERVER_Error *err);
@@ -151,7 +154,7 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     (void) py_link_sleep(in->link);
     py_link_t *link = py_link_ref(in->link);
     pthread_mutex_unlock(&in->role);
-    if (py_link_has_entries(link)) {
+    if (py_link_has_entries(link) && !py_link_is_dead(link)) {
         (void) eventfd_write(link->event_fd, 1);
     }
     py_link_unref(link);
@@ -181,6 +184,27 @@ role_take(py_interpreter_t *in)
         }
         pthread_mutex_unlock(&in->role);
     }
+}
+
+/* From an execution, which ends soon where the process is dead.  A process that
+   it has left behind may still write the word that the execution sleeps on, so
+   it is woken until it has looked up. */
+static void
+role_take_back(py_interpreter_t *in, bool dead)
+{
+    struct timespec until;
+
+    if (!dead) {
+        pthread_mutex_lock(&in->role);
+        return;
+    }
+
+    do {
+        py_link_die(in->link);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += WAKE_AGAIN_S;
+    } while (pthread_mutex_clocklock(&in->role, CLOCK_MONOTONIC, &until)
+        != 0);
 }
 
 TRITONSERVER_Error *
@@ -310,7 +334,7 @@ life(py_interpreter_t *in, bool *served)
         finalize(in);
     }
 
-    pthread_mutex_lock(&in->role);
+    role_take_back(in, err == NULL && event == EVENT_DEATH);
     life_end(in, how, sizeof(how));
     pthread_mutex_unlock(&in->role);
 
@@ -386,7 +410,8 @@ greet(py_interpreter_t *in)
     while (!in->hello) {
         uint64_t begin_ns = bk_now_ns();
 
-        switch (event_wait(in, left_ms, true)) {
+        event_t event = event_wait(in, left_ms, true);
+        switch (in->hello ? EVENT_CALLS : event) {
         case EVENT_CALLS:
             break;
 
@@ -395,7 +420,7 @@ greet(py_interpreter_t *in)
 
         case EVENT_DEATH:
             py_process_words(&in->process, text, sizeof(text));
-            py_process_end(&in->process, how, sizeof(how));
+            process_end(in, how, sizeof(how));
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
                 "\"%s\" %s before it could load the model%s%s",
                 py_environment_python(in->model->environment), how,
@@ -460,10 +485,20 @@ initialize(py_interpreter_t *in)
 static TRITONSERVER_Error *
 task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
 {
+    uint64_t begin_ns = bk_now_ns();
+    int64_t left_ms = limit_ms;
     char how[128];
 
     while (!in->done) {
-        switch (event_wait(in, limit_ms, true)) {
+        event_t event = event_wait(in, left_ms, true);
+        if (limit_ms >= 0) {
+            left_ms = limit_ms - (int64_t) ((bk_now_ns() - begin_ns)
+                / 1000000);
+            left_ms = left_ms < 0 ? 0 : left_ms;
+        }
+
+        /* what has come counts, also of a process that ended right after */
+        switch (in->done ? EVENT_CALLS : event) {
         case EVENT_CALLS:
             break;
 
@@ -471,7 +506,7 @@ task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
             return stopped();
 
         case EVENT_DEATH:
-            py_process_end(&in->process, how, sizeof(how));
+            process_end(in, how, sizeof(how));
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
                 "the interpreter %s before it had %s", how, what);
 
@@ -557,16 +592,14 @@ serve(py_interpreter_t *in)
 {
     for ( ;; ) {
         event_t event = event_wait(in, -1, false);
-        if (event == EVENT_DEATH) {
-            py_link_die(in->link);
-        }
         if (event == EVENT_STOP || event == EVENT_DEATH) {
             return event;
         }
     }
 }
 
-/* Takes what the process sends; without the role, unless an execution does. */
+/* Takes what the process sends; without the role, unless an execution does.
+   One that never stops sending hides neither its end nor ours. */
 static event_t
 event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
 {
@@ -590,14 +623,13 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
         (void) eventfd_read(in->link->event_fd, &value);
         if (has_role || pthread_mutex_trylock(&in->role) == 0) {
             py_interpreter_drain(in);
-            if (py_link_sleep(in->link)) {
+            if (py_link_sleep(in->link) && !py_link_is_dead(in->link)) {
                 (void) eventfd_write(in->link->event_fd, 1);
             }
             if (!has_role) {
                 pthread_mutex_unlock(&in->role);
             }
         }
-        return EVENT_CALLS;
     }
 
     return fds[1].revents != 0 ? EVENT_DEATH
@@ -609,7 +641,7 @@ py_interpreter_drain(py_interpreter_t *in)
 {
     py_entry_t e;
 
-    for ( ;; ) {
+    for (uint32_t n = 0; n < PY_RING_ENTRIES; n++) {
         switch (py_link_pop(in->link, &e)) {
         case PY_POP_EMPTY:
             return;
@@ -666,7 +698,7 @@ life_end(py_interpreter_t *in, char *how, size_t size)
     /* what it has sent before it died still counts */
     py_link_die(in->link);
     py_interpreter_drain(in);
-    py_process_end(&in->process, how, size);
+    process_end(in, how, size);
     requests_fail(in);
     py_streams_fini(&in->streams);
     py_metrics_fini(&in->metrics);
@@ -683,6 +715,14 @@ life_end(py_interpreter_t *in, char *how, size_t size)
     }
     pthread_mutex_unlock(&in->lock);
     py_link_unref(link);
+}
+
+/* Its number may be another's then: no memory is read by it any more. */
+static void
+process_end(py_interpreter_t *in, char *how, size_t size)
+{
+    py_process_end(&in->process, how, size);
+    in->link->pid = 0;
 }
 
 /* Those that senders were to answer. */

@@ -92,7 +92,8 @@ BK_CHECK TRITONSERVER_Error *py_interpreter_ready(py_interpreter_t *in);
 BK_CHECK TRITONSERVER_Error *py_interpreter_complete(
     const py_model_t *model, char **config);
 
-/* Carries out what the process has sent; with the consumer role. */
+/* Carries out what the process has sent, at most a full ring of it: one that
+   sends faster than that is done can keep nobody.  With the consumer role. */
 void py_interpreter_drain(py_interpreter_t *in);
 
 /* "Stub process 'NAME' is not healthy." */

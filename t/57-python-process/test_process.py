@@ -15,7 +15,14 @@ TEXT = python_backend.TEXT
 
 # does what its input says
 DOER = python_backend.TELL + """
-import os, signal, sys, time
+import os, signal, sys, threading, time
+
+# the tail of the ring to the server, in the header of channel.h
+TAIL = 40 + 2 * (128 + 256 * 32)
+
+def damage():
+    os.pwrite(3, (1 << 30).to_bytes(4, "little"), TAIL)
+    os.write(4, (1).to_bytes(8, "little"))
 
 class TritonPythonModel:
     def initialize(self, args):
@@ -42,6 +49,8 @@ class TritonPythonModel:
             time.sleep(30)
         if word == "sysexit":
             sys.exit(5)
+        if word == "damage":        # when nothing runs any more
+            threading.Timer(0.3, damage).start()
         if word == "fork":
             child = os.fork()
             if child == 0:
@@ -136,6 +145,12 @@ def test_killed_while_it_runs(server):
     os.kill(first, signal.SIGKILL)
     thread.join(5)
     assert answers and answers[0].status == 503
+    assert pid(server) != first
+
+
+def test_a_damaged_channel_ends_its_interpreter(server):
+    first = int(python_backend.told(say(server, "damage")))
+    assert process.wait_until(lambda: not process.alive(first), 10)
     assert pid(server) != first
 
 
