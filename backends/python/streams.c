@@ -176,6 +176,11 @@ py_streams_next(py_streams_t *t, uint64_t id, uint32_t slot)
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "another thread waits for the next response already");
     }
+    if (s->first == NULL && s->ended) {
+        pthread_mutex_unlock(&s->lock);
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "there are no more responses");
+    }
     s->slot = slot;
     item = take_locked(s, &slot);
     pthread_mutex_unlock(&s->lock);
@@ -726,6 +731,7 @@ on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
     py_stream_t *s = userp;
     bool final = (flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) != 0;
     uint32_t slot = PY_NO_SLOT;
+    uint32_t lost = PY_NO_SLOT;
     item_t *next = NULL;
     bool both = false;
 
@@ -752,6 +758,13 @@ on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
     if (final) {
         s->ended = true;
         both = s->released;
+
+        /* without memory for it the last response is lost: who waits for it
+           is told */
+        if (next == NULL && s->slot != PY_NO_SLOT) {
+            lost = s->slot;
+            s->slot = PY_NO_SLOT;
+        }
     }
     s->refs++;                          /* this call's                       */
     pthread_mutex_unlock(&s->lock);
@@ -762,6 +775,11 @@ on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
     }
     if (next != NULL) {
         hand_over(s, next, slot);
+    }
+    if (lost != PY_NO_SLOT) {
+        TRITONSERVER_Error *err = bk_err_nomem("a response");
+        py_reply(s->link, lost, err, NULL);
+        bk_err_drop(err);
     }
     unref(s, both ? 2 : 1);
 }
