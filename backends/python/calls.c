@@ -234,12 +234,17 @@ close_sender(py_interpreter_t *in, uint64_t id)
     }
 }
 
-/* A released request that has had its last response, or that nobody can answer
-   any more: the server answers it then. */
+/* A request whose batch is over, and that has had its last response or that
+   nobody can answer any more: the server answers it then. */
 static void
 forget_if_over(py_interpreter_t *in, py_live_t *live)
 {
-    if (live->request == NULL && (live->closed || live->dropped)) {
+    bool over = live->closed || live->dropped;
+
+    if (live->lasting && over) {
+        bk_err_log(py_live_release(live, false), in->name);
+    }
+    if (live->request == NULL && over) {
         py_requests_remove(&in->requests, live);
     }
 }

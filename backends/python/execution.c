@@ -25,6 +25,7 @@ static TRITONSERVER_Error *batch_write(py_interpreter_t *in, batch_t *b,
     TRITONBACKEND_Request **requests, uint32_t count);
 static void request_write(py_interpreter_t *in, batch_t *b,
     TRITONBACKEND_Request *request);
+static bool is_zero_copy(const py_model_t *m);
 static void batch_await(py_interpreter_t *in);
 static bool is_untaken(py_interpreter_t *in, const batch_t *b);
 static void batch_forget(py_interpreter_t *in, const batch_t *b);
@@ -122,8 +123,7 @@ request_write(py_interpreter_t *in, batch_t *b,
 {
     const py_way_t way = {
         .link = in->link,
-        /* a decoupled model reads on when its request was released */
-        .zero_copy = in->model->settings.zero_copy && !in->model->decoupled,
+        .zero_copy = is_zero_copy(in->model),
         .socket_fd = in->process.socket, .arenas = &in->arenas
     };
     size_t begin = in->writer.len;
@@ -148,6 +148,13 @@ request_write(py_interpreter_t *in, batch_t *b,
 
     b->ids[b->count++] = id;
     b->rows += py_request_rows(request, in->model->batching);
+}
+
+/* A decoupled model reads on when its request was released. */
+static bool
+is_zero_copy(const py_model_t *m)
+{
+    return m->settings.zero_copy && !m->decoupled;
 }
 
 /* Until the result is there or cannot come any more. */
@@ -298,6 +305,14 @@ request_end(py_interpreter_t *in, batch_t *b, uint64_t id, bool success,
     bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(in->instance,
         live->request, success, b->begin_ns, b->compute_ns, b->end_ns,
         bk_now_ns()), "statistics");
+
+    /* who answers later may still read inputs that were not copied */
+    live->lasting = is_zero_copy(in->model) && !live->closed
+        && !live->dropped;
+    if (live->lasting) {
+        return;
+    }
+
     err = py_live_release(live, false);
     if (err != NULL) {
         bk_err_log(err, "cannot answer a request later");

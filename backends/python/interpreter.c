@@ -733,6 +733,9 @@ requests_fail(py_interpreter_t *in)
         py_live_t *live = &in->requests.live[i];
         if (live->used) {
             py_live_fail(live, py_interpreter_unhealthy(in));
+            if (live->request != NULL) {
+                bk_err_log(py_live_release(live, false), in->name);
+            }
             py_requests_remove(&in->requests, live);
         }
     }

@@ -23,6 +23,8 @@ typedef struct {
     bool                           used;
     bool                           closed;      /* the last response is sent */
     bool                           dropped;     /* no sender any more        */
+    bool                           lasting;     /* its batch is over, and its
+                                       inputs stay until it is answered      */
 } py_live_t;
 
 typedef struct {
