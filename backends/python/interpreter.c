@@ -74,6 +74,7 @@ py_interpreter_new(py_interpreter_t **out, const py_model_t *model,
     in->kind = name->kind;
     in->device = name->device;
     in->stop_fd = -1;
+    in->wake_fd = -1;
     in->process.fd = -1;
     in->process.socket = -1;
     pthread_mutex_init(&in->lock, NULL);
@@ -122,6 +123,9 @@ py_interpreter_free(py_interpreter_t *in)
     if (in->stop_fd != -1) {
         (void) close(in->stop_fd);
     }
+    if (in->wake_fd != -1) {
+        (void) close(in->wake_fd);
+    }
     py_requests_fini(&in->requests);
     py_writer_fini(&in->writer);
     free(in->result.data);
@@ -155,7 +159,7 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     py_link_t *link = py_link_ref(in->link);
     pthread_mutex_unlock(&in->role);
     if (py_link_has_entries(link) && !py_link_is_dead(link)) {
-        (void) eventfd_write(link->event_fd, 1);
+        (void) eventfd_write(in->wake_fd, 1);
     }
     py_link_unref(link);
 }
@@ -282,7 +286,9 @@ open_all(py_interpreter_t *in, const py_instance_name_t *name)
     }
 
     in->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc = in->stop_fd == -1 ? errno
+    in->wake_fd = in->stop_fd == -1 ? -1
+        : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int rc = in->wake_fd == -1 ? errno
         : pthread_create(&in->thread, NULL, interpreter_main, in);
     return rc == 0 ? NULL : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
         "cannot start the thread of instance %s: %s", in->name,
@@ -606,11 +612,12 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
     struct pollfd fds[] = {
         { .fd = in->link->event_fd, .events = POLLIN },
         { .fd = in->process.fd, .events = POLLIN },
-        { .fd = in->deaf ? -1 : in->stop_fd, .events = POLLIN }
+        { .fd = in->deaf ? -1 : in->stop_fd, .events = POLLIN },
+        { .fd = in->wake_fd, .events = POLLIN }
     };
     eventfd_t value;
 
-    int n = poll(fds, 3, limit_ms < 0 || limit_ms > INT32_MAX ? -1
+    int n = poll(fds, 4, limit_ms < 0 || limit_ms > INT32_MAX ? -1
         : (int) limit_ms);
     if (n == 0) {
         return EVENT_NONE;
@@ -619,12 +626,13 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
         return EVENT_CALLS;
     }
 
-    if (fds[0].revents != 0) {
-        (void) eventfd_read(in->link->event_fd, &value);
+    if (fds[0].revents != 0 || fds[3].revents != 0) {
+        py_link_hear(in->link);
+        (void) eventfd_read(in->wake_fd, &value);
         if (has_role || pthread_mutex_trylock(&in->role) == 0) {
             py_interpreter_drain(in);
             if (py_link_sleep(in->link) && !py_link_is_dead(in->link)) {
-                (void) eventfd_write(in->link->event_fd, 1);
+                (void) eventfd_write(in->wake_fd, 1);
             }
             if (!has_role) {
                 pthread_mutex_unlock(&in->role);

@@ -47,6 +47,7 @@ typedef struct {
     const char         *kind;
     int32_t             device;
     int                 stop_fd;
+    int                 wake_fd;    /* entries were left behind              */
     pthread_t           thread;
 
     pthread_mutex_t     lock;       /* guards the next seven                 */

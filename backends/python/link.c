@@ -211,6 +211,20 @@ py_link_sleep(py_link_t *l)
     return atomic_load(&ring->tail) != l->head;
 }
 
+/* The interpreter has the same open file, and may make it one that waits. */
+void
+py_link_hear(const py_link_t *l)
+{
+    eventfd_t value;
+    struct iovec to = { &value, sizeof(value) };
+
+    if (preadv2(l->event_fd, &to, 1, -1, RWF_NOWAIT) == -1
+        && errno == EOPNOTSUPP)
+    {
+        (void) eventfd_read(l->event_fd, &value);
+    }
+}
+
 bool
 py_link_has_entries(const py_link_t *l)
 {

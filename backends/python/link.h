@@ -97,6 +97,9 @@ void py_link_wait(py_link_t *l);
    there are some already. */
 bool py_link_sleep(py_link_t *l);
 
+/* Takes what the eventfd says, without waiting for it. */
+void py_link_hear(const py_link_t *l);
+
 /* Whether there seem to be entries, for a thread without the role. */
 bool py_link_has_entries(const py_link_t *l);
 
