@@ -14,6 +14,7 @@ static TRITONSERVER_Error *family_new(py_metrics_t *m, py_reader_t *r,
 static TRITONSERVER_Error *family_delete(py_metrics_t *m, uint64_t id);
 static TRITONSERVER_Error *metric_new(py_metrics_t *m, uint64_t family,
     py_reader_t *r, py_writer_t *w);
+static TRITONSERVER_Error *place_find(py_metrics_t *m, uint32_t *at);
 static TRITONSERVER_Error *metric_make(py_metrics_t *m, uint64_t family,
     py_reader_t *r, TRITONSERVER_Metric **out);
 static TRITONSERVER_Error *read_labels(py_reader_t *r,
@@ -28,8 +29,10 @@ void
 py_metrics_fini(py_metrics_t *m)
 {
     for (size_t i = 0; i < m->metric_count; i++) {
-        bk_err_log(TRITONSERVER_MetricDelete(m->metrics[i].metric),
-            "cannot delete a metric");
+        if (m->metrics[i].metric != NULL) {
+            bk_err_log(TRITONSERVER_MetricDelete(m->metrics[i].metric),
+                "cannot delete a metric");
+        }
     }
     for (size_t i = 0; i < m->family_count; i++) {
         if (m->families[i].family != NULL) {
@@ -77,7 +80,7 @@ py_metrics_call(py_metrics_t *m, py_up_t kind, uint64_t id,
         return metric_change(metric, r);
     }
 
-    m->metrics[id].metric = NULL;
+    m->metrics[(uint32_t) id].metric = NULL;
     return TRITONSERVER_MetricDelete(metric);
 }
 
@@ -143,20 +146,45 @@ metric_new(py_metrics_t *m, uint64_t family, py_reader_t *r,
             "the metric family was deleted");
     }
 
-    py_metric_t *wider = realloc(m->metrics,
-        (m->metric_count + 1) * sizeof(*wider));
+    uint32_t at;
+    TRITONSERVER_Error *err = place_find(m, &at);
+    if (err != NULL) {
+        return err;
+    }
+
+    py_metric_t *place = &m->metrics[at];
+    err = metric_make(m, family, r, &place->metric);
+    if (err != NULL) {
+        place->metric = NULL;
+        return err;
+    }
+
+    place->family = family;
+    place->generation++;
+    py_write_uint(w, (uint64_t) place->generation << 32 | at);
+    return NULL;
+}
+
+/* That of a deleted metric, or one more. */
+static TRITONSERVER_Error *
+place_find(py_metrics_t *m, uint32_t *at)
+{
+    for (*at = 0; *at < m->metric_count; ++*at) {
+        if (m->metrics[*at].metric == NULL) {
+            return NULL;
+        }
+    }
+
+    py_metric_t *wider = *at == UINT32_MAX ? NULL : realloc(m->metrics,
+        ((size_t) *at + 1) * sizeof(*wider));
     if (wider == NULL) {
         return bk_err_nomem("a metric");
     }
 
     m->metrics = wider;
-    m->metrics[m->metric_count].family = family;
-    TRITONSERVER_Error *err = metric_make(m, family, r,
-        &m->metrics[m->metric_count].metric);
-    if (err == NULL) {
-        py_write_uint(w, m->metric_count++);
-    }
-    return err;
+    m->metrics[*at] = (py_metric_t) { 0 };
+    m->metric_count++;
+    return NULL;
 }
 
 /* [[[name, value]...], [bucket...] or none] */
@@ -282,5 +310,8 @@ metric_change(TRITONSERVER_Metric *metric, py_reader_t *r)
 static TRITONSERVER_Metric *
 metric_of(const py_metrics_t *m, uint64_t id)
 {
-    return id < m->metric_count ? m->metrics[id].metric : NULL;
+    uint32_t at = (uint32_t) id;
+
+    return at < m->metric_count && m->metrics[at].generation == id >> 32
+        ? m->metrics[at].metric : NULL;
 }

@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     TRITONSERVER_Metric *metric;            /* NULL: deleted                 */
     uint64_t             family;
+    uint32_t             generation;        /* of its place, in the id       */
 } py_metric_t;
 
 typedef struct {
