@@ -64,6 +64,13 @@ class TritonPythonModel:
                 flags=pb.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
 
+# answers nothing
+FORGET = """\
+class TritonPythonModel:
+    def execute(self, requests):
+        return None
+"""
+
 # by the word: what it does that is wrong
 WRONG = TELL + """
 class TritonPythonModel:
@@ -132,7 +139,8 @@ class TritonPythonModel:
 def fill(repository):
     for name, config, source in [
             ("repeat", NUMBERS, REPEAT), ("repeat_later", NUMBERS, REPEAT),
-            ("last", NUMBERS, LAST), ("wrong", WORDS, WRONG),
+            ("last", NUMBERS, LAST), ("forget", NUMBERS, FORGET),
+            ("wrong", WORDS, WRONG),
             ("endless", NUMBERS, ENDLESS)]:
         python_backend.model(repository, name, config, source)
     for name in ("endless", "wrong/1"):
@@ -186,6 +194,12 @@ def test_the_last_response_may_be_final(server):
     ((result, error),) = responses(server, "last", numbers(5), 1)
     assert error is None and is_final(result)
     assert result.as_numpy("OUT")[0] == 5
+
+
+@differs("its client waits for ever there")
+def test_a_request_that_is_forgotten_is_answered(server):
+    ((_, error),) = responses(server, "forget", numbers(1), 1)
+    assert "without a final response" in str(error)
 
 
 def test_many_requests_of_one_stream(server):

@@ -63,7 +63,10 @@ def describe(error):
     place first."""
     if isinstance(error, ModelError):
         return str(error)
-    lines = [f"{type(error).__name__}: {error}"]
+    try:
+        lines = [f"{type(error).__name__}: {error}"]
+    except Exception:                           # pylint: disable=W0718
+        lines = [f"{type(error).__name__}, whose text cannot be made"]
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError):
         lines = ["".join(traceback.format_exception_only(error)).rstrip()]

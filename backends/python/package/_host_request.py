@@ -265,7 +265,10 @@ class InferenceRequest:
          self._timeout, self._parameters, self._wanted, inputs,
          self._trace) = message
         self._inputs = [Tensor._of(t) for t in inputs]
-        self._sender = None
+        # of a decoupled model it is there at once: a request that is forgotten
+        # is answered when its sender ends
+        self._sender = InferenceResponseSender(
+            self._number, self._wanted) if State.decoupled else None
         self._release = RELEASE_ALL
         self._model = ""
         return self
