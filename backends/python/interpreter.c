@@ -48,6 +48,8 @@ static TRITONSERVER_Error *write_arguments(const py_interpreter_t *in,
 static event_t serve(py_interpreter_t *in);
 static event_t event_wait(py_interpreter_t *in, int64_t limit_ms,
     bool has_role);
+static event_t event_before(py_interpreter_t *in, uint64_t begin_ns,
+    int64_t limit_ms);
 static void finalize(py_interpreter_t *in);
 static void life_end(py_interpreter_t *in, char *how, size_t size);
 static void process_end(py_interpreter_t *in, char *how, size_t size);
@@ -409,14 +411,12 @@ process_begin(py_interpreter_t *in)
 static TRITONSERVER_Error *
 greet(py_interpreter_t *in)
 {
-    int64_t left_ms = limit_of(in->model);
+    uint64_t begin_ns = bk_now_ns();
     char text[BK_ERR_MAX];
     char how[128];
 
     while (!in->hello) {
-        uint64_t begin_ns = bk_now_ns();
-
-        event_t event = event_wait(in, left_ms, true);
+        event_t event = event_before(in, begin_ns, limit_of(in->model));
         switch (in->hello ? EVENT_CALLS : event) {
         case EVENT_CALLS:
             break;
@@ -439,8 +439,6 @@ greet(py_interpreter_t *in)
                 py_environment_python(in->model->environment),
                 (long long) limit_of(in->model) / 1000);
         }
-        left_ms -= (int64_t) ((bk_now_ns() - begin_ns) / 1000000);
-        left_ms = left_ms < 0 ? 0 : left_ms;
     }
     return NULL;
 }
@@ -492,16 +490,10 @@ static TRITONSERVER_Error *
 task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
 {
     uint64_t begin_ns = bk_now_ns();
-    int64_t left_ms = limit_ms;
     char how[128];
 
     while (!in->done) {
-        event_t event = event_wait(in, left_ms, true);
-        if (limit_ms >= 0) {
-            left_ms = limit_ms - (int64_t) ((bk_now_ns() - begin_ns)
-                / 1000000);
-            left_ms = left_ms < 0 ? 0 : left_ms;
-        }
+        event_t event = event_before(in, begin_ns, limit_ms);
 
         /* what has come counts, also of a process that ended right after */
         switch (in->done ? EVENT_CALLS : event) {
@@ -642,6 +634,20 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
 
     return fds[1].revents != 0 ? EVENT_DEATH
         : fds[2].revents != 0 ? EVENT_STOP : EVENT_CALLS;
+}
+
+/* Until limit_ms after begin_ns, however much comes meanwhile. */
+static event_t
+event_before(py_interpreter_t *in, uint64_t begin_ns, int64_t limit_ms)
+{
+    if (limit_ms < 0) {
+        return event_wait(in, limit_ms, true);
+    }
+
+    int64_t left_ms = limit_ms - (int64_t) ((bk_now_ns() - begin_ns)
+        / 1000000);
+    event_t event = event_wait(in, left_ms < 0 ? 0 : left_ms, true);
+    return event == EVENT_CALLS && left_ms <= 0 ? EVENT_NONE : event;
 }
 
 void
