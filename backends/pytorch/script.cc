@@ -33,8 +33,10 @@ struct script {
     uint32_t           output_count;
 };
 
-/* What the results of one run point into. */
+/* What the results of one run point into, and its inputs, whose memory is the
+   request's. */
 struct held {
+    std::vector<at::Tensor>  inputs;
     std::vector<at::Tensor>  tensors;
     std::vector<std::string> texts;
     std::vector<int64_t>     counts;    /* of the texts' elements            */
@@ -188,13 +190,14 @@ device_of(int device)
 }
 
 at::Tensor
-tensor_over(const script *s, const pt_argument_t *a)
+tensor_over(const script *s, const pt_argument_t *a, held *h)
 {
     at::IntArrayRef dims(a->dims, a->dims_count);
     auto options = at::TensorOptions(static_cast<at::ScalarType>(a->type));
 
     at::Tensor t = a->len_bytes == 0 ? at::empty(dims, options)
         : at::from_blob(a->data, dims, options);
+    h->inputs.push_back(t);
     return s->device >= 0 ? t.to(device_of(s->device)) : t;
 }
 
@@ -223,7 +226,7 @@ texts_read(const pt_argument_t *a, c10::List<std::string> *list)
 
 TRITONSERVER_Error *
 stack_fill(const script *s, const pt_argument_t *arguments, uint32_t count,
-    std::vector<c10::IValue> *stack)
+    std::vector<c10::IValue> *stack, held *h)
 {
     c10::Dict<std::string, at::Tensor> dict;
 
@@ -242,10 +245,10 @@ stack_fill(const script *s, const pt_argument_t *arguments, uint32_t count,
             stack->emplace_back(list);
 
         } else if (s->dict) {
-            dict.insert(a->name, tensor_over(s, a));
+            dict.insert(a->name, tensor_over(s, a, h));
 
         } else {
-            stack->emplace_back(tensor_over(s, a));
+            stack->emplace_back(tensor_over(s, a, h));
         }
         if (err != nullptr) {
             return err;
@@ -316,12 +319,11 @@ tensor_write(const c10::IValue &value, held *h, pt_result_t *r)
 }
 
 TRITONSERVER_Error *
-results_fill(const script *s, const c10::IValue &value, pt_results_t *results)
+results_fill(const script *s, const c10::IValue &value, held *h,
+    pt_results_t *results)
 {
     std::vector<c10::IValue> values { value };
-    held *h = new held;
 
-    results->held = h;
     if (value.isTuple()) {
         values = value.toTupleRef().elements().vec();
     }
@@ -357,6 +359,26 @@ results_fill(const script *s, const c10::IValue &value, pt_results_t *results)
 
 /* ---- a run */
 
+/* A model that keeps an input, or a view of it, gets a copy: what it has kept
+   would be another request's soon. */
+TRITONSERVER_Error *
+inputs_own(held *h)
+{
+    for (const at::Tensor &t : h->inputs) {
+        const c10::Storage &storage = t.storage();
+        size_t size = storage.nbytes();
+
+        if (size > 0 && (t.use_count() > 1 || storage.use_count() > 1)) {
+            at::DataPtr own = c10::GetAllocator(c10::kCPU)->allocate(size);
+            memcpy(own.get(), storage.data(), size);
+            storage.unsafeGetStorageImpl()->set_data_ptr_noswap(
+                std::move(own));
+        }
+    }
+
+    return nullptr;
+}
+
 /* Of the process, as in Triton: untouched unless the model sets them. */
 void
 switches_set(const pt_options_t *o)
@@ -384,21 +406,24 @@ script_run(void *self, const pt_argument_t *arguments, uint32_t count,
         c10::InferenceMode inference(s->options.inference_mode);
         at::NoGradGuard no_grad;
         std::vector<c10::IValue> stack;
+        held *h = new held;
 
+        results->held = h;
         switches_set(&s->options);
         if (s->device != PT_CPU) {
             at::globalContext().setUserEnabledCuDNN(s->options.cudnn);
         }
 
         stack.reserve(count);
-        TRITONSERVER_Error *err = stack_fill(s, arguments, count, &stack);
+        h->inputs.reserve(count);
+        TRITONSERVER_Error *err = stack_fill(s, arguments, count, &stack, h);
         if (err != nullptr) {
             return err;
         }
 
         stack_default(s, arguments, count, &stack);
         c10::IValue value = s->module.forward(std::move(stack));
-        err = results_fill(s, value, results);
+        err = results_fill(s, value, h, results);
         if (s->device != PT_CPU && s->options.cache_cleaning) {
             at::accelerator::emptyCache();
         }
@@ -410,7 +435,13 @@ script_run(void *self, const pt_argument_t *arguments, uint32_t count,
 void
 script_release(void *, pt_results_t *results)
 {
-    delete static_cast<held *>(results->held);
+    held *h = static_cast<held *>(results->held);
+
+    h->tensors.clear();                 /* results may be inputs             */
+    bk_err_log(guarded("input of a run", [&]() -> TRITONSERVER_Error * {
+        return inputs_own(h);
+    }), "memory that a model has kept");
+    delete h;
     results->held = nullptr;
 }
 
