@@ -132,11 +132,25 @@ class Scaled(torch.nn.Module):
         return x * factor
 
 
+class Keeper(torch.nn.Module):
+    """The input of the run before."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("last", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        last = self.last.clone()
+        self.last = x
+        return last
+
+
 SCRIPTS = {"pair": Pair, "copy": Copy, "dict": Dict_,
            "texts": Texts, "optional": Optional_, "counter": Counter,
            "modes": Modes, "positive": Positive, "in_place": InPlace,
            "turned": Turned, "sums": Sums, "running": Running,
-           "number": Number, "tensors": Tensors, "scaled": Scaled}
+           "number": Number, "tensors": Tensors, "scaled": Scaled,
+           "keeper": Keeper}
 
 
 class Named(torch.nn.Module):

@@ -55,6 +55,23 @@ def test_inference_mode(make_server):
     assert run(server, "off") == [0, 0]
 
 
+def test_an_input_that_a_model_keeps_is_its_own(make_server):
+    """Not what the memory of that request has become."""
+    def fill(repository):
+        for name, extra in (("copied", NO_BATCH),
+                            ("in_place", parameters(
+                                INFERENCE_WRITABLE_INPUTS="false"))):
+            pytorch_models.write(repository, name, "keeper", X, Y, extra)
+
+    server = make_server(fill)
+    for name in ("copied", "in_place"):
+        expected = [0]
+        for n in range(1, 8):
+            numbers = [n + 10 * k for k in range(1000)]
+            assert run(server, name, numbers=numbers) == expected
+            expected = numbers
+
+
 SWITCHES = ["DISABLE_OPTIMIZED_EXECUTION", "DISABLE_CUDNN",
             "ENABLE_CACHE_CLEANING", "ENABLE_JIT_EXECUTOR",
             "ENABLE_JIT_PROFILING", "ENABLE_TENSOR_FUSER",
