@@ -9,6 +9,7 @@
 #include "messages.h"
 
 #define FILES_MAX 4096u
+#define UNDER_WAY_MAX PY_SLOTS         /* of all interpreters                */
 
 typedef struct {
     py_link_t               *link;
@@ -34,7 +35,8 @@ static TRITONSERVER_Error *read_file(control_t *c, py_reader_t *r);
 static void control_free(control_t *c);
 static TRITONSERVER_Error *run_in_thread(control_t *c);
 static void *control_main(void *arg);
-static void count_change(int by);
+static bool count_take(void);
+static void count_give(void);
 
 TRITONSERVER_Error *
 py_control_start(py_link_t *link, TRITONSERVER_Server *server,
@@ -186,9 +188,13 @@ run_in_thread(control_t *c)
     pthread_attr_t attributes;
     pthread_t thread;
 
+    if (!count_take()) {
+        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "%u calls of models "
+            "load or unload others or ask for them already", UNDER_WAY_MAX);
+    }
+
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    count_change(1);
     int rc = pthread_create(&thread, &attributes, control_main, c);
     pthread_attr_destroy(&attributes);
     if (rc == 0) {
@@ -196,7 +202,7 @@ run_in_thread(control_t *c)
     }
 
     char text[128];
-    count_change(-1);
+    count_give();
     return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "cannot start a thread "
         "for a call: %s", strerror_r(rc, text, sizeof(text)));
 }
@@ -227,15 +233,28 @@ control_main(void *arg)
     bk_err_drop(err);
     py_writer_fini(&value);
     control_free(c);
-    count_change(-1);
+    count_give();
     return NULL;
 }
 
-static void
-count_change(int by)
+/* false: there are too many. */
+static bool
+count_take(void)
 {
     pthread_mutex_lock(&under_way_lock);
-    under_way = (unsigned) ((int) under_way + by);
+    bool room = under_way < UNDER_WAY_MAX;
+    if (room) {
+        under_way++;
+    }
+    pthread_mutex_unlock(&under_way_lock);
+    return room;
+}
+
+static void
+count_give(void)
+{
+    pthread_mutex_lock(&under_way_lock);
+    under_way--;
     pthread_cond_broadcast(&under_way_changed);
     pthread_mutex_unlock(&under_way_lock);
 }
