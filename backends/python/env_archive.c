@@ -2,6 +2,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,12 @@ place_entry(const extraction_t *x, struct archive_entry *entry,
         free(path);
         free(target);
         return bk_err_nomem("the path of an archive's entry");
+    }
+    if (strlen(path) >= PATH_MAX) {     /* libarchive would change directory */
+        free(path);
+        free(target);
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "the name of entry "
+            "\"%.100s...\" of archive \"%s\" is too long", name, x->file);
     }
     archive_entry_set_pathname(entry, path);
     if (target != NULL) {
