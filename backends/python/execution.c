@@ -173,7 +173,7 @@ batch_await(py_interpreter_t *in)
 }
 
 /* The batch is the last task of the ring; a process that has answered one of
-   its requests has taken it, whatever the ring says. */
+   its requests has taken it, also where the ring says otherwise. */
 static bool
 is_untaken(py_interpreter_t *in, const batch_t *b)
 {
