@@ -118,7 +118,10 @@ py_interpreter_free(py_interpreter_t *in)
         return;
     }
 
-    if (in->stop_fd != -1 && in->state != PY_ENDED) {
+    pthread_mutex_lock(&in->lock);
+    bool runs = in->stop_fd != -1 && in->state != PY_ENDED;
+    pthread_mutex_unlock(&in->lock);
+    if (runs) {
         (void) eventfd_write(in->stop_fd, 1);
         pthread_join(in->thread, NULL);
     }
@@ -207,10 +210,9 @@ role_take_back(py_interpreter_t *in, bool dead)
 
     do {
         py_link_die(in->link);
-        clock_gettime(CLOCK_MONOTONIC, &until);
+        clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += WAKE_AGAIN_S;
-    } while (pthread_mutex_clocklock(&in->role, CLOCK_MONOTONIC, &until)
-        != 0);
+    } while (pthread_mutex_timedlock(&in->role, &until) != 0);
 }
 
 TRITONSERVER_Error *
