@@ -119,6 +119,7 @@ py_live_send(py_live_t *live, py_link_t *link, py_reader_t *r, bool final)
         return err;
     }
 
+    live->responded = true;
     live->closed = final;
     TRITONSERVER_Error *wrong = py_response_fill(response, link, r);
     err = TRITONBACKEND_ResponseSend(response, final

@@ -21,6 +21,7 @@ typedef struct {
     TRITONBACKEND_ResponseFactory *factory;     /* NULL: not needed so far   */
     uint32_t                       generation;
     bool                           used;
+    bool                           responded;   /* by its sender             */
     bool                           closed;      /* the last response is sent */
     bool                           dropped;     /* no sender any more        */
     bool                           lasting;     /* its batch is over, and its
