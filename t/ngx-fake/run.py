@@ -1055,6 +1055,7 @@ def build_core(folder):
     core = pathlib.Path(folder) / "fake-core"
     sources = [ROOT / "t/ngx-fake/core.c", gen / "core_config.pb-c.c",
                *(ROOT / "core/base").glob("*.c"),
+               ROOT / "core/base/os/mapped_files.c",
                *(p for p in (ROOT / "core/wire").glob("*.c")
                  if not p.name.startswith("client"))]
     subprocess.run(
