@@ -156,7 +156,7 @@ is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The library goes by the content, whatever the file's name is. */
+/* The library goes by the content and not by the name. */
 static bool
 is_xml(const char *at, const char *end)
 {
