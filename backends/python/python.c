@@ -1,173 +1,127 @@
 /*
- * python.c - the entry points of the python backend.
+ * python.c - the functions of the python backend that the core calls.
  *
- * Owner    State pointers of backend, model and instance own settings, a
- *          model and an interpreter; after a failed initialize they are NULL.
+ * Owner    as common/entry.h says: settings, models and interpreters.
  * Thread   as the core calls; instances load in parallel.
  * Units    none.
- * Errors   returned to the core from initialize; per request from execute.
- * Route    core -> [python] -> model, interpreter
+ * Errors   returned to the core from open and new; per request from execute.
+ * Route    core -> common/entry -> [python] -> model, interpreter
  */
 
+#include "../common/entry.h"
+#include "../common/unused_fields.h"
 #include "control.h"
 #include "interpreter.h"
 
 #define CONTROL_WAIT_S 10
 
-static TRITONSERVER_Error *interpreter_of(TRITONBACKEND_ModelInstance *instance,
-    py_interpreter_t **out);
+static TRITONSERVER_Error *backend_open(void **runtime,
+    TRITONBACKEND_Backend *backend);
+static void backend_close(void *runtime);
+static TRITONSERVER_Error *model_new(void **model,
+    TRITONBACKEND_Model *handle, void *runtime);
+static void model_free(void *model);
+static TRITONSERVER_Error *instance_new(void **instance,
+    TRITONBACKEND_ModelInstance *handle, void *model);
+static void instance_free(void *instance);
+static TRITONSERVER_Error *execute(void *instance,
+    TRITONBACKEND_Request **requests, uint32_t count);
+static TRITONSERVER_Error *ready(void *instance);
 
-TRITONSERVER_Error *
-TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
+/* all: a model gets its configuration and may act on anything in it */
+static const char *const used_fields[] = {
+    BK_FIELD_GRAPH, BK_FIELD_PRIORITY, BK_FIELD_CUDA, BK_FIELD_ACCELERATORS,
+    BK_FIELD_CC_FILENAMES, BK_FIELD_OPERATIONS, BK_FIELD_PROFILE,
+    BK_FIELD_SECONDARY, BK_FIELD_INPUT_FORMAT, NULL
+};
+
+const bk_backend_t bk_backend = {
+    .open = backend_open,
+    .close = backend_close,
+    .model_new = model_new,
+    .model_free = model_free,
+    .instance_new = instance_new,
+    .instance_free = instance_free,
+    .execute = execute,
+    .ready = ready,
+    .used_fields = used_fields
+};
+
+static TRITONSERVER_Error *
+backend_open(void **runtime, TRITONBACKEND_Backend *backend)
 {
     py_backend_t *b = NULL;
 
-    TRITONSERVER_Error *err = bk_check_api_version();
-    if (err == NULL) {
-        err = py_backend_new(&b, backend);
-    }
-    if (err != NULL) {
-        return err;
-    }
-
-    err = TRITONBACKEND_BackendSetState(backend, b);
-    if (err != NULL) {
-        py_backend_free(b);
-    }
+    TRITONSERVER_Error *err = py_backend_new(&b, backend);
+    *runtime = b;
     return err;
 }
 
-TRITONSERVER_Error *
-TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend)
+static void
+backend_close(void *runtime)
 {
-    void *state = NULL;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_BackendState(backend, &state);
-    if (err == NULL) {
-        py_control_wait(CONTROL_WAIT_S);
-        py_backend_free(state);
-    }
-    return err;
+    py_control_wait(CONTROL_WAIT_S);
+    py_backend_free(runtime);
 }
 
-TRITONSERVER_Error *
-TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend,
-    TRITONBACKEND_BackendAttribute *attributes)
-{
-    (void) backend;
-
-    return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
-        attributes, true);
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
+/* It finds the backend's settings by its handle. */
+static TRITONSERVER_Error *
+model_new(void **model, TRITONBACKEND_Model *handle, void *runtime)
 {
     py_model_t *m = NULL;
 
-    TRITONSERVER_Error *err = py_model_new(&m, model);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = TRITONBACKEND_ModelSetState(model, m);
-    if (err != NULL) {
-        py_model_free(m);
-    }
+    (void) runtime;
+    TRITONSERVER_Error *err = py_model_new(&m, handle);
+    *model = m;
     return err;
 }
 
-TRITONSERVER_Error *
-TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
+static void
+model_free(void *model)
 {
-    void *state = NULL;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelState(model, &state);
-    if (err == NULL) {
-        py_model_free(state);
-    }
-    return err;
+    py_model_free(model);
 }
 
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
+static TRITONSERVER_Error *
+instance_new(void **instance, TRITONBACKEND_ModelInstance *handle,
+    void *model)
 {
     py_interpreter_t *in = NULL;
     TRITONSERVER_InstanceGroupKind kind;
     py_instance_name_t name = { 0 };
-    TRITONBACKEND_Model *model;
-    void *state = NULL;
 
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceModel(instance,
-        &model);
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceName(handle,
+        &name.name);
     if (err == NULL) {
-        err = TRITONBACKEND_ModelState(model, &state);
+        err = TRITONBACKEND_ModelInstanceKind(handle, &kind);
     }
     if (err == NULL) {
-        err = TRITONBACKEND_ModelInstanceName(instance, &name.name);
-    }
-    if (err == NULL) {
-        err = TRITONBACKEND_ModelInstanceKind(instance, &kind);
-    }
-    if (err == NULL) {
-        err = TRITONBACKEND_ModelInstanceDeviceId(instance, &name.device);
+        err = TRITONBACKEND_ModelInstanceDeviceId(handle, &name.device);
     }
     if (err == NULL) {
         name.kind = TRITONSERVER_InstanceGroupKindString(kind);
-        err = py_interpreter_new(&in, state, instance, &name);
-    }
-    if (err != NULL) {
-        return err;
+        err = py_interpreter_new(&in, model, handle, &name);
     }
 
-    err = TRITONBACKEND_ModelInstanceSetState(instance, in);
-    if (err != NULL) {
-        py_interpreter_free(in);
-    }
+    *instance = in;
     return err;
 }
 
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance)
+static void
+instance_free(void *instance)
 {
-    py_interpreter_t *in;
-
-    TRITONSERVER_Error *err = interpreter_of(instance, &in);
-    if (err == NULL) {
-        py_interpreter_free(in);
-    }
-    return err;
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
-    TRITONBACKEND_Request **requests, const uint32_t request_count)
-{
-    py_interpreter_t *in;
-
-    TRITONSERVER_Error *err = interpreter_of(instance, &in);
-    if (err == NULL) {
-        py_interpreter_run(in, requests, request_count);
-    }
-    return err;
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance *instance)
-{
-    py_interpreter_t *in;
-
-    TRITONSERVER_Error *err = interpreter_of(instance, &in);
-    return err != NULL ? err : py_interpreter_ready(in);
+    py_interpreter_free(instance);
 }
 
 static TRITONSERVER_Error *
-interpreter_of(TRITONBACKEND_ModelInstance *instance, py_interpreter_t **out)
+execute(void *instance, TRITONBACKEND_Request **requests, uint32_t count)
 {
-    void *state = NULL;
+    py_interpreter_run(instance, requests, count);
+    return NULL;
+}
 
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceState(instance,
-        &state);
-    *out = state;
-    return err;
+static TRITONSERVER_Error *
+ready(void *instance)
+{
+    return py_interpreter_ready(instance);
 }
