@@ -252,19 +252,28 @@ ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx, inf_err_t *err)
 void
 ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx, ngx_str_t error)
 {
+    if (error.len) {
+        ngx_http_inference_log_failed(ctx, "request", "failed", error);
+    }
+}
+
+
+void
+ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx, const char *what,
+    const char *how, ngx_str_t why)
+{
     ngx_str_t            model;
     ngx_http_request_t  *r;
 
     r = ctx->request;
     model = ctx->model;
 
-    if (error.len
-        && ngx_http_inference_one_line(r->pool, &model) == NGX_OK
-        && ngx_http_inference_one_line(r->pool, &error) == NGX_OK)
+    if (ngx_http_inference_one_line(r->pool, &model) == NGX_OK
+        && ngx_http_inference_one_line(r->pool, &why) == NGX_OK)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "inference request of model \"%V\" failed: %V",
-                      &model, &error);
+                      "inference %s of model \"%V\" %s: %V",
+                      what, &model, how, &why);
     }
 }
 

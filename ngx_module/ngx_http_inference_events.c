@@ -292,7 +292,8 @@ ngx_http_inference_events_send(ngx_http_inference_ctx_t *ctx)
 
             if (ngx_http_inference_events_print(ctx) != NGX_OK) {
                 /* half an event can't become an error */
-                ngx_http_inference_log_cut(ctx);
+                ngx_http_inference_log_failed(ctx, "response", "cut short",
+                                              ctx->error);
                 ctx->rc = NGX_ERROR;
                 return NGX_OK;
             }
@@ -593,7 +594,8 @@ ngx_http_inference_events_reject(ngx_http_inference_ctx_t *ctx)
                                            ctx->error.len)
            != NGX_OK)
     {
-        ngx_http_inference_log_cut(ctx);
+        ngx_http_inference_log_failed(ctx, "response", "cut short",
+                                      ctx->error);
         ctx->rc = NGX_ERROR;
         return;
     }

@@ -764,9 +764,6 @@ ngx_int_t ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx);
 /* The mark behind all bytes of a response; NULL: out of memory. */
 ngx_chain_t *ngx_http_inference_end_link(ngx_http_request_t *r);
 
-/* The JSON could not be written to its end. */
-void ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx);
-
 
 /* ---- events.c ----------------------------------------------------------- */
 
@@ -926,6 +923,11 @@ ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 /* A line of error_log with the text of an error that the client is told. */
 void ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx,
     ngx_str_t error);
+
+/* The line itself: that a request or response of the model has failed, and
+   why. */
+void ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx,
+    const char *what, const char *how, ngx_str_t why);
 
 /* Whether error_page names the failed request's status. */
 ngx_uint_t ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx);

@@ -387,7 +387,8 @@ ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
         if (ngx_http_inference_fill(ctx, NGX_HTTP_INFERENCE_MORE_TEXT, &out)
             != NGX_OK)
         {
-            ngx_http_inference_log_cut(ctx);
+            ngx_http_inference_log_failed(ctx, "response", "cut short",
+                                          ctx->error);
             ctx->rc = NGX_ERROR;
             return NGX_OK;
         }
@@ -440,26 +441,6 @@ ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx)
 
     return (ngx_http_inference_output(ctx, NULL) == NGX_OK) ? NGX_DECLINED
                                                             : NGX_OK;
-}
-
-
-void
-ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_str_t            model, why;
-    ngx_http_request_t  *r;
-
-    r = ctx->request;
-    model = ctx->model;
-    why = ctx->error;
-
-    if (ngx_http_inference_one_line(r->pool, &model) == NGX_OK
-        && ngx_http_inference_one_line(r->pool, &why) == NGX_OK)
-    {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "inference response of model \"%V\" cut short: %V",
-                      &model, &why);
-    }
 }
 
 
