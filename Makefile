@@ -7,7 +7,8 @@ DESTDIR ?=
 
 .PHONY: help deps build run test bench bench-models bench-pytorch \
 	bench-trees asan tsan rooms locks fuzz mutants test-gpu nginx-next \
-	test-model-analyzer test-reloads test-chaos test-large install clean
+	test-model-analyzer test-reloads test-chaos test-large reference \
+	install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -31,6 +32,7 @@ help:
 	@echo 'make test-reloads  a hundred reloads and ten binary upgrades under load'
 	@echo 'make test-chaos  five minutes of kills, reloads and upgrades at random'
 	@echo 'make test-large  gRPC messages of 2 GiB (6 GiB of memory, a minute)'
+	@echo 'make reference   writes the pages of docs that have a .in from the tables'
 	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
 
@@ -137,6 +139,9 @@ build/model-analyzer/complete: t/requirements-model-analyzer.txt
 	@build/model-analyzer/bin/pip install -q --disable-pip-version-check \
 	    --only-binary=:all: -r $<
 	@touch $@
+
+reference: build
+	@python3 tools/reference/reference.py $(BUILD)
 
 install: build
 	@sh tools/install.sh $(BUILD) '$(PREFIX)' '$(DESTDIR)'

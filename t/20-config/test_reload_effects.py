@@ -1,6 +1,6 @@
 """Reloads with a changed value, directive by directive: the log
 names what waits for the next core and what counts for loads, and nothing else,
-as the last column of the table in docs/directives.md says."""
+as docs/directives.md says under "Reload"."""
 
 import re
 
@@ -9,9 +9,9 @@ import pytest
 from lib import models, process
 from lib.server import CORE, ROOT, SLOW, Server
 
-TABLE = {found[0]: line.rsplit(" | ", 1)[1]
-         for line in (ROOT / "docs/directives.md").read_text().splitlines()
-         if (found := re.findall(r"^\| `(inference\w*)`", line))}
+TABLE = {name: " ".join(effect.split()) for name, effect in re.findall(
+    r"^### (inference\w*)\n\n```\n(?:.+\n)*?Reload: +(.*\n(?: .*\n)*)",
+    (ROOT / "docs/directives.md").read_text(), re.M)}
 CORE_WAITS = re.compile(r"changed settings wait for the next core, which"
                         r' "kill -QUIT \d+" starts: (.*)')
 LOADS = re.compile(r"models that are loaded from now on go by the changed"

@@ -285,7 +285,7 @@ def test_auto_complete(make_server):
     assert ready(server) == "a"
 
 
-# ---- the rest of the table of docs/directives.md
+# ---- other settings of docs/directives.md
 
 @pytest.mark.parametrize("line,name", [
     ("spin=3us", "inference_core spin="),
