@@ -8,6 +8,7 @@
 
 
 static ngx_int_t ngx_http_inference_grpc_header_filter(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_inference_grpc_is_own(ngx_http_request_t *r);
 static inf_grpc_status_t ngx_http_inference_grpc_status_of(ngx_uint_t status);
 
 
@@ -30,23 +31,15 @@ ngx_http_inference_grpc_install_filter(void)
 static ngx_int_t
 ngx_http_inference_grpc_header_filter(ngx_http_request_t *r)
 {
-    u_char                         *p;
-    ngx_str_t                       text;
-    ngx_uint_t                      status;
-    ngx_http_inference_loc_conf_t  *ilcf;
+    u_char      *p;
+    ngx_str_t    text;
+    ngx_uint_t   status;
 
     status = r->headers_out.status;
 
     if (status == NGX_HTTP_OK || r != r->main
-        || !ngx_http_inference_is_grpc(r))
-    {
-        return ngx_http_inference_next_header_filter(r);
-    }
-
-    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
-
-    if (ilcf->parts == 0 && ilcf->model == NULL
-        && ngx_http_inference_ctx(r) == NULL)
+        || !ngx_http_inference_is_grpc(r)
+        || !ngx_http_inference_grpc_is_own(r))
     {
         return ngx_http_inference_next_header_filter(r);
     }
@@ -70,6 +63,31 @@ ngx_http_inference_grpc_header_filter(ngx_http_request_t *r)
     }
 
     return ngx_http_inference_next_header_filter(r);
+}
+
+
+/*
+ * In a location of ours any answer; elsewhere nginx's own error alone: before
+ * there is a location (a client without a certificate), or of an error_page
+ * that has left ours.
+ */
+
+static ngx_uint_t
+ngx_http_inference_grpc_is_own(ngx_http_request_t *r)
+{
+    ngx_http_inference_loc_conf_t   *ilcf;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    if (ilcf->parts || ilcf->model || ngx_http_inference_ctx(r)) {
+        return 1;
+    }
+
+    imcf = ngx_http_get_module_main_conf(r, ngx_http_inference_module);
+
+    return imcf->used && r->upstream == NULL
+           && r->headers_out.status >= NGX_HTTP_BAD_REQUEST;
 }
 
 

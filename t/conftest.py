@@ -88,6 +88,7 @@ def _expected_skips():
             if build in ("any", SANITIZER or "plain") \
                     or build == "no-prebuilt" and prebuilt.missing() \
                     or build == "no-http3" and not has_http3() \
+                    or build == "other-nginx" and "INF_NGINX" in os.environ \
                     or build == "no-ort-gpu" and not ORT_GPU.exists() \
                     or build == "no-documents" and not seeds.snippets():
                 expected[test] = reason

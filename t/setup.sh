@@ -21,7 +21,7 @@ deps=$root/build/deps
 what=${1:-base}
 
 packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
-    nginx nginx-dev
+    nginx nginx-dev libnginx-mod-http-js
     protobuf-c-compiler libprotobuf-c-dev libjansson-dev zlib1g-dev
     libexpat1-dev libcurl4-openssl-dev libssl-dev libpng-dev libarchive-dev
     libcmocka-dev libjemalloc2 libpython3.11 python3-dev libb64-0d

@@ -11,7 +11,7 @@ from aioquic.h3.connection import H3_ALPN, H3Connection
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 
-from lib import certificate
+from lib import certificate, events
 from lib.curl import curl
 from lib.server import SLOW, has_http3
 
@@ -134,3 +134,14 @@ def test_large_binary_tensors(http3):
     status, headers, body = run(http3, work)
     assert status == 200
     assert body[int(headers[b"inference-header-content-length"]):] == data
+
+
+def test_events(http3):
+    async def work(client):
+        return await client.fetch(
+            b"POST", b"/v2/models/id_int32/generate_stream", b'{"IN": 3}')
+
+    status, headers, body = run(http3, work)
+    assert status == 200
+    assert headers[b"content-type"].startswith(b"text/event-stream")
+    assert [e["OUT"] for e in events.parse(body)] == [3]

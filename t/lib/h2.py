@@ -1,7 +1,7 @@
 """HTTP/2 by hand: windows, resets and pauses no client library would show.
 
 Header blocks are sent as literals; of the answer's only :status is read, and
-the last one is kept.
+the last one is kept, unless there is a decoder of hpack's.
 """
 
 import socket
@@ -55,15 +55,16 @@ class Stream:
         self.reset = None
         self.block = b""
         self.grants = []            # by WINDOW_UPDATE
+        self.headers = []           # and trailers, where there is a decoder
 
 
 class H2:
     """One connection; window: what the server may send on each stream.  A
     patient one goes on with what the server has taken before GOAWAY.  made: a
-    socket that is connected already."""
+    socket that is connected already.  decoder: hpack.Decoder()."""
 
     def __init__(self, port, window=65535, timeout=20.0, patient=False,
-                 made=None):
+                 made=None, decoder=None):
         self.socket = made or socket.create_connection(("127.0.0.1", port),
                                                        timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -72,6 +73,7 @@ class H2:
         self.buffer = b""
         self.pongs = 0
         self.patient = patient
+        self.decoder = decoder
         self.last = None            # the last stream that GOAWAY has named
         self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         self.frame(SETTINGS, 0, 0, struct.pack(">HI", 4, window))
@@ -155,6 +157,8 @@ class H2:
             stream.grants.append(struct.unpack(">I", payload)[0])
         if kind == HEADERS:
             stream.block = payload
+            if self.decoder:
+                stream.headers += self.decoder.decode(payload)
         if kind == HEADERS and stream.status is None:
             stream.status = status_of(payload)
         elif kind == DATA:
