@@ -77,14 +77,14 @@ def test_a_stale_page_is_found(docs, capsys):
 def test_texts_and_rows_are_the_same(docs, tables, page, name):
     change(docs, f"{page}.in", f"## {name}\n", f"## {name}_2\n")
     with pytest.raises(reference.Fault, match=re.escape(name) + ": .* 0 texts"):
-        reference.PAGES[page](tables)
+        reference.PAGES[page](tables, BUILD)
     change(docs, f"{page}.in", f"## {name}_2\n",
            f"## {name}\n```nginx\n```\n## {name}_2\n```nginx\n```\n")
     with pytest.raises(reference.Fault, match="no row"):
-        reference.PAGES[page](tables)
+        reference.PAGES[page](tables, BUILD)
     change(docs, f"{page}.in", f"## {name}_2\n", f"## {name}\n")
     with pytest.raises(reference.Fault, match="2 texts"):
-        reference.PAGES[page](tables)
+        reference.PAGES[page](tables, BUILD)
 
 
 @pytest.mark.parametrize("old,new,fault", [
@@ -101,7 +101,27 @@ def test_texts_and_rows_are_the_same(docs, tables, page, name):
 def test_a_text_that_contradicts_the_tables(docs, tables, old, new, fault):
     change(docs, "directives.in", old, new)
     with pytest.raises(reference.Fault, match=re.escape(fault)):
-        reference.directives(tables)
+        reference.directives(tables, BUILD)
+
+
+@pytest.mark.parametrize("old,new,fault", [
+    ("--http-port=9000\n", "", "--http-port: options.in has no sample"),
+    ("--http-port=9000\n", "--http-port=9000\n--stuck-secs=5\n",
+     "--stuck-secs: options.in has it, and so have the tables"),
+    ("--http-port=9000\n", "--http-port=9000\n--no-port=1\n",
+     "--no-port: options.in has it, the launcher not"),
+    ("--http-port=9000\n", "--http-port=9000: `root`\n",
+     "does not become root"),
+    ("--http-port=9000\n", "--http-port=9000: none\n",
+     "becomes listen, not none"),
+    ("--http-port=9000\n", "--http-port=8000\n", "becomes no directive"),
+    ("--http-port=9000\n", "--http-port=x\n", "1 to 65535"),
+])
+def test_an_option_that_the_launcher_takes_otherwise(docs, tables, old, new,
+                                                     fault):
+    change(docs, "options.in", old, new)
+    with pytest.raises(reference.Fault, match=re.escape(fault)):
+        reference.options(tables, BUILD)
 
 
 @pytest.mark.parametrize("name,number,code", EXAMPLES,

@@ -5,13 +5,16 @@ merged with a text for each row.
     python3 tools/reference/reference.py BUILD           writes the pages
     python3 tools/reference/reference.py BUILD --check   says what is not so
 
-A page docs/NAME.md has its texts in docs/NAME.in.  BUILD is a directory with
-nginx's headers and the generated messages (tools/nginx-module.sh).
+A page docs/NAME.md has its texts in docs/NAME.in.  BUILD is a directory that
+tools/build.sh has filled: nginx's headers, the generated messages, and the
+launcher, which says what its options become.
 """
 
+import collections
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,8 +31,13 @@ PLACEHOLDERS = {
     "config_name": "NAME", "directory": "DIRECTORY",
     "repository": "DIRECTORY|s3://..."}
 NO_BOUND = (0, 2 ** 31 - 1, 2 ** 32 - 1)
+GROUPS = {"DEPRECATED": "Deprecated"}       # of options: their headings
 LABELS = ("Syntax", "Default", "Context", "Values", "Reload", "Option")
 GIVEN = ("Syntax", "Default", "Reload")         # by texts
+
+
+WRITTEN = ("<!-- Written by tools/reference/reference.py from {} and the"
+           " tables: change those. -->")
 
 
 class Fault(Exception):
@@ -300,13 +308,12 @@ def page(name, names, write):
     contents = [textwrap.fill(line, 120, subsequent_indent="  ",
                               break_long_words=False, break_on_hyphens=False)
                 for line in contents]
-    lines = [f"<!-- Written by tools/reference/reference.py from {source.name}"
-             " and the tables: change those. -->", "", sections[0].heading, "",
+    lines = [WRITTEN.format(source.name), "", sections[0].heading, "",
              sections[0].text(), "", *contents, "", *body]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
 
 
-def directives(tables):
+def directives(tables, _build):
     rows = {row[0]: row[1:] for row in tables["directive"]}
     options = [Option(row) for row in tables["option"]]
     groups = {row[0] for row in tables["group"]}
@@ -320,22 +327,131 @@ def directives(tables):
     return page("directives", list(rows), write)
 
 
-def variables(tables):
+def variables(tables, _build):
     return page("variables", ["$" + row[0] for row in tables["variable"]],
                 lambda section: ["#" + section.heading, "", section.text(),
                                  ""])
 
 
-PAGES = {"directives": directives, "variables": variables}
+# ---- options of the launcher
+
+def print_config(server, options):
+    """The lines of the nginx.conf that these mean, counted."""
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+           "AIP_PREDICT_ROUTE": "/predict", "AIP_HEALTH_ROUTE": "/health"}
+    words = " ".join(options)
+    base = [] if re.search(r"--model-(repository|store)=", words) \
+        else ["--model-repository=/models"]
+    base += [] if "--user=" in words else ["--user=root"]
+    done = subprocess.run(
+        [server, *base, *options, "--print-config"], env=env, text=True,
+        capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Fault(f"{words}: {done.stderr.strip()}")
+    return collections.Counter(
+        re.sub(r"inference-server-(temp-)?\w+", "", line.strip())
+        for line in done.stdout.splitlines())
+
+
+def first_words(lines):
+    words = [re.match(r"[a-z]\w*", line) for line in lines]
+    return list(dict.fromkeys(word[0] for word in words if word))
+
+
+def becomes(server, sample):
+    """The names of directives, or the text that the sample gives."""
+    sample, _, text = sample.partition(": ")
+    options, _, beside = (shlex.split(part) if part != " with " else part
+                          for part in sample.partition(" with "))
+    before = print_config(server, beside)
+    after = print_config(server, beside + options)
+    changed = first_words((after - before) + (before - after))
+    if text.startswith("none"):
+        if changed and options != ["--print-config"]:
+            raise Fault(f"{sample}: becomes {' '.join(changed)}, not none")
+        return text
+    for word in re.findall(r"`(\w+)`", text):
+        if word not in changed:
+            raise Fault(f"{sample}: does not become {word}")
+    if text:
+        return text
+    words = [word for word in first_words(after - before)
+             if word not in ("server", "location")]
+    if not words:
+        raise Fault(f"{sample}: becomes no directive")
+    return ", ".join(linked(word) for word in words)
+
+
+def linked(name):
+    if name.startswith("inference"):
+        return f"[`{name}`](directives.md#{name})"
+    return f"`{name}`"
+
+
+def option_row(name, core, fields, place):
+    _, standard, text, deprecated, no_effect = fields
+    if core:
+        text = core.help
+        if found := re.fullmatch(r"(.*) \(([^()]*)\)", text):
+            text, standard = found.groups()
+    if no_effect:
+        text = f"no effect: {no_effect}"
+    if deprecated:
+        text += f" (deprecated: `--{deprecated}`)"
+    cells = (f"`--{name}`", standard, place, text)
+    return "| " + " | ".join(cell.replace("|", "\\|")
+                             for cell in cells) + " |"
+
+
+def place_of(name, core, no_effect, samples, build):
+    """Where the option is in nginx.conf."""
+    if (core or no_effect) and name in samples:
+        raise Fault(f"--{name}: options.in has it, and so have the tables")
+    if core:
+        return linked(core.directive) + (
+            f" `{core.parameter}=`" if core.parameter else "")
+    if no_effect:
+        return ""
+    if name not in samples:
+        raise Fault(f"--{name}: options.in has no sample of it")
+    return becomes(build / "inference-server", samples.pop(name))
+
+
+def options(tables, build):
+    source = (DOCS / "options.in").read_text(encoding="utf-8")
+    samples = {re.match(r"--([\w-]+)", line)[1]: line
+               for line in source.splitlines() if line.startswith("--")}
+    cores = {o.option: o for o in map(Option, tables["option"]) if o.option}
+    lines = [WRITTEN.format("options.in"), "",
+             source[:source.index("\n--")].strip("\n")]
+    last = None
+    for name, group, *fields in tables["launcher"]:
+        if name == "help":
+            continue
+        core = cores.get(name)
+        place = place_of(name, core, fields[4], samples, build)
+        if group != last:
+            lines += ["", "## " + GROUPS.get(group, group), "",
+                      "| option | default | in nginx.conf | meaning |",
+                      "|---|---|---|---|"]
+            last = group
+        lines.append(option_row(name, core, fields, place))
+    if samples:
+        raise Fault(f"--{min(samples)}: options.in has it, the launcher not")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"directives": directives, "variables": variables, "options": options}
 
 
 def main(build, check):
-    tables = read_tables(pathlib.Path(build).resolve())
+    build = pathlib.Path(build).resolve()
+    tables = read_tables(build)
     faults = 0
     for name, write in PAGES.items():
         path = DOCS / f"{name}.md"
         try:
-            text = write(tables)
+            text = write(tables, build)
         except Fault as fault:
             print(fault, file=sys.stderr)
             faults += 1
