@@ -6,6 +6,7 @@
 
 #include "control.h"
 #include "messages.h"
+#include "sending.h"
 
 static void hello(py_interpreter_t *in, py_reader_t *r);
 static void done(py_interpreter_t *in, const py_entry_t *e,
@@ -14,8 +15,8 @@ static void ready_done(py_interpreter_t *in, py_reader_t *r);
 static void write_log(const py_interpreter_t *in, py_reader_t *r);
 static TRITONSERVER_Error *answer(py_interpreter_t *in,
     const py_entry_t *e, py_reader_t *r, py_writer_t *w);
-static TRITONSERVER_Error *send_response(py_interpreter_t *in, uint64_t id,
-    py_reader_t *r);
+static TRITONSERVER_Error *send_response(py_interpreter_t *in,
+    const py_entry_t *e, py_reader_t *r);
 static TRITONSERVER_Error *is_cancelled(py_interpreter_t *in, uint64_t id,
     py_writer_t *w);
 static void close_sender(py_interpreter_t *in, uint64_t id);
@@ -55,6 +56,9 @@ py_call(py_interpreter_t *in, const py_entry_t *e)
         return;
 
     /* these reply by themselves, unless they fail */
+    case PY_UP_SEND:
+        err = send_response(in, e, &r);
+        break;
     case PY_UP_EXEC:
         err = py_streams_start(&in->streams, in->link, in->model->server,
             &in->requests, e->slot, &r);
@@ -167,9 +171,6 @@ answer(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r,
     py_writer_t *w)
 {
     switch (e->kind) {
-    case PY_UP_SEND:
-        py_write_none(w);
-        return send_response(in, e->id, r);
     case PY_UP_CANCELLED:
         return is_cancelled(in, e->id, w);
     case PY_UP_FAMILY_NEW:
@@ -187,9 +188,10 @@ answer(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r,
 
 /* [final, response or none] */
 static TRITONSERVER_Error *
-send_response(py_interpreter_t *in, uint64_t id, py_reader_t *r)
+send_response(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r)
 {
-    py_live_t *live = py_requests_find(&in->requests, id);
+    py_live_t *live = py_requests_find(&in->requests, e->id);
+    TRITONSERVER_Error *err;
     bool final;
 
     if (!py_read_list_of(r, 2) || !py_read_bool(r, &final)) {
@@ -197,16 +199,22 @@ send_response(py_interpreter_t *in, uint64_t id, py_reader_t *r)
     }
 
     bool flags_alone = py_read_none(r);
-    if (live == NULL) {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Unable to send "
-            "response. Response sender has been closed.");
-    }
     if (flags_alone && !final) {
         return py_error_message("response");
     }
+    if (live == NULL || live->closed) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Unable to send "
+            "response. Response sender has been closed.");
+    }
 
-    TRITONSERVER_Error *err = py_live_send(live, in->link,
-        flags_alone ? NULL : r, final);
+    if (flags_alone) {
+        err = py_live_end(live);
+        if (err == NULL) {
+            py_reply(in->link, e->slot, NULL, NULL);
+        }
+    } else {
+        err = py_sending_start(in->link, live, e->slot, final, r);
+    }
     forget_if_over(in, live);
     return err;
 }
@@ -242,7 +250,9 @@ forget_if_over(py_interpreter_t *in, py_live_t *live)
     bool over = live->closed || live->dropped;
 
     if (live->lasting && over) {
-        bk_err_log(py_live_release(live, false), in->name);
+        TRITONBACKEND_Request *request;
+        bk_err_log(py_live_take(live, &request), in->name);
+        bk_request_release(request);
     }
     if (live->request == NULL && over) {
         py_requests_remove(&in->requests, live);

@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "messages.h"
+#include "threads.h"
 
 #define FILES_MAX 4096u
-#define UNDER_WAY_MAX PY_SLOTS         /* of all interpreters                */
 
 typedef struct {
+    py_job_t                 job;           /* first: the job is the call    */
     py_link_t               *link;
     TRITONSERVER_Server     *server;
     py_up_t                  kind;
@@ -24,58 +24,40 @@ typedef struct {
     uint32_t                 count;
 } control_t;
 
-static pthread_mutex_t under_way_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t under_way_changed = PTHREAD_COND_INITIALIZER;
-static unsigned under_way;
-
 static TRITONSERVER_Error *control_read(control_t *c, py_reader_t *r);
 static TRITONSERVER_Error *read_files(control_t *c, const char *config,
     py_reader_t *r);
 static TRITONSERVER_Error *read_file(control_t *c, py_reader_t *r);
 static void control_free(control_t *c);
-static TRITONSERVER_Error *run_in_thread(control_t *c);
-static void *control_main(void *arg);
-static bool count_take(void);
-static void count_give(void);
+static void control_run(py_job_t *job);
 
 TRITONSERVER_Error *
 py_control_start(py_link_t *link, TRITONSERVER_Server *server,
     py_up_t kind, uint32_t slot, py_reader_t *r)
 {
-    control_t *c = calloc(1, sizeof(*c));
+    TRITONSERVER_Error *err = py_link_claim(link, slot);
 
+    if (err != NULL) {
+        return err;
+    }
+
+    control_t *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return bk_err_nomem("a call");
     }
 
     *c = (control_t) {
-        .link = py_link_ref(link), .server = server, .kind = kind,
-        .slot = slot
+        .job.run = control_run, .link = py_link_ref(link), .server = server,
+        .kind = kind, .slot = slot
     };
-    TRITONSERVER_Error *err = control_read(c, r);
+    err = control_read(c, r);
     if (err == NULL) {
-        err = run_in_thread(c);
+        err = py_threads_run(&c->job);
     }
     if (err != NULL) {
         control_free(c);
     }
     return err;
-}
-
-void
-py_control_wait(unsigned seconds)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += seconds;
-    pthread_mutex_lock(&under_way_lock);
-    while (under_way > 0 && pthread_cond_timedwait(&under_way_changed,
-        &under_way_lock, &until) == 0)
-    {
-        /* until none is left */
-    }
-    pthread_mutex_unlock(&under_way_lock);
 }
 
 /* [name, version, dependents] or, to load, [name, config or none, files] */
@@ -182,40 +164,14 @@ control_free(control_t *c)
     free(c);
 }
 
-static TRITONSERVER_Error *
-run_in_thread(control_t *c)
+static void
+control_run(py_job_t *job)
 {
-    pthread_attr_t attributes;
-    pthread_t thread;
-
-    if (!count_take()) {
-        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "%u calls of models "
-            "load or unload others or ask for them already", UNDER_WAY_MAX);
-    }
-
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int rc = pthread_create(&thread, &attributes, control_main, c);
-    pthread_attr_destroy(&attributes);
-    if (rc == 0) {
-        return NULL;
-    }
-
-    char text[128];
-    count_give();
-    return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "cannot start a thread "
-        "for a call: %s", strerror_r(rc, text, sizeof(text)));
-}
-
-static void *
-control_main(void *arg)
-{
-    control_t *c = arg;
+    control_t *c = (control_t *) job;
     py_writer_t value = { 0 };
     TRITONSERVER_Error *err;
     bool ready = false;
 
-    pthread_setname_np(pthread_self(), "python control");
     if (c->kind == PY_UP_LOAD) {
         err = TRITONSERVER_ServerLoadModelWithParameters(c->server, c->name,
             (const TRITONSERVER_Parameter **) c->parameters, c->count);
@@ -233,28 +189,4 @@ control_main(void *arg)
     bk_err_drop(err);
     py_writer_fini(&value);
     control_free(c);
-    count_give();
-    return NULL;
-}
-
-/* false: there are too many. */
-static bool
-count_take(void)
-{
-    pthread_mutex_lock(&under_way_lock);
-    bool room = under_way < UNDER_WAY_MAX;
-    if (room) {
-        under_way++;
-    }
-    pthread_mutex_unlock(&under_way_lock);
-    return room;
-}
-
-static void
-count_give(void)
-{
-    pthread_mutex_lock(&under_way_lock);
-    under_way--;
-    pthread_cond_broadcast(&under_way_changed);
-    pthread_mutex_unlock(&under_way_lock);
 }

@@ -3,7 +3,7 @@
  *             is ready: they may take long, or ask the very instance that
  *             waits here.
  *
- * Owner    A call has a thread of its own, which ends with its reply.
+ * Owner    A call has a thread of threads.h for itself.
  * Thread   start: the consumer role's.
  * Units    none.
  * Errors   start: a message that is none, or no thread.  The rest is replied.
@@ -18,8 +18,5 @@
 BK_CHECK TRITONSERVER_Error *py_control_start(py_link_t *link,
     TRITONSERVER_Server *server, py_up_t kind, uint32_t slot,
     py_reader_t *r);
-
-/* Waits for all that are under way, at most so long. */
-void py_control_wait(unsigned seconds);
 
 #endif /* PY_CONTROL_H */

@@ -11,42 +11,34 @@
 /* Outputs of so many bytes are not kept until the next batch. */
 #define TAKEN_LEAST (UINT64_C(4) << 20)
 
-typedef struct {
-    uint64_t *ids;              /* of the requests that were sent            */
-    uint32_t  count;
-    uint64_t  rows;
-    uint64_t  read;             /* the link's, before the answers            */
-    uint64_t  begin_ns;
-    uint64_t  compute_ns;
-    uint64_t  end_ns;
-} batch_t;
-
-static TRITONSERVER_Error *batch_write(py_interpreter_t *in, batch_t *b,
+static TRITONSERVER_Error *batch_write(py_interpreter_t *in, py_batch_t *b,
     TRITONBACKEND_Request **requests, uint32_t count);
-static void request_write(py_interpreter_t *in, batch_t *b,
+static void request_write(py_interpreter_t *in, py_batch_t *b,
     TRITONBACKEND_Request *request);
 static bool is_zero_copy(const py_model_t *m);
 static void batch_await(py_interpreter_t *in);
-static bool is_untaken(py_interpreter_t *in, const batch_t *b);
-static void batch_forget(py_interpreter_t *in, const batch_t *b);
-static void batch_answer(py_interpreter_t *in, batch_t *b);
-static bool result_apply(py_interpreter_t *in, batch_t *b, uint64_t id,
-    py_reader_t *r);
+static bool is_untaken(py_interpreter_t *in, const py_batch_t *b);
+static void batch_forget(py_interpreter_t *in, const py_batch_t *b);
+static void batch_answer(py_interpreter_t *in, py_batch_t *b);
+static bool result_apply(py_interpreter_t *in, py_batch_t *b,
+    py_answer_t *a, py_reader_t *r);
 static bool response_is_error(const py_reader_t *at);
-static void request_end(py_interpreter_t *in, batch_t *b, uint64_t id,
-    bool success, bool reschedule);
-static void batch_fail(py_interpreter_t *in, batch_t *b, uint32_t from,
+static void request_end(py_interpreter_t *in, py_batch_t *b,
+    py_answer_t *a, bool success);
+static void request_again(py_interpreter_t *in, py_batch_t *b,
+    py_answer_t *a);
+static void batch_fail(py_interpreter_t *in, py_batch_t *b, uint32_t from,
     TRITONSERVER_Error_Code code, const char *text);
 
 bool
-py_execution_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
-    uint32_t count)
+py_execution_run(py_interpreter_t *in, py_batch_t *b,
+    TRITONBACKEND_Request **requests, uint32_t count)
 {
-    batch_t b = { .begin_ns = bk_now_ns() };
+    *b = (py_batch_t) { .begin_ns = bk_now_ns() };
 
-    TRITONSERVER_Error *err = batch_write(in, &b, requests, count);
-    b.compute_ns = bk_now_ns();
-    if (err == NULL && b.count > 0) {
+    TRITONSERVER_Error *err = batch_write(in, b, requests, count);
+    b->compute_ns = bk_now_ns();
+    if (err == NULL && b->count > 0) {
         in->done = false;
         in->task++;
         if (!py_link_push(in->link, &in->link->work, PY_TASK_EXECUTE,
@@ -59,25 +51,41 @@ py_execution_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
 
     if (err != NULL) {
         py_blocks_free(in->link, in->writer.data, in->writer.len);
-        batch_fail(in, &b, 0, TRITONSERVER_ErrorCode(err),
+        batch_fail(in, b, 0, TRITONSERVER_ErrorCode(err),
             TRITONSERVER_ErrorMessage(err));
         bk_err_drop(err);
 
-    } else if (b.count > 0) {
+    } else if (b->count > 0) {
         batch_await(in);
-        if (b.count == count && is_untaken(in, &b)) {
-            batch_forget(in, &b);
-            free(b.ids);
+        if (b->count == count && is_untaken(in, b)) {
+            batch_forget(in, b);
+            free(b->answers);
             return false;
         }
-        b.end_ns = bk_now_ns();
+        b->end_ns = bk_now_ns();
         bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(
-            in->instance, b.rows, b.begin_ns, b.compute_ns, b.end_ns,
-            b.end_ns), "batch statistics");
-        batch_answer(in, &b);
+            in->instance, b->rows, b->begin_ns, b->compute_ns, b->end_ns,
+            b->end_ns), "batch statistics");
+        batch_answer(in, b);
     }
-    free(b.ids);
     return true;
+}
+
+void
+py_execution_answer(const py_interpreter_t *in, py_batch_t *b)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        py_answer_t *a = &b->answers[i];
+
+        TRITONSERVER_Error *err = py_outgoing_send(&a->response);
+        if (err != NULL) {
+            bk_err_log(err, in->name);
+        }
+        if (a->request != NULL) {
+            bk_request_release(a->request);
+        }
+    }
+    free(b->answers);
 }
 
 void
@@ -93,11 +101,11 @@ py_execution_reject(py_interpreter_t *in, TRITONBACKEND_Request **requests,
 /* One value, the list of the requests; those that can't be written are
    answered at once. */
 static TRITONSERVER_Error *
-batch_write(py_interpreter_t *in, batch_t *b,
+batch_write(py_interpreter_t *in, py_batch_t *b,
     TRITONBACKEND_Request **requests, uint32_t count)
 {
-    b->ids = calloc(count, sizeof(*b->ids));
-    if (b->ids == NULL) {
+    b->answers = calloc(count, sizeof(*b->answers));
+    if (b->answers == NULL) {
         for (uint32_t i = 0; i < count; i++) {
             bk_request_fail(requests[i], bk_err_nomem("a batch"));
             bk_request_release(requests[i]);
@@ -118,7 +126,7 @@ batch_write(py_interpreter_t *in, batch_t *b,
 }
 
 static void
-request_write(py_interpreter_t *in, batch_t *b,
+request_write(py_interpreter_t *in, py_batch_t *b,
     TRITONBACKEND_Request *request)
 {
     const py_way_t way = {
@@ -146,7 +154,7 @@ request_write(py_interpreter_t *in, batch_t *b,
         return;
     }
 
-    b->ids[b->count++] = id;
+    b->answers[b->count++].id = id;
     b->rows += py_request_rows(request, in->model->batching);
 }
 
@@ -175,30 +183,31 @@ batch_await(py_interpreter_t *in)
 /* The batch is the last task of the ring; a process that has answered one of
    its requests has taken it, also where the ring says otherwise. */
 static bool
-is_untaken(py_interpreter_t *in, const batch_t *b)
+is_untaken(py_interpreter_t *in, const py_batch_t *b)
 {
     bool untaken = !in->done && atomic_load(&in->link->header->work.head)
         != in->link->work.tail;
 
     for (uint32_t i = 0; untaken && i < b->count; i++) {
-        const py_live_t *live = py_requests_find(&in->requests, b->ids[i]);
+        const py_live_t *live = py_requests_find(&in->requests,
+            b->answers[i].id);
         untaken = !live->responded && !live->closed;
     }
     return untaken;
 }
 
 static void
-batch_forget(py_interpreter_t *in, const batch_t *b)
+batch_forget(py_interpreter_t *in, const py_batch_t *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
         py_requests_remove(&in->requests, py_requests_find(&in->requests,
-            b->ids[i]));
+            b->answers[i].id));
     }
 }
 
 /* [error or none, [[release flags, response or none]...]] */
 static void
-batch_answer(py_interpreter_t *in, batch_t *b)
+batch_answer(py_interpreter_t *in, py_batch_t *b)
 {
     const char *error = NULL;
     uint32_t count = 0;
@@ -224,7 +233,7 @@ batch_answer(py_interpreter_t *in, batch_t *b)
 
     uint32_t i = 0;
     if (valid && py_read_list(&r, &count) && count == b->count) {
-        while (i < count && result_apply(in, b, b->ids[i], &r)) {
+        while (i < count && result_apply(in, b, &b->answers[i], &r)) {
             i++;
         }
     }
@@ -241,9 +250,11 @@ batch_answer(py_interpreter_t *in, batch_t *b)
 
 /* false: it is none, and nothing has happened. */
 static bool
-result_apply(py_interpreter_t *in, batch_t *b, uint64_t id, py_reader_t *r)
+result_apply(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
+    py_reader_t *r)
 {
-    py_live_t *live = py_requests_find(&in->requests, id);
+    py_live_t *live = py_requests_find(&in->requests, a->id);
+    TRITONSERVER_Error *err = NULL;
     py_reader_t response;
     int64_t flags;
 
@@ -251,9 +262,12 @@ result_apply(py_interpreter_t *in, batch_t *b, uint64_t id, py_reader_t *r)
         return false;
     }
 
-    bool reschedule = flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE;
     if (py_read_none(r)) {
-        request_end(in, b, id, true, reschedule);
+        if (flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) {
+            request_again(in, b, a);
+        } else {
+            request_end(in, b, a, true);
+        }
         return true;
     }
 
@@ -263,12 +277,17 @@ result_apply(py_interpreter_t *in, batch_t *b, uint64_t id, py_reader_t *r)
     }
 
     bool success = !response_is_error(&response);
-    TRITONSERVER_Error *err = py_live_send(live, in->link, &response, true);
+    if (live->closed) {
+        err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "the model has "
+            "answered a request twice");
+    } else {
+        err = py_live_respond(live, in->link, &response, true, &a->response);
+    }
     if (err != NULL) {
         success = false;
         bk_err_log(err, in->name);
     }
-    request_end(in, b, id, success, false);
+    request_end(in, b, a, success);
     return true;
 }
 
@@ -280,27 +299,31 @@ response_is_error(const py_reader_t *at)
     return !py_read_list_of(&r, 3) || !py_read_none(&r);
 }
 
-/* Reports and releases it; who answers later goes on.  One that the core does
-   not run again is answered with the reason. */
+/* One that the core does not run again is answered with the reason. */
 static void
-request_end(py_interpreter_t *in, batch_t *b, uint64_t id, bool success,
-    bool reschedule)
+request_again(py_interpreter_t *in, py_batch_t *b, py_answer_t *a)
 {
-    py_live_t *live = py_requests_find(&in->requests, id);
-    TRITONSERVER_Error *err = NULL;
+    py_live_t *live = py_requests_find(&in->requests, a->id);
 
-    if (reschedule) {
-        err = live->closed ? bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+    TRITONSERVER_Error *err = live->closed
+        ? bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "a request that was answered cannot run again")
-            : py_live_release(live, true);
-        if (err == NULL) {
-            py_requests_remove(&in->requests, live);
-            return;
-        }
-
-        py_live_fail(live, err);
-        success = false;
+        : py_live_reschedule(live);
+    if (err == NULL) {
+        py_requests_remove(&in->requests, live);
+        return;
     }
+
+    py_live_fail(live, err, &a->response);
+    request_end(in, b, a, false);
+}
+
+/* Reports it, and takes it to be released; who answers later goes on. */
+static void
+request_end(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
+    bool success)
+{
+    py_live_t *live = py_requests_find(&in->requests, a->id);
 
     bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(in->instance,
         live->request, success, b->begin_ns, b->compute_ns, b->end_ns,
@@ -313,7 +336,7 @@ request_end(py_interpreter_t *in, batch_t *b, uint64_t id, bool success,
         return;
     }
 
-    err = py_live_release(live, false);
+    TRITONSERVER_Error *err = py_live_take(live, &a->request);
     if (err != NULL) {
         bk_err_log(err, "cannot answer a request later");
         live->closed = true;
@@ -324,13 +347,15 @@ request_end(py_interpreter_t *in, batch_t *b, uint64_t id, bool success,
 }
 
 static void
-batch_fail(py_interpreter_t *in, batch_t *b, uint32_t from,
+batch_fail(py_interpreter_t *in, py_batch_t *b, uint32_t from,
     TRITONSERVER_Error_Code code, const char *text)
 {
     b->end_ns = bk_now_ns();
     for (uint32_t i = from; i < b->count; i++) {
-        py_live_fail(py_requests_find(&in->requests, b->ids[i]),
-            bk_err_new(code, "%s", text));
-        request_end(in, b, b->ids[i], false, false);
+        py_answer_t *a = &b->answers[i];
+
+        py_live_fail(py_requests_find(&in->requests, a->id),
+            bk_err_new(code, "%s", text), &a->response);
+        request_end(in, b, a, false);
     }
 }

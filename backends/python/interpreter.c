@@ -145,6 +145,8 @@ void
 py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     uint32_t count)
 {
+    py_batch_t batch;
+
     for (unsigned tries = 1; ; tries++) {
         if (tries > TRIES_MAX || !role_take(in)) {
             py_execution_reject(in, requests, count);
@@ -152,7 +154,7 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
         }
 
         atomic_store(&in->link->header->back.waiting, PY_WAIT_NONE);
-        if (py_execution_run(in, requests, count)) {
+        if (py_execution_run(in, &batch, requests, count)) {
             break;
         }
         pthread_mutex_unlock(&in->role);
@@ -167,6 +169,8 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
         (void) eventfd_write(in->wake_fd, 1);
     }
     py_link_unref(link);
+
+    py_execution_answer(in, &batch);
 }
 
 /* The consumer role, once there is an interpreter that lives; false: there will
@@ -748,9 +752,14 @@ requests_fail(py_interpreter_t *in)
     for (uint32_t i = 0; i < in->requests.capacity; i++) {
         py_live_t *live = &in->requests.live[i];
         if (live->used) {
-            py_live_fail(live, py_interpreter_unhealthy(in));
-            if (live->request != NULL) {
-                bk_err_log(py_live_release(live, false), in->name);
+            TRITONBACKEND_Request *request;
+            py_outgoing_t response;
+
+            py_live_fail(live, py_interpreter_unhealthy(in), &response);
+            bk_err_log(py_outgoing_send(&response), in->name);
+            bk_err_log(py_live_take(live, &request), in->name);
+            if (request != NULL) {
+                bk_request_release(request);
             }
             py_requests_remove(&in->requests, live);
         }

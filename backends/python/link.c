@@ -120,6 +120,21 @@ py_link_push(py_link_t *l, py_feed_t *to, py_task_t task, uint64_t id,
     return true;
 }
 
+TRITONSERVER_Error *
+py_link_claim(py_link_t *l, uint32_t slot)
+{
+    bool free = false;
+
+    if (slot < PY_SLOTS) {
+        pthread_mutex_lock(&l->lock);
+        free = !l->claimed[slot];
+        l->claimed[slot] = true;
+        pthread_mutex_unlock(&l->lock);
+    }
+    return free ? NULL : bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+        "the interpreter waits for no reply to its call");
+}
+
 void
 py_link_reply(py_link_t *l, uint32_t slot, const py_writer_t *w)
 {
@@ -136,6 +151,7 @@ py_link_reply(py_link_t *l, uint32_t slot, const py_writer_t *w)
         (void) py_heap_free(&l->heap, l->replies[slot] - 1);
         l->replies[slot] = 0;
     }
+    l->claimed[slot] = false;
     s->length = 0;              /* without room the caller gets an exception */
     if (message_put(l, w, &block, &offset)) {
         l->replies[slot] = (uint64_t) block + 1;

@@ -56,11 +56,12 @@ typedef struct {
     py_header_t     *header;
     pid_t            pid;       /* set once it was started                   */
 
-    pthread_mutex_t  lock;      /* guards the next four                      */
+    pthread_mutex_t  lock;      /* guards the next five                      */
     py_heap_t        heap;
     py_feed_t        work;
     py_feed_t        side;
     uint64_t         replies[PY_SLOTS];        /* blocks, as in a feed      */
+    bool             claimed[PY_SLOTS];
 
     uint32_t         head;      /* the consumer's, with what follows         */
     py_message_t     message;   /* of the entry that pop gave                */
@@ -78,6 +79,10 @@ bool py_link_is_dead(const py_link_t *l);
 /* A task; w may be NULL.  false: no room. */
 bool py_link_push(py_link_t *l, py_feed_t *to, py_task_t task,
     uint64_t id, const py_writer_t *w);
+
+/* A slot whose reply comes from another thread; an error where there is none,
+   or it has such a call already: so each slot has one at a time. */
+BK_CHECK TRITONSERVER_Error *py_link_claim(py_link_t *l, uint32_t slot);
 
 /* The reply that a call waits for; a slot out of range has no caller. */
 void py_link_reply(py_link_t *l, uint32_t slot, const py_writer_t *w);

@@ -10,10 +10,10 @@
 
 #include "../common/entry.h"
 #include "../common/unused_fields.h"
-#include "control.h"
 #include "interpreter.h"
+#include "threads.h"
 
-#define CONTROL_WAIT_S 10
+#define CALLS_WAIT_S 10
 
 static TRITONSERVER_Error *backend_open(void **runtime,
     TRITONBACKEND_Backend *backend);
@@ -60,7 +60,7 @@ backend_open(void **runtime, TRITONBACKEND_Backend *backend)
 static void
 backend_close(void *runtime)
 {
-    py_control_wait(CONTROL_WAIT_S);
+    py_threads_end(CALLS_WAIT_S);
     py_backend_free(runtime);
 }
 

@@ -73,82 +73,89 @@ py_requests_remove(py_requests_t *t, py_live_t *live)
     t->count--;
 }
 
-void
-py_live_fail(py_live_t *live, TRITONSERVER_Error *err)
-{
-    TRITONBACKEND_Response *response;
-
-    if (live->closed) {
-        bk_err_drop(err);
-        return;
-    }
-
-    live->closed = true;
-    TRITONSERVER_Error *cannot = response_new(live, &response);
-    if (cannot != NULL) {
-        bk_err_log(cannot, "cannot answer a request");
-        bk_err_log(err, "its error was");
-        return;
-    }
-
-    bk_response_send(response, err);
-}
-
 TRITONSERVER_Error *
-py_live_send(py_live_t *live, py_link_t *link, py_reader_t *r, bool final)
+py_live_respond(py_live_t *live, py_link_t *link, py_reader_t *r,
+    bool final, py_outgoing_t *out)
 {
-    TRITONBACKEND_Response *response;
-
-    if (live->closed) {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Unable to send "
-            "response. Response sender has been closed.");
-    }
-
-    if (r == NULL) {
-        TRITONSERVER_Error *err = factory_of(live);
-        if (err == NULL) {
-            live->closed = true;
-            err = TRITONBACKEND_ResponseFactorySendFlags(live->factory,
-                TRITONSERVER_RESPONSE_COMPLETE_FINAL);
-        }
-        return err;
-    }
-
-    TRITONSERVER_Error *err = response_new(live, &response);
+    *out = (py_outgoing_t) { .final = final };
+    TRITONSERVER_Error *err = response_new(live, &out->response);
     if (err != NULL) {
         return err;
     }
 
     live->responded = true;
     live->closed = final;
-    TRITONSERVER_Error *wrong = py_response_fill(response, link, r);
-    err = TRITONBACKEND_ResponseSend(response, final
-        ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, wrong);
-    bk_err_drop(wrong);
+    out->wrong = py_response_fill(out->response, link, r);
+    return NULL;
+}
+
+void
+py_live_fail(py_live_t *live, TRITONSERVER_Error *err, py_outgoing_t *out)
+{
+    *out = (py_outgoing_t) { .final = true };
+    if (live->closed) {
+        bk_err_drop(err);
+        return;
+    }
+
+    live->closed = true;
+    TRITONSERVER_Error *cannot = response_new(live, &out->response);
+    if (cannot != NULL) {
+        out->response = NULL;
+        bk_err_log(cannot, "cannot answer a request");
+        bk_err_log(err, "its error was");
+        return;
+    }
+    out->wrong = err;
+}
+
+TRITONSERVER_Error *
+py_outgoing_send(py_outgoing_t *out)
+{
+    if (out->response == NULL) {
+        return NULL;
+    }
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ResponseSend(out->response,
+        out->final ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, out->wrong);
+    bk_err_drop(out->wrong);
+    *out = (py_outgoing_t) { .response = NULL };
     return err;
 }
 
 TRITONSERVER_Error *
-py_live_release(py_live_t *live, bool reschedule)
+py_live_end(py_live_t *live)
 {
-    TRITONSERVER_Error *err = NULL;
+    TRITONSERVER_Error *err = factory_of(live);
 
-    if (!live->closed && !reschedule) {
-        err = factory_of(live);
+    if (err != NULL) {
+        return err;
     }
 
-    if (reschedule) {
-        err = TRITONBACKEND_RequestRelease(live->request,
-            TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
-        if (err != NULL) {
-            return err;
-        }
-    } else {
-        bk_err_log(TRITONBACKEND_RequestRelease(live->request,
-            TRITONSERVER_REQUEST_RELEASE_ALL), "cannot release a request");
-    }
+    live->closed = true;
+    return TRITONBACKEND_ResponseFactorySendFlags(live->factory,
+        TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+}
 
+TRITONSERVER_Error *
+py_live_take(py_live_t *live, TRITONBACKEND_Request **request)
+{
+    TRITONSERVER_Error *err = live->closed ? NULL : factory_of(live);
+
+    *request = live->request;
     live->request = NULL;
+    return err;
+}
+
+TRITONSERVER_Error *
+py_live_reschedule(py_live_t *live)
+{
+    TRITONSERVER_Error *err = TRITONBACKEND_RequestRelease(live->request,
+        TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
+
+    if (err == NULL) {
+        live->request = NULL;
+    }
     return err;
 }
 

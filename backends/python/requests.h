@@ -4,7 +4,7 @@
  *
  * Owner    A request is the core's until it is added, and again once it was
  *          released; what answers it later is a factory here.
- * Thread   the one that has the instance's consumer role.
+ * Thread   the one that has the instance's consumer role; send: any.
  * Units    none.
  * Errors   An id that is none of these is INVALID_ARG.
  * Route    execute -> [requests] -> message -> results -> response
@@ -34,6 +34,13 @@ typedef struct {
     uint32_t    count;          /* of those in use                           */
 } py_requests_t;
 
+/* A response that can be sent.  NULL: none. */
+typedef struct {
+    TRITONBACKEND_Response *response;
+    TRITONSERVER_Error     *wrong;      /* goes out in place of its outputs  */
+    bool                    final;
+} py_outgoing_t;
+
 /* How inputs reach an interpreter. */
 typedef struct {
     py_link_t    *link;
@@ -58,19 +65,30 @@ void py_requests_remove(py_requests_t *t, py_live_t *live);
 BK_CHECK TRITONSERVER_Error *py_request_write(py_writer_t *w,
     const py_way_t *way, TRITONBACKEND_Request *request, uint64_t id);
 
-/* Sends the response that comes in r (NULL: flags alone).  A tensor in it that
-   is wrong is told to the client; an error here says that the response could
-   not be sent. */
-BK_CHECK TRITONSERVER_Error *py_live_send(py_live_t *live, py_link_t *link,
-    py_reader_t *r, bool final);
+/* Makes the response that comes in r; the request is not closed.  A tensor in
+   it that is wrong is told to the client; an error here says that there can be
+   no response. */
+BK_CHECK TRITONSERVER_Error *py_live_respond(py_live_t *live,
+    py_link_t *link, py_reader_t *r, bool final, py_outgoing_t *out);
 
-/* Ends it with that error if it has had no final response; takes err. */
-void py_live_fail(py_live_t *live, TRITONSERVER_Error *err);
+/* Makes the one that ends it with err, if it has had no final one; takes
+   err. */
+void py_live_fail(py_live_t *live, TRITONSERVER_Error *err,
+    py_outgoing_t *out);
 
-/* Gives the request back to the core, and keeps what may answer it later.  One
-   that the core does not take back to run it again is still there. */
-BK_CHECK TRITONSERVER_Error *py_live_release(py_live_t *live,
-    bool reschedule);
+/* Sends it, which may wait for the client or an ensemble: on any thread, best
+   without the consumer role. */
+BK_CHECK TRITONSERVER_Error *py_outgoing_send(py_outgoing_t *out);
+
+/* No response comes any more. */
+BK_CHECK TRITONSERVER_Error *py_live_end(py_live_t *live);
+
+/* Its request, which the caller releases; what may answer it later is kept. */
+BK_CHECK TRITONSERVER_Error *py_live_take(py_live_t *live,
+    TRITONBACKEND_Request **request);
+
+/* Gives it to the core to run it again; on error it is still there. */
+BK_CHECK TRITONSERVER_Error *py_live_reschedule(py_live_t *live);
 
 BK_CHECK TRITONSERVER_Error *py_live_is_cancelled(const py_live_t *live,
     bool *cancelled);

@@ -133,7 +133,9 @@ got_bytes(const char *name, const void *base, size_t size)
 #define output_t stream_output_t
 #include "backends/python/streams.c"
 #define read_files read_model_files
+#include "backends/python/threads.c"
 #include "backends/python/control.c"
+#include "backends/python/sending.c"
 #include "backends/python/calls.c"
 
 #define REQUESTS 4
@@ -161,7 +163,7 @@ begin(void)
         TRITONBACKEND_Request *request = (TRITONBACKEND_Request *) &touched;
         check(py_requests_add(&in.requests, request, &id) == NULL);
         if (i % 2 == 1) {           /* its execution is over                 */
-            check(py_live_release(py_requests_find(&in.requests, id), false)
+            check(py_live_take(py_requests_find(&in.requests, id), &request)
                 == NULL);
         }
     }
@@ -172,10 +174,12 @@ end(void)
 {
     py_streams_fini(&in.streams);
     py_metrics_fini(&in.metrics);
-    py_control_wait(10);
+    py_threads_end(10);
     for (uint32_t i = 0; i < in.requests.capacity; i++) {
         if (in.requests.live[i].used) {
-            py_live_fail(&in.requests.live[i], py_error_message("end"));
+            py_outgoing_t out;
+            py_live_fail(&in.requests.live[i], py_error_message("end"), &out);
+            check(py_outgoing_send(&out) == NULL);
             py_requests_remove(&in.requests, &in.requests.live[i]);
         }
     }

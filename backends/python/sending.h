@@ -1,0 +1,22 @@
+/*
+ * sending.h - responses of senders: a client that does not read them, or an
+ *             ensemble that has enough, makes the sender wait, and nobody else
+ *             of the instance.
+ *
+ * Owner    A response belongs to its job until it is sent.
+ * Thread   start: the consumer role's; the sending itself: one of threads.h.
+ * Units    none.
+ * Errors   for the sender's slot.
+ * Route    calls -> [sending] -> server -> reply
+ */
+
+#ifndef PY_SENDING_H
+#define PY_SENDING_H
+
+#include "requests.h"
+
+/* Sends the response that comes in r; the slot gets the reply. */
+BK_CHECK TRITONSERVER_Error *py_sending_start(py_link_t *link,
+    py_live_t *live, uint32_t slot, bool final, py_reader_t *r);
+
+#endif /* PY_SENDING_H */
