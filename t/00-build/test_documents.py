@@ -59,3 +59,13 @@ def test_every_option_of_the_core_is_read():
     unread = {field for field in options if not re.search(
         rf"(->|config\.)(n_)?{field}\b(?!\s*=[^=])", source)}
     assert unread == set()
+
+
+def test_the_version_of_the_backend_interface():
+    """As docs/migrating.md says it to those who bring prebuilt backends."""
+    header = (ROOT / "core/include/triton/core/tritonbackend.h").read_text()
+    version = ".".join(re.search(
+        rf"#define TRITONBACKEND_API_VERSION_{part} (\d+)", header)[1]
+        for part in ("MAJOR", "MINOR"))
+    assert re.findall(r"for version (\S+) of Triton's backend interface",
+                      (ROOT / "docs/migrating.md").read_text()) == [version]
