@@ -132,7 +132,8 @@ request_write(py_interpreter_t *in, py_batch_t *b,
     const py_way_t way = {
         .link = in->link,
         .zero_copy = is_zero_copy(in->model),
-        .socket_fd = in->process.socket, .arenas = &in->arenas
+        .socket_fd = in->process.socket, .arenas = &in->arenas,
+        .gpus = in->model->backend->gpus
     };
     size_t begin = in->writer.len;
     uint64_t id;

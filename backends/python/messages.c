@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "arenas.h"
+#include "gpu_inputs.h"
 #include "requests.h"
 
 static void write_correlation(py_writer_t *w, TRITONBACKEND_Request *request);
@@ -377,11 +378,12 @@ write_data(py_writer_t *w, const py_way_t *way, const bk_input_t *in)
 
     if (in->len_bytes <= PY_INLINE_MAX) {
         uint8_t *to = py_write_space(w, in->len_bytes);
-        return to == NULL ? bk_err_nomem("an input") : bk_input_copy(in, to);
+        return to == NULL ? bk_err_nomem("an input")
+            : py_input_copy(way->gpus, in, to);
     }
 
     if (way->zero_copy) {
-        TRITONSERVER_Error *err = bk_input_view(in, &data);
+        TRITONSERVER_Error *err = py_input_view(in, &data);
         if (err != NULL) {
             return err;
         }
@@ -400,7 +402,7 @@ write_data(py_writer_t *w, const py_way_t *way, const bk_input_t *in)
             "interpreter", in->len_bytes, in->name);
     }
 
-    TRITONSERVER_Error *err = bk_input_copy(in, to);
+    TRITONSERVER_Error *err = py_input_copy(way->gpus, in, to);
     if (err != NULL) {
         py_link_free(way->link, id);
         return err;

@@ -42,6 +42,9 @@ py_backend_new(py_backend_t **out, TRITONBACKEND_Backend *backend)
         err = py_environments_new(NULL, &b->environments);
     }
     if (err == NULL) {
+        err = py_gpus_new(&b->gpus);
+    }
+    if (err == NULL) {
         err = package_find(b);
     }
     if (err != NULL) {
@@ -57,6 +60,7 @@ void
 py_backend_free(py_backend_t *b)
 {
     if (b != NULL) {
+        py_gpus_free(b->gpus);
         py_environments_free(b->environments);
         py_settings_fini(&b->settings);
         free(b->package);
@@ -170,6 +174,11 @@ model_open(py_model_t *m)
         return err;
     }
 
+    if (!m->settings.cpu_inputs) {
+        bk_log(TRITONSERVER_LOG_INFO, "model %s: FORCE_CPU_ONLY_INPUT_TENSORS "
+            "\"no\" has no effect: inputs on a GPU are copied to the CPU",
+            m->name);
+    }
     m->batching = m->config.max_batch_size > 0;
     m->decoupled = bk_json_bool(bk_json_member(bk_json_member(m->config.root,
         "model_transaction_policy"), "decoupled"), false);

@@ -14,12 +14,14 @@
 #define PY_MODEL_H
 
 #include "environment.h"
+#include "gpu_inputs.h"
 #include "settings.h"
 
 /* Of the backend, for all models. */
 typedef struct {
     py_settings_t       settings;
     py_environments_t  *environments;
+    py_gpus_t          *gpus;
     char              *package;     /* the directory of our Python files     */
 } py_backend_t;
 

@@ -48,6 +48,7 @@ typedef struct {
                                    has a file                                */
     int           socket_fd;    /* to send that file's descriptor over       */
     struct py_arenas_s *arenas;
+    struct py_gpus_s   *gpus;
 } py_way_t;
 
 void py_requests_fini(py_requests_t *t);

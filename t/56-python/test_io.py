@@ -9,7 +9,7 @@ import tritonclient.http as httpclient
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 from lib import models, python_backend, wire
-from lib.python_backend import TELL, ask, differs, told
+from lib.python_backend import TELL, ask, differs, raised, told
 
 TYPES = [t for t in models.ALL_DATATYPES if t != "BF16"]
 
@@ -395,6 +395,46 @@ result = [np.array_equal(back, a), list(again.shape()),
           np.array_equal(again.as_numpy(), a), again.is_cpu(),
           list(t.__dlpack_device__())]
 """) == [True, [2, 3], True, True, [1, 0]]
+
+# a tensor of a library that has it on a GPU: CPU is how it copies
+ON_GPU = """
+class OnGpu:
+    def __init__(self, array):
+        self.array = array
+    def __dlpack_device__(self):
+        return (2, 0)
+    def __dlpack__(self, *, stream=None, **more):
+        assert more.get("dl_device") == (1, 0), "a GPU's memory"
+        return self.array.__dlpack__()
+class OldOnGpu(OnGpu):
+    def __dlpack__(self, stream=None):
+        raise AssertionError("a GPU's memory")
+    def cpu(self):
+        return self.array
+class OnlyOnGpu(OnGpu):
+    def __dlpack__(self, stream=None):
+        raise AssertionError("a GPU's memory")
+"""
+
+
+@differs("takes it as it is")
+@pytest.mark.parametrize("kind", ["OnGpu", "OldOnGpu"])
+def test_dlpack_of_a_gpu_is_copied(server, kind):
+    assert ask(server, ON_GPU + f"""
+t = pb.Tensor.from_dlpack("A", {kind}(np.arange(3000.)))
+result = [t.is_cpu(), float(t.as_numpy().sum()), t.shape()]
+""") == [True, 2999 * 1500, [3000]]
+
+
+@differs("takes it as it is")
+def test_dlpack_of_a_gpu_that_cannot_be_copied(server):
+    kind, said = raised(server, ON_GPU + """
+pb.Tensor.from_dlpack("A", OnlyOnGpu(np.arange(3.)))
+""")
+    assert kind == "TritonModelException"
+    assert "tensor 'A' gives no DLPack capsule: it lies on a GPU, and its " \
+        "library copies it to the CPU neither by" in said
+
 
 
 @differs("a crash there")

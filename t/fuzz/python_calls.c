@@ -125,6 +125,8 @@ got_bytes(const char *name, const void *base, size_t size)
 #include "backends/python/heap.c"
 #include "backends/python/link.c"
 #include "backends/python/arenas.c"
+#include "backends/common/gpu_driver.c"
+#include "backends/python/gpu_inputs.c"
 #define write_outputs write_request_outputs
 #include "backends/python/messages.c"
 #undef write_outputs

@@ -41,6 +41,20 @@ class PreferredMemory:
         self._device = want(preferred_device_id, int, "preferred_device_id")
 
 
+def _capsule_of_copy(tensor):
+    """Of a copy in the CPU's memory, which the tensor's own library makes: by
+    DLPack's words for it or, where that is older, by the tensor's cpu()."""
+    try:
+        return tensor.__dlpack__(dl_device=(1, 0))
+    except (TypeError, ValueError, BufferError) as e:
+        if not callable(getattr(tensor, "cpu", None)):
+            raise TritonModelException(
+                "it lies on a GPU, and its library copies it to the CPU "
+                f"neither by __dlpack__(dl_device=...) ({e}) nor by cpu()") \
+                from e
+    return tensor.cpu().__dlpack__()
+
+
 class Tensor:
     """A named tensor.  _data: an array; _buffer: bytes; one may be None."""
 
@@ -132,11 +146,10 @@ class Tensor:
         capsule = tensor
         if hasattr(tensor, "__dlpack__") \
                 and hasattr(tensor, "__dlpack_device__"):
-            if int(tensor.__dlpack_device__()[0]) not in _DEVICES:
-                raise TritonModelException(
-                    f"tensor '{name}' lies on a device that is not supported")
             try:
-                capsule = tensor.__dlpack__()
+                capsule = tensor.__dlpack__() if int(
+                    tensor.__dlpack_device__()[0]) in _DEVICES \
+                    else _capsule_of_copy(tensor)
             except Exception as e:
                 raise TritonModelException(
                     f"tensor '{name}' gives no DLPack capsule: {e}") from e
