@@ -62,10 +62,11 @@ def test_every_option_of_the_core_is_read():
 
 
 def test_the_version_of_the_backend_interface():
-    """As docs/migrating.md says it to those who bring prebuilt backends."""
+    """As documents say it to those who bring prebuilt backends."""
     header = (ROOT / "core/include/triton/core/tritonbackend.h").read_text()
     version = ".".join(re.search(
         rf"#define TRITONBACKEND_API_VERSION_{part} (\d+)", header)[1]
         for part in ("MAJOR", "MINOR"))
-    assert re.findall(r"for version (\S+) of Triton's backend interface",
-                      (ROOT / "docs/migrating.md").read_text()) == [version]
+    for page in ("docs/migrating.md", "README.md"):
+        assert re.findall(r"for version (\S+) of Triton's backend interface",
+                          (ROOT / page).read_text()) == [version], page
