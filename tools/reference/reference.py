@@ -228,11 +228,9 @@ def reload_effect(name, row, options, given):
         if o.reload not in kinds:
             kinds.append(o.reload)
     if not options:
-        if not given and "location" in row[0]:
-            return "in new workers"
-        if not given:
+        if not given and row[0] == "http":
             raise Fault(f"{name}: Reload is not in the tables")
-        return given
+        return given or "in new workers"
     if given:
         if "location" not in row[0]:
             for kind in kinds:
