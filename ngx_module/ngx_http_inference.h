@@ -100,8 +100,6 @@ typedef struct {
                                                    its last slash; empty in
                                                    regex locations           */
     ngx_str_t                   prefix;         /* of it, to strip           */
-    ngx_str_t                   alone;          /* path that the name itself
-                                                   stands for; "": none      */
     ngx_http_complex_value_t   *model;          /* "inference_model"         */
     ngx_http_complex_value_t   *version;
     const ngx_http_inference_endpoint_t  *endpoint;     /* that model's      */
@@ -168,6 +166,10 @@ ngx_http_inference_counters_t *ngx_http_inference_counters(void);
 /* This worker's: bytes of its request arena, and slots. */
 void ngx_http_inference_set_gauges(uint64_t used, uint64_t reserved,
     uint32_t slots);
+void ngx_http_inference_set_slots(uint32_t slots);
+
+/* Sums of all workers'. */
+void ngx_http_inference_sum_gauges(ngx_http_inference_gauges_t *sum);
 
 /*
  * An event handler of a request has its turn in the event loop.  One that nginx
@@ -179,9 +181,6 @@ void ngx_http_inference_turn_end(uint64_t began_ns);
 
 /* Appends them as metrics. */
 void ngx_http_inference_counters_text(inf_buf_t *out);
-
-/* Appends them as an object of JSON. */
-void ngx_http_inference_counters_json(inf_buf_t *out);
 
 /* The counters' zone, of this configuration. */
 ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,

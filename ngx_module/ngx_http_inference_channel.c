@@ -361,12 +361,17 @@ ngx_http_inference_channel_drain(ngx_event_t *ev)
     if (ch->state == ngx_http_inference_channel_up) {
         inf_client_ring(ch->client);
 
+        /* a report that is answered in this drain counts itself */
+        ngx_http_inference_set_slots(inf_client_slots_taken(ch->client));
+
         rc = inf_client_drain(ch->client, NGX_HTTP_INFERENCE_BUDGET,
                               ch->handlers->completion);
 
         if (rc == INF_CLIENT_BROKEN) {
             ngx_http_inference_channel_break(ch);
         }
+
+        ngx_http_inference_set_slots(inf_client_slots_taken(ch->client));
 
         /* a completion may have found the channel broken */
 

@@ -55,14 +55,6 @@ ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx)
 }
 
 
-ngx_uint_t
-ngx_http_inference_control_asks_now(ngx_http_inference_ctx_t *ctx)
-{
-    return ctx->endpoint->call == INF_METHOD_SERVER_READY
-           || ctx->endpoint->call == INF_METHOD_STATUS;
-}
-
-
 ngx_int_t
 ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 {
@@ -304,6 +296,10 @@ ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
     }
 
+    if (ngx_http_inference_load_queue(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     ctx->rc = ctx->grpc ? ngx_http_inference_grpc_answer(ctx, &body)
                         : ngx_http_inference_control_output(ctx, &body);
 
@@ -336,10 +332,6 @@ ngx_http_inference_control_output(ngx_http_inference_ctx_t *ctx,
 
     r = ctx->request;
     n = 0;
-
-    if (ctx->endpoint->call == INF_METHOD_STATUS && answer->len) {
-        return ngx_http_inference_status_json(r, answer);
-    }
 
     if (answer->len) {
         out[n++].buf = ngx_http_inference_control_shown(r, answer);

@@ -84,7 +84,7 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
 
     parts = ilcf->parts;
 
-    if (ilcf->alone.len == 0) {
+    if (parts != NGX_HTTP_INFERENCE_METRICS) {
         /* requests for these anywhere else learn that they aren't there */
         parts |= NGX_HTTP_INFERENCE_TOLD;
     }
@@ -92,11 +92,13 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
     ep = ngx_http_inference_match_endpoint(ctx, path, parts);
 
     if (ep == NULL
-        && ilcf->alone.len
+        && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
         && path->len == ilcf->name.len
         && ngx_strncmp(path->data, ilcf->name.data, path->len) == 0)
     {
-        *path = ilcf->alone;
+        /* a location of metrics alone may have any name */
+
+        ngx_str_set(path, "/metrics");
 
         ep = ngx_http_inference_match_endpoint(ctx, path, parts);
     }

@@ -1,15 +1,21 @@
 /*
- * ngx_http_inference_load_report.c - the load report of generate (ORCA): the
- *                                    client asks for a format by a header, and
- *                                    the core's first response has the values.
+ * ngx_http_inference_load_report.c - the load report (ORCA): the client asks for
+ *                                    a format by a header.  For generate the
+ *                                    core's first response has the values; the
+ *                                    queue in the answer of readiness is that
+ *                                    of all workers.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/proto/node_answer.h"
 #include "core/proto/number.h"
 
 
 #define NGX_HTTP_INFERENCE_LOAD_TEXT  256
+
+
+static ngx_int_t ngx_http_inference_load_add(ngx_http_request_t *r, u_char *p);
 
 
 void
@@ -83,6 +89,53 @@ ngx_http_inference_load_header(ngx_http_inference_ctx_t *ctx)
 
     *last = '\0';
 
-    return ngx_http_inference_add_header(ctx->request,
-                                         "endpoint-load-metrics", (char *) p);
+    return ngx_http_inference_load_add(ctx->request, p);
+}
+
+
+ngx_int_t
+ngx_http_inference_load_queue(ngx_http_inference_ctx_t *ctx)
+{
+    u_char                       *p, *last;
+    ngx_uint_t                    others;
+    const char                   *format;
+    ngx_http_inference_gauges_t   sum;
+
+    if (ctx->endpoint->call != INF_METHOD_SERVER_READY || ctx->grpc) {
+        return NGX_OK;
+    }
+
+    ngx_http_inference_load_asked(ctx);
+
+    if (ctx->load.format == NGX_HTTP_INFERENCE_LOAD_NONE) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(ctx->request->pool, NGX_HTTP_INFERENCE_LOAD_TEXT);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* this call has a slot, too */
+
+    ngx_http_inference_sum_gauges(&sum);
+    others = sum.slots ? sum.slots - 1 : 0;
+
+    format = (ctx->load.format == NGX_HTTP_INFERENCE_LOAD_JSON)
+             ? "JSON {\"named_metrics\":{\"" INF_NODE_QUEUE_NAME "\":%ui}}"
+             : "TEXT named_metrics." INF_NODE_QUEUE_NAME "=%ui";
+
+    last = ngx_slprintf(p, p + NGX_HTTP_INFERENCE_LOAD_TEXT - 1, format,
+                        others);
+    *last = '\0';
+
+    return ngx_http_inference_load_add(ctx->request, p);
+}
+
+
+static ngx_int_t
+ngx_http_inference_load_add(ngx_http_request_t *r, u_char *p)
+{
+    return ngx_http_inference_add_header(r, "endpoint-load-metrics",
+                                         (char *) p);
 }

@@ -3,6 +3,7 @@
  * http{} as a whole.
  */
 
+#include "ngx_module/ngx_http_inference_balance.h"
 #include "ngx_module/ngx_http_inference_directives.h"
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
@@ -239,6 +240,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       0,
       NULL },
 
+    { ngx_string("inference_balance"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_1MORE,
+      ngx_http_inference_balance_directive,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      0,
+      NULL },
+
       ngx_null_command
 };
 
@@ -250,7 +258,7 @@ static ngx_http_module_t  ngx_http_inference_module_ctx = {
     ngx_http_inference_create_main_conf,   /* create main configuration */
     ngx_http_inference_init_main_conf,     /* init main configuration */
 
-    NULL,                                  /* create server configuration */
+    ngx_http_inference_create_srv_conf,    /* create server configuration */
     NULL,                                  /* merge server configuration */
 
     ngx_http_inference_create_loc_conf,    /* create location configuration */
@@ -285,6 +293,12 @@ static ngx_int_t
 ngx_http_inference_postconfiguration(ngx_conf_t *cf)
 {
     ngx_http_inference_override_connections(cf);
+
+    if (ngx_http_inference_balance_verify(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_inference_lost_install_filter();
 
     return ngx_http_inference_install_filters(cf);
 }
@@ -446,6 +460,10 @@ static ngx_int_t
 ngx_http_inference_init_process(ngx_cycle_t *cycle)
 {
     if (ngx_http_inference_supervisor_process(cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_inference_probes_init(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -15,8 +15,6 @@ typedef struct {
 } ngx_http_inference_counter_family_t;
 
 
-static unsigned long long ngx_http_inference_counter_value(
-    ngx_http_inference_counter_family_t *f);
 static void ngx_http_inference_gauges_text(inf_buf_t *out);
 static void ngx_http_inference_gauge_text(inf_buf_t *out, const char *name,
     const char *help, uint64_t value);
@@ -87,17 +85,20 @@ ngx_http_inference_counters(void)
 void
 ngx_http_inference_counters_text(inf_buf_t *out)
 {
-    ngx_uint_t                            i;
-    ngx_http_inference_counter_family_t  *f;
+    ngx_uint_t                             i;
+    ngx_atomic_t                          *count;
+    ngx_http_inference_counter_family_t   *f;
 
     for (i = 0; ngx_http_inference_counter_families[i].name; i++) {
         f = &ngx_http_inference_counter_families[i];
+        count = (ngx_atomic_t *) ((u_char *) ngx_http_inference_counters()
+                                  + f->offset);
 
         inf_buf_printf(out, "# HELP nginx_inference_%s_total %s\n"
                        "# TYPE nginx_inference_%s_total counter\n"
                        "nginx_inference_%s_total %llu\n",
                        f->name, f->help, f->name, f->name,
-                       ngx_http_inference_counter_value(f));
+                       (unsigned long long) *count);
     }
 
     inf_buf_printf(out,
@@ -112,46 +113,16 @@ ngx_http_inference_counters_text(inf_buf_t *out)
 }
 
 
-void
-ngx_http_inference_counters_json(inf_buf_t *out)
-{
-    ngx_uint_t                            i;
-    ngx_http_inference_counter_family_t  *f;
-
-    inf_buf_putc(out, '{');
-
-    for (i = 0; ngx_http_inference_counter_families[i].name; i++) {
-        f = &ngx_http_inference_counter_families[i];
-
-        inf_buf_printf(out, "%s\"%s\":%llu", i ? "," : "", f->name,
-                       ngx_http_inference_counter_value(f));
-    }
-
-    inf_buf_putc(out, '}');
-}
-
-
-static unsigned long long
-ngx_http_inference_counter_value(ngx_http_inference_counter_family_t *f)
-{
-    return *(ngx_atomic_t *) ((u_char *) ngx_http_inference_counters()
-                              + f->offset);
-}
-
-
 /* Sums of all workers; one that is replaced leaves nothing, and one that was
    killed while it was leaving is not replaced. */
 
-static void
-ngx_http_inference_gauges_text(inf_buf_t *out)
+void
+ngx_http_inference_sum_gauges(ngx_http_inference_gauges_t *sum)
 {
-    uint64_t                      used, reserved, slots;
     ngx_uint_t                    i;
     ngx_http_inference_gauges_t  *of;
 
-    used = 0;
-    reserved = 0;
-    slots = 0;
+    ngx_memzero(sum, sizeof(ngx_http_inference_gauges_t));
 
     for (i = 0; i < NGX_MAX_PROCESSES; i++) {
 
@@ -163,22 +134,31 @@ ngx_http_inference_gauges_text(inf_buf_t *out)
             continue;
         }
 
-        used += of->used;
-        reserved += of->reserved;
-        slots += of->slots;
+        sum->used += of->used;
+        sum->reserved += of->reserved;
+        sum->slots += of->slots;
     }
+}
+
+
+static void
+ngx_http_inference_gauges_text(inf_buf_t *out)
+{
+    ngx_http_inference_gauges_t  sum;
+
+    ngx_http_inference_sum_gauges(&sum);
 
     ngx_http_inference_gauge_text(out, "request_arena_used_bytes",
                                   "bytes of requests held in the workers' "
-                                  "arenas", used);
+                                  "arenas", sum.used);
 
     ngx_http_inference_gauge_text(out, "request_arena_reserved_bytes",
                                   "bytes announced by requests and not "
-                                  "received yet", reserved);
+                                  "received yet", sum.reserved);
 
     ngx_http_inference_gauge_text(out, "slots_taken",
                                   "requests and calls that workers have in "
-                                  "the core, a second ago at most", slots);
+                                  "the core", sum.slots);
 }
 
 
@@ -238,6 +218,13 @@ ngx_http_inference_set_gauges(uint64_t used, uint64_t reserved, uint32_t slots)
     own->used = used;
     own->reserved = reserved;
     own->slots = slots;
+}
+
+
+void
+ngx_http_inference_set_slots(uint32_t slots)
+{
+    ngx_http_inference_counters()->gauges[ngx_process_slot].slots = slots;
 }
 
 

@@ -1,0 +1,313 @@
+/*
+ * ngx_http_inference_balance_peer.c - the choice of a node: the one that has
+ *                                     the request's sequence, else the one with
+ *                                     the shortest queue for its weight.
+ */
+
+#include "ngx_module/ngx_http_inference_balance.h"
+
+
+/* older reports say nothing */
+#define NGX_HTTP_INFERENCE_REPORT_AGE  3
+
+#define NGX_HTTP_INFERENCE_WORD  (8 * sizeof(uintptr_t))
+
+
+typedef struct {
+    ngx_http_upstream_rr_peer_t  *peer;
+    ngx_http_inference_node_t    *node;         /* NULL: not in the zone     */
+    ngx_uint_t                    index;        /* of peer                   */
+    ngx_uint_t                    load;         /* with this request         */
+    ngx_uint_t                    equal;        /* that are as good          */
+} ngx_http_inference_choice_t;
+
+
+static ngx_int_t ngx_http_inference_balance_get(ngx_peer_connection_t *pc,
+    void *data);
+static void ngx_http_inference_balance_free(ngx_peer_connection_t *pc,
+    void *data, ngx_uint_t state);
+static ngx_int_t ngx_http_inference_balance_choose(
+    ngx_http_inference_peer_t *bp, ngx_http_inference_choice_t *choice);
+static ngx_uint_t ngx_http_inference_balance_usable(
+    ngx_http_inference_peer_t *bp, ngx_http_upstream_rr_peer_t *peer,
+    ngx_http_inference_node_t *node);
+static void ngx_http_inference_balance_compare(
+    ngx_http_inference_choice_t *choice, ngx_http_inference_choice_t *other);
+static ngx_uint_t ngx_http_inference_balance_load(
+    ngx_http_inference_balance_t *balance, ngx_http_upstream_rr_peer_t *peer,
+    ngx_http_inference_node_t *node);
+static void ngx_http_inference_balance_take(ngx_peer_connection_t *pc,
+    ngx_http_inference_peer_t *bp, ngx_http_inference_choice_t *choice);
+
+
+ngx_int_t
+ngx_http_inference_balance_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_str_t                      value;
+    ngx_http_inference_peer_t     *bp;
+    ngx_http_inference_balance_t  *balance;
+
+    balance = ngx_http_conf_upstream_srv_conf(us, ngx_http_inference_module);
+
+    bp = ngx_pcalloc(r->pool, sizeof(ngx_http_inference_peer_t));
+    if (bp == NULL) {
+        return NGX_ERROR;
+    }
+
+    bp->request = r;
+    bp->balance = balance;
+
+    r->upstream->peer.data = &bp->rrp;
+
+    if (ngx_http_upstream_init_round_robin_peer(r, us) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    r->upstream->peer.get = ngx_http_inference_balance_get;
+    r->upstream->peer.free = ngx_http_inference_balance_free;
+
+    if (balance->sequence == NULL) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(r, balance->sequence, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    bp->key = ngx_http_inference_sequence_key(&value);
+
+    return bp->key ? ngx_http_inference_lost_watch(bp) : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_balance_get(ngx_peer_connection_t *pc, void *data)
+{
+    ngx_http_inference_peer_t *bp = data;
+
+    ngx_int_t                      rc;
+    ngx_http_upstream_rr_peers_t  *peers;
+    ngx_http_inference_choice_t    choice;
+
+    pc->cached = 0;
+    pc->connection = NULL;
+
+    peers = bp->rrp.peers;
+
+    ngx_http_upstream_rr_peers_wlock(peers);
+
+    rc = ngx_http_inference_balance_choose(bp, &choice);
+
+    if (rc == NGX_OK) {
+        ngx_http_inference_balance_take(pc, bp, &choice);
+    }
+
+    ngx_http_upstream_rr_peers_unlock(peers);
+
+    if (rc != NGX_OK) {
+        pc->name = peers->name;
+        return NGX_BUSY;
+    }
+
+    bp->chosen++;
+
+    if (bp->key && choice.node) {
+        ngx_http_inference_sequence_put(bp->balance, bp->key, choice.node);
+    }
+
+    return NGX_OK;
+}
+
+
+/* NGX_BUSY: there is none. */
+
+static ngx_int_t
+ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
+    ngx_http_inference_choice_t *choice)
+{
+    ngx_http_inference_node_t    *keeper;
+    ngx_http_upstream_rr_peer_t  *peer;
+    ngx_http_inference_choice_t   other;
+
+    keeper = bp->key ? ngx_http_inference_sequence_find(bp->balance, bp->key)
+                     : NULL;
+
+    ngx_memzero(choice, sizeof(ngx_http_inference_choice_t));
+    ngx_memzero(&other, sizeof(ngx_http_inference_choice_t));
+
+    for (peer = bp->rrp.peers->peer;
+         peer;
+         peer = peer->next, other.index++)
+    {
+        if (peer->down
+            || (bp->rrp.tried[other.index / NGX_HTTP_INFERENCE_WORD]
+                & (uintptr_t) 1 << other.index % NGX_HTTP_INFERENCE_WORD))
+        {
+            continue;
+        }
+
+        other.peer = peer;
+        other.node = ngx_http_inference_find_node(bp->balance->shared,
+                                                  peer->sockaddr,
+                                                  peer->socklen, other.index);
+
+        /* a node that is not ready may have its sequences all the same */
+
+        if (keeper && other.node == keeper
+            && keeper->state != NGX_HTTP_INFERENCE_NODE_DOWN)
+        {
+            *choice = other;
+            return NGX_OK;
+        }
+
+        if (ngx_http_inference_balance_usable(bp, peer, other.node)) {
+            other.load = ngx_http_inference_balance_load(bp->balance, peer,
+                                                         other.node);
+            ngx_http_inference_balance_compare(choice, &other);
+        }
+    }
+
+    if (bp->passage == NGX_HTTP_INFERENCE_SEQUENCE_STAYS) {
+        bp->passage = keeper ? NGX_HTTP_INFERENCE_SEQUENCE_MOVED
+                             : NGX_HTTP_INFERENCE_SEQUENCE_BEGINS;
+    }
+
+    return choice->peer ? NGX_OK : NGX_BUSY;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_balance_usable(ngx_http_inference_peer_t *bp,
+    ngx_http_upstream_rr_peer_t *peer, ngx_http_inference_node_t *node)
+{
+    if (node && (node->state == NGX_HTTP_INFERENCE_NODE_NOT_READY
+                 || node->state == NGX_HTTP_INFERENCE_NODE_DOWN))
+    {
+        return 0;
+    }
+
+    if (peer->max_conns && peer->conns >= peer->max_conns) {
+        return 0;
+    }
+
+    /* one that is alone is never left out for its failures, as in nginx */
+
+    return bp->rrp.peers->single
+           || peer->max_fails == 0
+           || peer->fails < peer->max_fails
+           || ngx_time() - peer->checked > peer->fail_timeout;
+}
+
+
+/* Among equals each has the same chance. */
+
+static void
+ngx_http_inference_balance_compare(ngx_http_inference_choice_t *choice,
+    ngx_http_inference_choice_t *other)
+{
+    ngx_uint_t  mine, best, equal;
+
+    if (choice->peer == NULL) {
+        *choice = *other;
+        choice->equal = 1;
+        return;
+    }
+
+    mine = other->load * choice->peer->weight;
+    best = choice->load * other->peer->weight;
+
+    if (mine > best) {
+        return;
+    }
+
+    equal = (mine == best) ? choice->equal + 1 : 1;
+
+    if (equal == 1 || (ngx_uint_t) ngx_random() % equal == 0) {
+        *choice = *other;
+    }
+
+    choice->equal = equal;
+}
+
+
+/*
+ * The node's report, and what has come and gone since of our own requests: so
+ * a report need not be young, and a count that a killed worker has left behind
+ * does not matter.
+ */
+
+static ngx_uint_t
+ngx_http_inference_balance_load(ngx_http_inference_balance_t *balance,
+    ngx_http_upstream_rr_peer_t *peer, ngx_http_inference_node_t *node)
+{
+    ngx_int_t   load;
+    ngx_msec_t  reported;
+
+    if (node == NULL) {
+        return peer->conns + 1;
+    }
+
+    load = (ngx_int_t) node->requests;
+    reported = node->reported;
+
+    if (reported
+        && ngx_current_msec - reported
+           <= NGX_HTTP_INFERENCE_REPORT_AGE * balance->interval)
+    {
+        load += (ngx_int_t) node->queue - (ngx_int_t) node->base;
+    }
+
+    return (load > 0) ? load + 1 : 1;
+}
+
+
+static void
+ngx_http_inference_balance_take(ngx_peer_connection_t *pc,
+    ngx_http_inference_peer_t *bp, ngx_http_inference_choice_t *choice)
+{
+    time_t                        now;
+    ngx_http_upstream_rr_peer_t  *peer;
+
+    now = ngx_time();
+    peer = choice->peer;
+
+    if (now - peer->checked > peer->fail_timeout) {
+        peer->checked = now;
+    }
+
+    pc->sockaddr = peer->sockaddr;
+    pc->socklen = peer->socklen;
+    pc->name = &peer->name;
+
+    peer->conns++;
+
+#ifdef ngx_http_upstream_rr_peer_ref
+    ngx_http_upstream_rr_peer_ref(bp->rrp.peers, peer);
+#endif
+
+    bp->rrp.current = peer;
+    bp->rrp.tried[choice->index / NGX_HTTP_INFERENCE_WORD] |=
+                   (uintptr_t) 1 << choice->index % NGX_HTTP_INFERENCE_WORD;
+
+    bp->node = choice->node;
+
+    if (bp->node) {
+        (void) ngx_atomic_fetch_add(&bp->node->requests, 1);
+    }
+}
+
+
+static void
+ngx_http_inference_balance_free(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state)
+{
+    ngx_http_inference_peer_t *bp = data;
+
+    if (bp->node) {
+        (void) ngx_atomic_fetch_add(&bp->node->requests, -1);
+        bp->node = NULL;
+    }
+
+    ngx_http_upstream_free_round_robin_peer(pc, &bp->rrp, state);
+}

@@ -1,0 +1,538 @@
+/*
+ * ngx_http_inference_balance_probe.c - the nodes of an upstream are asked
+ *                                      whether they are ready and how long
+ *                                      their queues are: each by one worker at
+ *                                      a time, over HTTP/1.
+ */
+
+#include "ngx_module/ngx_http_inference_balance.h"
+
+#include "core/proto/node_answer.h"
+
+
+typedef struct {
+    ngx_peer_connection_t          pc;
+    ngx_sockaddr_t                 sockaddr;
+    ngx_log_t                      log;         /* without nginx's lines     */
+    ngx_str_t                      name;        /* the node's                */
+    ngx_str_t                      request;
+    ngx_http_inference_balance_t  *balance;
+    ngx_http_inference_node_t     *node;
+    size_t                         sent;        /* of the request            */
+    size_t                         received;
+    u_char                         answer[INF_NODE_ANSWER_MAX];
+} ngx_http_inference_probe_t;
+
+
+/* Of an upstream. */
+typedef struct {
+    ngx_event_t                    tick;
+    ngx_http_inference_balance_t  *balance;
+    ngx_http_inference_probe_t    *probes;      /* one a node                */
+} ngx_http_inference_prober_t;
+
+
+static ngx_int_t ngx_http_inference_prober_init(ngx_cycle_t *cycle,
+    ngx_http_inference_balance_t *balance);
+static ngx_int_t ngx_http_inference_probe_init(ngx_cycle_t *cycle,
+    ngx_http_inference_balance_t *balance, ngx_addr_t *addr,
+    ngx_http_inference_probe_t *probe);
+static void ngx_http_inference_prober_tick(ngx_event_t *ev);
+static ngx_uint_t ngx_http_inference_probe_due(
+    ngx_http_inference_probe_t *probe);
+static void ngx_http_inference_probe_start(ngx_http_inference_probe_t *probe);
+static void ngx_http_inference_probe_write(ngx_event_t *wev);
+static void ngx_http_inference_probe_read(ngx_event_t *rev);
+static void ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe,
+    ngx_err_t err, const char *why);
+static void ngx_http_inference_probe_answered(
+    ngx_http_inference_probe_t *probe, ngx_uint_t closed);
+static void ngx_http_inference_probe_note(ngx_http_inference_probe_t *probe,
+    inf_node_answer_t *answer);
+static void ngx_http_inference_probe_report(
+    ngx_http_inference_probe_t *probe, inf_node_answer_t *answer);
+static void ngx_http_inference_probe_misreport(
+    ngx_http_inference_probe_t *probe, const char *what, ngx_str_t *text);
+static ngx_uint_t ngx_http_inference_probe_state(
+    ngx_http_inference_probe_t *probe, ngx_http_inference_node_state_e state);
+static void ngx_http_inference_probe_close(
+    ngx_http_inference_probe_t *probe);
+
+
+ngx_int_t
+ngx_http_inference_probes_init(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                       i;
+    ngx_http_inference_balance_t    *balance;
+    ngx_http_upstream_srv_conf_t   **uscfp;
+    ngx_http_upstream_main_conf_t   *umcf;
+
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NGX_OK;
+    }
+
+    umcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_upstream_module);
+    if (umcf == NULL) {
+        return NGX_OK;
+    }
+
+    uscfp = umcf->upstreams.elts;
+
+    for (i = 0; i < umcf->upstreams.nelts; i++) {
+
+        if (uscfp[i]->srv_conf == NULL) {
+            continue;
+        }
+
+        balance = ngx_http_conf_upstream_srv_conf(uscfp[i],
+                                                  ngx_http_inference_module);
+
+        if (balance->file
+            && ngx_http_inference_prober_init(cycle, balance) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_prober_init(ngx_cycle_t *cycle,
+    ngx_http_inference_balance_t *balance)
+{
+    ngx_uint_t                    i;
+    ngx_addr_t                   *addr;
+    ngx_http_inference_prober_t  *prober;
+
+    prober = ngx_pcalloc(cycle->pool, sizeof(ngx_http_inference_prober_t));
+    if (prober == NULL) {
+        return NGX_ERROR;
+    }
+
+    prober->balance = balance;
+    prober->probes = ngx_pcalloc(cycle->pool,
+                                 balance->addrs.nelts
+                                 * sizeof(ngx_http_inference_probe_t));
+    if (prober->probes == NULL) {
+        return NGX_ERROR;
+    }
+
+    addr = balance->addrs.elts;
+
+    for (i = 0; i < balance->addrs.nelts; i++) {
+        if (ngx_http_inference_probe_init(cycle, balance, &addr[i],
+                                          &prober->probes[i])
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    prober->tick.handler = ngx_http_inference_prober_tick;
+    prober->tick.data = prober;
+    prober->tick.log = cycle->log;
+    prober->tick.cancelable = 1;
+
+    ngx_add_timer(&prober->tick, 1);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_probe_init(ngx_cycle_t *cycle,
+    ngx_http_inference_balance_t *balance, ngx_addr_t *addr,
+    ngx_http_inference_probe_t *probe)
+{
+    size_t   len;
+    u_char  *p;
+
+    static const char  head[] =
+        " HTTP/1.1" CRLF "Host: %V" CRLF
+        "Endpoint-Load-Metrics-Format: text" CRLF
+        "Connection: close" CRLF CRLF;
+
+    probe->balance = balance;
+    probe->name = addr->name;
+    probe->node = ngx_http_inference_find_node(balance->shared,
+                                               addr->sockaddr, addr->socklen,
+                                               0);
+    if (probe->node == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(&probe->sockaddr, addr->sockaddr, addr->socklen);
+
+    if (balance->port && addr->sockaddr->sa_family != AF_UNIX) {
+        ngx_inet_set_port(&probe->sockaddr.sockaddr, balance->port);
+    }
+
+    len = sizeof("GET ") - 1 + balance->uri.len + sizeof(head)
+          + balance->name.len;
+
+    p = ngx_pnalloc(cycle->pool, len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    probe->request.data = p;
+
+    p = ngx_sprintf(p, "GET %V", &balance->uri);
+    p = ngx_sprintf(p, head, &balance->name);
+
+    probe->request.len = p - probe->request.data;
+
+    probe->pc.sockaddr = &probe->sockaddr.sockaddr;
+    probe->pc.socklen = addr->socklen;
+    probe->pc.name = &probe->name;
+    probe->pc.get = ngx_event_get_peer;
+
+    /* what becomes of a node is logged once, and not at each probe */
+
+    probe->log = *cycle->log;
+    probe->log.log_level = NGX_LOG_ALERT;
+
+    probe->pc.log = &probe->log;
+    probe->pc.log_error = NGX_ERROR_IGNORE_ECONNRESET;
+
+    return NGX_OK;
+}
+
+
+/* More often than a node is asked: whichever worker comes first asks it. */
+
+static void
+ngx_http_inference_prober_tick(ngx_event_t *ev)
+{
+    ngx_uint_t                    i;
+    ngx_http_inference_prober_t  *prober;
+
+    prober = ev->data;
+
+    if (ngx_exiting) {
+        return;
+    }
+
+    for (i = 0; i < prober->balance->addrs.nelts; i++) {
+        if (ngx_http_inference_probe_due(&prober->probes[i])) {
+            ngx_http_inference_probe_start(&prober->probes[i]);
+        }
+    }
+
+    ngx_add_timer(ev, ngx_max(prober->balance->interval / 4, 5));
+}
+
+
+static ngx_uint_t
+ngx_http_inference_probe_due(ngx_http_inference_probe_t *probe)
+{
+    ngx_atomic_uint_t  last, now;
+
+    last = probe->node->probed;
+    now = ngx_current_msec;
+
+    return probe->pc.connection == NULL
+           && (last == 0
+               || (ngx_msec_int_t) (now - last)
+                  >= (ngx_msec_int_t) probe->balance->interval)
+           && ngx_atomic_cmp_set(&probe->node->probed, last, now);
+}
+
+
+static void
+ngx_http_inference_probe_start(ngx_http_inference_probe_t *probe)
+{
+    ngx_int_t          rc;
+    ngx_connection_t  *c;
+
+    rc = ngx_event_connect_peer(&probe->pc);
+
+    if (rc != NGX_OK && rc != NGX_AGAIN) {
+        ngx_http_inference_probe_down(probe, ngx_socket_errno,
+                                      "cannot be connected to");
+        return;
+    }
+
+    probe->sent = 0;
+    probe->received = 0;
+
+    c = probe->pc.connection;
+    c->data = probe;
+    c->write->handler = ngx_http_inference_probe_write;
+    c->read->handler = ngx_http_inference_probe_read;
+
+    /* of the whole probe */
+
+    ngx_add_timer(c->read, ngx_max(probe->balance->interval, 1000));
+
+    if (rc == NGX_OK) {
+        ngx_http_inference_probe_write(c->write);
+    }
+}
+
+
+static void
+ngx_http_inference_probe_write(ngx_event_t *wev)
+{
+    ssize_t                      n;
+    ngx_connection_t            *c;
+    ngx_http_inference_probe_t  *probe;
+
+    c = wev->data;
+    probe = c->data;
+
+    while (probe->sent < probe->request.len) {
+
+        n = c->send(c, probe->request.data + probe->sent,
+                    probe->request.len - probe->sent);
+
+        if (n == NGX_AGAIN) {
+            if (ngx_handle_write_event(wev, 0) != NGX_OK) {
+                ngx_http_inference_probe_down(probe, 0, "cannot be asked");
+            }
+
+            return;
+        }
+
+        if (n <= 0) {
+            ngx_http_inference_probe_down(probe, ngx_socket_errno,
+                                          "cannot be connected to");
+            return;
+        }
+
+        probe->sent += n;
+    }
+}
+
+
+static void
+ngx_http_inference_probe_read(ngx_event_t *rev)
+{
+    ssize_t                      n;
+    ngx_connection_t            *c;
+    ngx_http_inference_probe_t  *probe;
+
+    c = rev->data;
+    probe = c->data;
+
+    if (rev->timedout) {
+        ngx_http_inference_probe_down(probe, 0, "does not answer");
+        return;
+    }
+
+    while (probe->received < INF_NODE_ANSWER_MAX) {
+
+        n = c->recv(c, probe->answer + probe->received,
+                    INF_NODE_ANSWER_MAX - probe->received);
+
+        if (n == NGX_AGAIN) {
+            if (ngx_handle_read_event(rev, 0) != NGX_OK) {
+                ngx_http_inference_probe_down(probe, 0, "cannot be asked");
+                return;
+            }
+
+            ngx_http_inference_probe_answered(probe, 0);
+            return;
+        }
+
+        if (n == NGX_ERROR) {
+            ngx_http_inference_probe_down(probe, ngx_socket_errno,
+                                          "cannot be connected to");
+            return;
+        }
+
+        if (n == 0 && probe->received == 0) {
+            ngx_http_inference_probe_down(probe, 0, "closes the connection");
+            return;
+        }
+
+        if (n == 0) {
+            break;
+        }
+
+        probe->received += n;
+    }
+
+    ngx_http_inference_probe_answered(probe, 1);
+}
+
+
+static void
+ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe,
+    ngx_err_t err, const char *why)
+{
+    ngx_http_inference_probe_close(probe);
+
+    if (ngx_http_inference_probe_state(probe,
+                                       NGX_HTTP_INFERENCE_NODE_DOWN))
+    {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, err,
+                      "inference: node %V of upstream \"%V\" %s: it gets no "
+                      "requests", &probe->name, &probe->balance->name, why);
+    }
+}
+
+
+/* closed: there will be no more of it. */
+
+static void
+ngx_http_inference_probe_answered(ngx_http_inference_probe_t *probe,
+    ngx_uint_t closed)
+{
+    ngx_str_t                text;
+    inf_node_answer_t        answer;
+    inf_node_answer_state_t  state;
+
+    state = inf_node_answer_read(inf_slice((char *) probe->answer,
+                                           probe->received),
+                                 &answer);
+
+    if (state == INF_NODE_ANSWER_PARTIAL && !closed) {
+        return;
+    }
+
+    ngx_http_inference_probe_close(probe);
+
+    if (state == INF_NODE_ANSWER_COMPLETE) {
+        ngx_http_inference_probe_note(probe, &answer);
+        return;
+    }
+
+    (void) ngx_http_inference_probe_state(probe,
+                                          NGX_HTTP_INFERENCE_NODE_UNKNOWN);
+    probe->node->reported = 0;
+
+    text.data = probe->answer;
+    text.len = ngx_min(probe->received, 64);
+
+    ngx_http_inference_probe_misreport(probe, "answers no HTTP/1 (\"port=\" "
+                                       "of \"inference_balance\" names "
+                                       "another port)", &text);
+}
+
+
+static void
+ngx_http_inference_probe_note(ngx_http_inference_probe_t *probe,
+    inf_node_answer_t *answer)
+{
+    ngx_http_inference_node_state_e  state;
+
+    state = (answer->status == NGX_HTTP_OK)
+            ? NGX_HTTP_INFERENCE_NODE_READY
+            : NGX_HTTP_INFERENCE_NODE_NOT_READY;
+
+    if (ngx_http_inference_probe_state(probe, state)) {
+
+        if (state == NGX_HTTP_INFERENCE_NODE_READY) {
+            ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                          "inference: node %V of upstream \"%V\" is ready",
+                          &probe->name, &probe->balance->name);
+
+        } else {
+            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                          "inference: node %V of upstream \"%V\" is not ready "
+                          "(it answers %uD): it gets no requests",
+                          &probe->name, &probe->balance->name,
+                          answer->status);
+        }
+    }
+
+    ngx_http_inference_probe_report(probe, answer);
+}
+
+
+static void
+ngx_http_inference_probe_report(ngx_http_inference_probe_t *probe,
+    inf_node_answer_t *answer)
+{
+    ngx_str_t                   text;
+    ngx_http_inference_node_t  *node;
+
+    node = probe->node;
+
+    switch (answer->queue_state) {
+
+    case INF_NODE_QUEUE_NONE:
+        node->reported = 0;
+        node->misreports = 0;
+        return;
+
+    case INF_NODE_QUEUE_INVALID:
+        node->reported = 0;
+
+        text.data = (u_char *) answer->report.data;
+        text.len = ngx_min(answer->report.len, 64);
+
+        ngx_http_inference_probe_misreport(probe, "reports an impossible "
+                                           "queue", &text);
+        return;
+
+    case INF_NODE_QUEUE_REPORTED:
+        node->misreports = 0;
+        node->base = node->requests;
+        node->queue = answer->queue;
+        node->reported = ngx_max(ngx_current_msec, 1);
+        return;
+    }
+}
+
+
+/* Of several in a row the first is logged. */
+
+static void
+ngx_http_inference_probe_misreport(ngx_http_inference_probe_t *probe,
+    const char *what, ngx_str_t *text)
+{
+    u_char  shown[4 * 64], *p;
+    size_t  i;
+
+    if (!ngx_atomic_cmp_set(&probe->node->misreports, 0, 1)) {
+        return;
+    }
+
+    p = shown;
+
+    for (i = 0; i < text->len; i++) {
+        if (text->data[i] < ' ' || text->data[i] > '~') {
+            p = ngx_sprintf(p, "\\x%02Xd", (int) text->data[i]);
+
+        } else {
+            *p++ = text->data[i];
+        }
+    }
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "inference: node %V of upstream \"%V\" %s: its queue counts "
+                  "as unknown; it says \"%*s\"", &probe->name,
+                  &probe->balance->name, what, (size_t) (p - shown), shown);
+}
+
+
+/* Whether it is another one. */
+
+static ngx_uint_t
+ngx_http_inference_probe_state(ngx_http_inference_probe_t *probe,
+    ngx_http_inference_node_state_e state)
+{
+    ngx_uint_t  changed;
+
+    changed = (probe->node->state != (ngx_atomic_uint_t) state);
+
+    probe->node->state = state;
+
+    return changed;
+}
+
+
+static void
+ngx_http_inference_probe_close(ngx_http_inference_probe_t *probe)
+{
+    if (probe->pc.connection) {
+        ngx_close_connection(probe->pc.connection);
+        probe->pc.connection = NULL;
+    }
+}
