@@ -84,7 +84,7 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
 
     parts = ilcf->parts;
 
-    if (parts != NGX_HTTP_INFERENCE_METRICS) {
+    if (ilcf->alone.len == 0) {
         /* requests for these anywhere else learn that they aren't there */
         parts |= NGX_HTTP_INFERENCE_TOLD;
     }
@@ -92,13 +92,11 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
     ep = ngx_http_inference_match_endpoint(ctx, path, parts);
 
     if (ep == NULL
-        && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
+        && ilcf->alone.len
         && path->len == ilcf->name.len
         && ngx_strncmp(path->data, ilcf->name.data, path->len) == 0)
     {
-        /* a location of metrics alone may have any name */
-
-        ngx_str_set(path, "/metrics");
+        *path = ilcf->alone;
 
         ep = ngx_http_inference_match_endpoint(ctx, path, parts);
     }
