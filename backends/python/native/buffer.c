@@ -3,16 +3,23 @@
 #define PY_SSIZE_T_CLEAN
 #include "buffer.h"
 
-#include <sys/types.h>
-#include <unistd.h>
+#include <errno.h>
+#include <pthread.h>
 
 typedef struct {
     PyObject_HEAD
     py_buffer_kind_t kind;
-    pid_t            pid;       /* a child made by fork gives nothing back   */
+    unsigned         forks;     /* a child made by fork gives nothing back   */
 } buffer_t;
 
 static PyTypeObject *buffer_type;
+static unsigned forks;          /* from the first process to this one        */
+
+static void
+count_fork(void)
+{
+    forks++;
+}
 
 static void
 buffer_dealloc(PyObject *self)
@@ -20,7 +27,7 @@ buffer_dealloc(PyObject *self)
     buffer_t *b = (buffer_t *) self;
     PyTypeObject *type = Py_TYPE(self);
 
-    if (b->pid == getpid()) {
+    if (b->forks == forks) {
         b->kind.give_back(b->kind.owner, b->kind.id);
     }
     PyObject_Free(self);
@@ -52,8 +59,13 @@ static PyType_Spec buffer_spec = {
 bool
 py_buffer_init(PyObject *module)
 {
-    buffer_type = (PyTypeObject *) PyType_FromSpec(&buffer_spec);
+    errno = pthread_atfork(NULL, NULL, count_fork);
+    if (errno != 0) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        return false;
+    }
 
+    buffer_type = (PyTypeObject *) PyType_FromSpec(&buffer_spec);
     return buffer_type != NULL && PyModule_AddObjectRef(module, "Buffer",
         (PyObject *) buffer_type) == 0;
 }
@@ -65,7 +77,7 @@ py_buffer_new(const py_buffer_kind_t *kind)
 
     if (b != NULL) {
         b->kind = *kind;
-        b->pid = getpid();
+        b->forks = forks;
     }
     return (PyObject *) b;
 }

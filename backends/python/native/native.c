@@ -11,6 +11,7 @@
 #include <Python.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +39,10 @@ typedef struct {
 
 /* All of it is used with the interpreter's lock held. */
 static struct {
-    py_header_t  *header;
+    py_header_t  *header;       /* NULL: there is no channel, as in a child
+                                   made by fork                              */
     int           event_fd;
     int           socket_fd;
-    pid_t         pid;          /* a child made by fork has no channel       */
     py_heap_t     heap;
     uint32_t      freed;        /* messages before it have been read         */
     uint64_t      messages[PY_RING_ENTRIES];   /* block + 1 of each         */
@@ -86,7 +87,7 @@ static void give_back_down(void *owner, uint64_t id);
 static void give_back_up(void *owner, uint64_t id);
 static void give_back_arena(void *owner, uint64_t id);
 static bool attached(void);
-static bool is_forked(void);
+static void forget_channel(void);
 
 /* attach(channel_fd, event_fd, socket_fd) */
 static PyObject *
@@ -131,8 +132,12 @@ attach(PyObject *self, PyObject *args)
         return NULL;
     }
 
+    errno = pthread_atfork(NULL, NULL, forget_channel);
+    if (errno != 0) {
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+
     channel.header = h;
-    channel.pid = getpid();
     py_heap_init(&channel.heap, fd, h->up, PY_HEAP_BYTES);
     channel.slot_count = PY_SLOTS;
     for (uint32_t i = 0; i < PY_SLOTS; i++) {
@@ -802,7 +807,7 @@ static void
 give_back_down(void *owner, uint64_t id)
 {
     (void) owner;
-    if (is_forked()) {
+    if (channel.header == NULL) {
         return;                         /* the parent still has it           */
     }
 
@@ -824,7 +829,7 @@ static void
 give_back_up(void *owner, uint64_t id)
 {
     (void) owner;
-    if (!is_forked()) {
+    if (channel.header != NULL) {
         (void) py_heap_free(&channel.heap, id);
     }
 }
@@ -839,7 +844,7 @@ give_back_arena(void *owner, uint64_t id)
 static bool
 attached(void)
 {
-    if (channel.header == NULL || is_forked()) {
+    if (channel.header == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "this process has no channel to "
             "the server: only the one in which the model was loaded does");
         return false;
@@ -849,10 +854,10 @@ attached(void)
 }
 
 /* A child has copies of everything here, but the channel is its parent's. */
-static bool
-is_forked(void)
+static void
+forget_channel(void)
 {
-    return channel.pid != getpid();
+    channel.header = NULL;
 }
 
 static PyMethodDef methods[] = {
