@@ -21,7 +21,7 @@ import sys
 import pytest
 
 from lib import models, prebuilt, wire
-from lib.server import Server
+from lib.server import BACKENDS, Server
 
 PREBUILT = os.environ.get("INF_PYTHON_BACKEND") == "prebuilt"
 INTERPRETER = prebuilt.PEER / "python/bin/python" if PREBUILT \
@@ -109,12 +109,14 @@ def serve(fill, http="", backends=None, env=(), complete=False, **kw):
     complete: models may complete their configurations, which takes each a
     process more.
     """
+    backends = list(backends or [])
     if PREBUILT:
         path = prebuilt.environment()
-        backends = backends or [prebuilt.folder()]
+        first = prebuilt.folder()       # the one that has python is taken
+        backends = [b for b in backends if b != first] + [BACKENDS]
+        kw["backends"] = first
     else:
         path = [f'"PATH={INTERPRETER.parent}:/usr/bin:/bin"']
-        backends = backends or []
     for folder in backends:
         http += f"    inference_backends {folder};\n"
     if not complete:
