@@ -2,12 +2,14 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BLOCK_BYTES (1 << 18)
+#define ENTRY_BYTES 4096u       /* that one takes on the disk, at least      */
 
 /* Owners, ACLs and extended attributes are not restored: the files belong to
    the server's user. */
@@ -17,6 +19,8 @@
 typedef struct {
     const char     *file;
     const char     *directory;
+    uint64_t        bytes_max;
+    uint64_t        bytes;              /* so far                            */
     struct archive *from;
     struct archive *disk;
 } extraction_t;
@@ -31,6 +35,7 @@ static TRITONSERVER_Error *place_entry(const extraction_t *x,
     struct archive_entry *entry, const char *name);
 static char *inside(const extraction_t *x, const char *name);
 static TRITONSERVER_Error *copy_data(extraction_t *x, const char *name);
+static TRITONSERVER_Error *count_bytes(extraction_t *x, uint64_t bytes);
 static TRITONSERVER_Error *failed(const extraction_t *x, struct archive *a,
     const char *name);
 static bool is_directory_itself(const char *name);
@@ -38,9 +43,12 @@ static const char *next_name(const char *path, const char **end);
 static bool is_parent(const char *name, const char *end);
 
 TRITONSERVER_Error *
-py_archive_extract(const char *file, const char *directory)
+py_archive_extract(const char *file, const char *directory,
+    uint64_t bytes_max)
 {
-    extraction_t x = { .file = file, .directory = directory };
+    extraction_t x = {
+        .file = file, .directory = directory, .bytes_max = bytes_max
+    };
 
     x.from = archive_read_new();
     x.disk = archive_write_disk_new();
@@ -91,7 +99,10 @@ extract_all(extraction_t *x)
         if (rc < ARCHIVE_WARN) {
             return failed(x, x->from, NULL);
         }
-        TRITONSERVER_Error *err = extract_entry(x, entry);
+        TRITONSERVER_Error *err = count_bytes(x, ENTRY_BYTES);
+        if (err == NULL) {
+            err = extract_entry(x, entry);
+        }
         if (err != NULL) {
             return err;
         }
@@ -222,10 +233,26 @@ copy_data(extraction_t *x, const char *name)
         if (rc < ARCHIVE_WARN) {
             return failed(x, x->from, name);
         }
+        TRITONSERVER_Error *err = count_bytes(x, len);
+        if (err != NULL) {
+            return err;
+        }
         if (archive_write_data_block(x->disk, data, len, at) < ARCHIVE_WARN) {
             return failed(x, x->disk, name);
         }
     }
+}
+
+static TRITONSERVER_Error *
+count_bytes(extraction_t *x, uint64_t bytes)
+{
+    if (bytes > x->bytes_max - x->bytes) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "archive \"%s\" "
+            "takes more than %" PRIu64 " bytes; setting environment-byte-size "
+            "of backend python permits more", x->file, x->bytes_max);
+    }
+    x->bytes += bytes;
+    return NULL;
 }
 
 /* name: the entry's, or NULL. */

@@ -18,6 +18,7 @@
 
 struct py_environments_s {
     py_extractions_t *extractions;
+    unsigned          activate_s;
 };
 
 struct py_environment_s {
@@ -41,13 +42,16 @@ static TRITONSERVER_Error *find_python(py_environment_t *e,
 static bool is_program(const char *path);
 
 TRITONSERVER_Error *
-py_environments_new(const char *directory, py_environments_t **out)
+py_environments_new(const py_environment_options_t *options,
+    py_environments_t **out)
 {
     py_environments_t *set = calloc(1, sizeof(*set));
     if (set == NULL) {
         return bk_err_nomem("the set of environments");
     }
-    TRITONSERVER_Error *err = py_extractions_new(directory, &set->extractions);
+    set->activate_s = options->activate_s;
+    TRITONSERVER_Error *err = py_extractions_new(options->directory,
+        options->archive_bytes, &set->extractions);
     if (err != NULL) {
         free(set);
         return err;
@@ -176,7 +180,8 @@ open_named(py_environment_t *e, const char *value,
         err = find_python(e, directory, path);
     }
     if (err == NULL) {
-        err = py_variables_activated(&e->variables, directory);
+        err = py_variables_activated(&e->variables, directory,
+            e->set->activate_s);
     }
     free(path);
     return err != NULL ? bk_err_add(err, "EXECUTION_ENV_PATH \"%s\"", value)

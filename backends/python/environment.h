@@ -6,7 +6,7 @@
  * Owner    The backend owns the set; each model owns what it has opened.  The
  *          strings of an environment live until it is closed.
  * Thread   Models open and close theirs from several loading threads.
- * Units    none.
+ * Units    bytes, s.
  * Errors   INVALID_ARG naming the parameter's value, the file or the entry of
  *          an archive that is wrong.  INTERNAL: the system's reason.
  * Route    ModelInitialize -> [environment] -> posix_spawn
@@ -19,14 +19,22 @@
 #ifndef PY_ENVIRONMENT_H
 #define PY_ENVIRONMENT_H
 
+#include <stdint.h>
+
 #include "common/error.h"
 
 typedef struct py_environments_s py_environments_t;
 typedef struct py_environment_s py_environment_t;
 
-/* directory: where archives are extracted; NULL: TMPDIR, or /tmp. */
-BK_CHECK TRITONSERVER_Error *py_environments_new(const char *directory,
-    py_environments_t **out);
+typedef struct {
+    const char *directory;      /* where archives are extracted; NULL: TMPDIR,
+                                   or /tmp                                   */
+    uint64_t    archive_bytes;  /* of the files in one, at most              */
+    unsigned    activate_s;     /* that an activate script may take          */
+} py_environment_options_t;
+
+BK_CHECK TRITONSERVER_Error *py_environments_new(
+    const py_environment_options_t *options, py_environments_t **out);
 
 /* Every environment has been closed; set may be NULL. */
 void py_environments_free(py_environments_t *set);

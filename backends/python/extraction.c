@@ -34,7 +34,8 @@ struct py_extractions_s {
                                        ready of those in list                */
     pthread_cond_t   changed;
     py_extraction_t *list;
-    char            *place;         /* set in new()                          */
+    char            *place;         /* set in new(), like the next           */
+    uint64_t         bytes_max;
 };
 
 static TRITONSERVER_Error *set_place(py_extractions_t *set, const char *place);
@@ -53,12 +54,14 @@ static int remove_one(const char *path, const struct stat *st, int kind,
     struct FTW *where);
 
 TRITONSERVER_Error *
-py_extractions_new(const char *place, py_extractions_t **out)
+py_extractions_new(const char *place, uint64_t bytes_max,
+    py_extractions_t **out)
 {
     py_extractions_t *set = calloc(1, sizeof(*set));
     if (set == NULL) {
         return bk_err_nomem("the set of environments");
     }
+    set->bytes_max = bytes_max;
     pthread_mutex_init(&set->lock, NULL);
     pthread_cond_init(&set->changed, NULL);
     TRITONSERVER_Error *err = set_place(set, place);
@@ -225,7 +228,8 @@ extract(py_extractions_t *set, py_extraction_t *x)
     bk_log(TRITONSERVER_LOG_INFO, "Extracting Python execution env %s",
         x->file);
     TRITONSERVER_Error *err = make_directory(set, x);
-    return err != NULL ? err : py_archive_extract(x->file, x->directory);
+    return err != NULL ? err
+        : py_archive_extract(x->file, x->directory, set->bytes_max);
 }
 
 static TRITONSERVER_Error *

@@ -5,7 +5,7 @@
  * Owner    The set belongs to the backend.  A user has a directory from take
  *          to give; the last give removes it.
  * Thread   any: a thread waits for an archive that another one extracts.
- * Units    none.
+ * Units    bytes.
  * Errors   those of py_archive_extract; INTERNAL: the system's reason.
  * Route    environment -> [extraction] -> env archive
  *
@@ -16,14 +16,16 @@
 #ifndef PY_EXTRACTION_H
 #define PY_EXTRACTION_H
 
+#include <stdint.h>
+
 #include "common/error.h"
 
 typedef struct py_extractions_s py_extractions_t;
 typedef struct py_extraction_s py_extraction_t;
 
-/* place: NULL: TMPDIR, or /tmp. */
+/* place: NULL: TMPDIR, or /tmp.  bytes_max: of the files in an archive. */
 BK_CHECK TRITONSERVER_Error *py_extractions_new(const char *place,
-    py_extractions_t **out);
+    uint64_t bytes_max, py_extractions_t **out);
 
 /* Removes directories there that nobody has locked and that are older than so
  * many seconds: a younger one may not have its lock yet. */

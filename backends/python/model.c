@@ -39,7 +39,12 @@ py_backend_new(py_backend_t **out, TRITONBACKEND_Backend *backend)
         err = py_settings_init(&b->settings, text, len);
     }
     if (err == NULL) {
-        err = py_environments_new(NULL, &b->environments);
+        const py_environment_options_t options = {
+            .archive_bytes = b->settings.environment_bytes,
+            .activate_s = (unsigned) (b->settings.start_timeout_ns
+                / 1000000000)
+        };
+        err = py_environments_new(&options, &b->environments);
     }
     if (err == NULL) {
         err = py_gpus_new(&b->gpus);

@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,6 +9,7 @@
 #define NS_PER_S            1000000000u
 #define START_TIMEOUT_S     30
 #define START_TIMEOUT_MAX_S 86400
+#define ENVIRONMENT_BYTES   (UINT64_C(32) << 30)
 
 /* Settings that Triton's backend has and this one does not. */
 static const struct {
@@ -23,24 +25,25 @@ static const struct {
 
 /* Read by the core, or by this file. */
 static const char *const known[] = {
-    "interpreter", "stub-timeout-seconds", "auto-complete-config",
-    "backend-directory", "default-max-batch-size", "min-compute-capability"
+    "interpreter", "stub-timeout-seconds", "environment-byte-size",
+    "auto-complete-config", "backend-directory", "default-max-batch-size",
+    "min-compute-capability"
 };
 
 static void log_settings(const bk_json_t *line);
 static const char *why_without_effect(const char *name);
 static bool is_known(const char *name);
-static TRITONSERVER_Error *read_timeout(py_settings_t *s,
-    const bk_json_t *line);
+static TRITONSERVER_Error *read_number(const bk_json_t *line,
+    const char *name, uint64_t max, uint64_t *value);
 static TRITONSERVER_Error *read_switch(const bk_model_config_t *config,
     const char *name, bool *value);
 
 TRITONSERVER_Error *
 py_settings_init(py_settings_t *s, const char *text, size_t len)
 {
-    *s = (py_settings_t) {
-        .start_timeout_ns = (uint64_t) START_TIMEOUT_S * NS_PER_S
-    };
+    uint64_t timeout_s = START_TIMEOUT_S;
+
+    *s = (py_settings_t) { .environment_bytes = ENVIRONMENT_BYTES };
     TRITONSERVER_Error *err = bk_json_parse(text, len, &s->document);
     if (err != NULL) {
         return bk_err_add(err, "configuration of backend python");
@@ -52,7 +55,13 @@ py_settings_init(py_settings_t *s, const char *text, size_t len)
     if (s->interpreter != NULL && s->interpreter[0] == '\0') {
         s->interpreter = NULL;
     }
-    err = read_timeout(s, line);
+    err = read_number(line, "stub-timeout-seconds", START_TIMEOUT_MAX_S,
+        &timeout_s);
+    if (err == NULL) {
+        err = read_number(line, "environment-byte-size", INT64_MAX,
+            &s->environment_bytes);
+    }
+    s->start_timeout_ns = timeout_s * NS_PER_S;
     if (err != NULL) {
         py_settings_fini(s);
     }
@@ -108,25 +117,25 @@ is_known(const char *name)
 }
 
 static TRITONSERVER_Error *
-read_timeout(py_settings_t *s, const bk_json_t *line)
+read_number(const bk_json_t *line, const char *name, uint64_t max,
+    uint64_t *value)
 {
-    const char *text = bk_json_string(
-        bk_json_member(line, "stub-timeout-seconds"), NULL);
+    const char *text = bk_json_string(bk_json_member(line, name), NULL);
     if (text == NULL) {
         return NULL;
     }
 
     char *end;
     errno = 0;
-    long seconds = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || seconds < 1
-        || seconds > START_TIMEOUT_MAX_S)
+    long long number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < 1
+        || (uint64_t) number > max)
     {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "setting "
-            "stub-timeout-seconds of backend python is \"%s\"; it must be a "
-            "number from 1 to %d", text, START_TIMEOUT_MAX_S);
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "setting %s of "
+            "backend python is \"%s\"; it must be a number from 1 to %"
+            PRIu64, name, text, max);
     }
-    s->start_timeout_ns = (uint64_t) seconds * NS_PER_S;
+    *value = (uint64_t) number;
     return NULL;
 }
 

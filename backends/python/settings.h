@@ -21,6 +21,7 @@ typedef struct {
     bk_json_t  *document;
     const char *interpreter;        /* "interpreter"; NULL: python3          */
     uint64_t    start_timeout_ns;   /* "stub-timeout-seconds", 30            */
+    uint64_t    environment_bytes;  /* "environment-byte-size", 32 GiB       */
 } py_settings_t;
 
 typedef struct {

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,11 +30,12 @@ static bool has(const char *directory, const char *name);
 static TRITONSERVER_Error *put_bin_first(py_variables_t *v,
     const char *directory);
 static TRITONSERVER_Error *run_activate(py_variables_t *v,
-    const char *directory);
+    const char *directory, unsigned limit_s);
 static TRITONSERVER_Error *run_script(py_variables_t *v, const char *script,
-    int out, int told);
+    unsigned limit_s, int out, int told);
 static int spawn_script(py_variables_t *v, const char *script, int out,
     int told, pid_t *pid);
+static bool ends_within(pid_t pid, unsigned limit_s);
 static TRITONSERVER_Error *script_failed(const char *script, int status,
     int told);
 static TRITONSERVER_Error *read_printed(py_variables_t *v, int fd);
@@ -51,7 +54,8 @@ py_variables_own(py_variables_t *v)
 }
 
 TRITONSERVER_Error *
-py_variables_activated(py_variables_t *v, const char *directory)
+py_variables_activated(py_variables_t *v, const char *directory,
+    unsigned limit_s)
 {
     TRITONSERVER_Error *err = py_variables_own(v);
     if (err != NULL) {
@@ -63,7 +67,7 @@ py_variables_activated(py_variables_t *v, const char *directory)
         err = set(v, "VIRTUAL_ENV", directory);
     } else {
         if (has(directory, "bin/activate") && access("/bin/bash", X_OK) == 0) {
-            err = run_activate(v, directory);
+            err = run_activate(v, directory, limit_s);
         }
         if (err == NULL && has(directory, "conda-meta")) {
             err = set(v, "CONDA_PREFIX", directory);
@@ -204,7 +208,7 @@ put_bin_first(py_variables_t *v, const char *directory)
 
 /* Replaces v by what the script makes of it. */
 static TRITONSERVER_Error *
-run_activate(py_variables_t *v, const char *directory)
+run_activate(py_variables_t *v, const char *directory, unsigned limit_s)
 {
     TRITONSERVER_Error *err;
     char *script;
@@ -218,7 +222,7 @@ run_activate(py_variables_t *v, const char *directory)
         err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
             "cannot create a file in memory: %s", strerror(errno));
     } else {
-        err = run_script(v, script, out, told);
+        err = run_script(v, script, limit_s, out, told);
     }
     if (out >= 0) {
         close(out);
@@ -231,7 +235,8 @@ run_activate(py_variables_t *v, const char *directory)
 }
 
 static TRITONSERVER_Error *
-run_script(py_variables_t *v, const char *script, int out, int told)
+run_script(py_variables_t *v, const char *script, unsigned limit_s, int out,
+    int told)
 {
     pid_t pid;
     int status;
@@ -241,16 +246,43 @@ run_script(py_variables_t *v, const char *script, int out, int told)
         return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
             "cannot run \"%s\": %s", script, strerror(rc));
     }
+    bool ends = ends_within(pid, limit_s);
+    if (!ends) {
+        (void) kill(-pid, SIGKILL);
+    }
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) {
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
                 "cannot wait for \"%s\": %s", script, strerror(errno));
         }
     }
+    if (!ends) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "\"%s\" has not "
+            "ended within the %u s of stub-timeout-seconds", script, limit_s);
+    }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         return script_failed(script, status, told);
     }
     return read_printed(v, out);
+}
+
+/* It is still to be waited for. */
+static bool
+ends_within(pid_t pid, unsigned limit_s)
+{
+    int fd = (int) syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd end = { .fd = fd, .events = POLLIN };
+    int n = -1;
+
+    while (fd >= 0 && (n = poll(&end, 1, (int) limit_s * 1000)) < 0
+        && errno == EINTR)
+    {
+        /* again, from the start */
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return n != 0;
 }
 
 /* Returns an error number. */
@@ -279,8 +311,9 @@ spawn_script(py_variables_t *v, const char *script, int out, int told,
     rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(&files, out, 1);
     rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(&files, told, 2);
     rc = rc != 0 ? rc : posix_spawnattr_setsigmask(&attributes, &none);
+    rc = rc != 0 ? rc : posix_spawnattr_setpgroup(&attributes, 0);
     rc = rc != 0 ? rc : posix_spawnattr_setflags(&attributes,
-        POSIX_SPAWN_SETSIGMASK);
+        POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     rc = rc != 0 ? rc : posix_spawn(pid, "/bin/bash", &files, &attributes,
         arguments, v->items);
     posix_spawnattr_destroy(&attributes);

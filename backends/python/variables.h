@@ -3,7 +3,7 @@
  *
  * Owner    A list belongs to the caller and ends with py_variables_free.
  * Thread   one list, one thread; environ is only read.
- * Units    none.
+ * Units    s.
  * Errors   INTERNAL naming the environment's activate script, with what the
  *          script wrote to stderr.
  * Route    environment -> [variables] -> posix_spawn
@@ -26,9 +26,10 @@ BK_CHECK TRITONSERVER_Error *py_variables_own(py_variables_t *v);
 /* This process's own as they are after activation of the environment in
  * directory.  A virtual environment (pyvenv.cfg) says VIRTUAL_ENV, a conda
  * environment CONDA_PREFIX and what its bin/activate sets; both put their bin
- * in front of PATH and end PYTHONHOME. */
+ * in front of PATH and end PYTHONHOME.  A script that takes longer than limit_s
+ * is killed, and fails. */
 BK_CHECK TRITONSERVER_Error *py_variables_activated(py_variables_t *v,
-    const char *directory);
+    const char *directory, unsigned limit_s);
 
 /* NULL: there is none. */
 const char *py_variables_get(const py_variables_t *v, const char *name);

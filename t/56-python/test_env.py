@@ -295,6 +295,26 @@ def test_settings_without_effect_are_named_once(server):
     assert "setting stub-timeout-seconds" not in log
 
 
+@differs("has no such bound")
+def test_an_archive_that_is_too_large(place):
+    """Other models load."""
+    def fill(repository):
+        python_backend.model(repository, "echo", TEXT, ECHO)
+        python_backend.model(
+            repository, "packed", TEXT + models.parameter_block(
+                {"EXECUTION_ENV_PATH": f"{place}/venv.tar"}), ECHO)
+
+    s = python_backend.serve(
+        fill, http="    inference_backend_config python "
+        "environment-byte-size=100000;\n")
+    with s.start("live"):
+        s.wait_log("packed.*takes more than 100000 bytes; setting "
+                   "environment-byte-size of backend python permits more",
+                   20)
+        assert s.wait_for("/v2/models/echo/ready")
+        assert words(s.infer("echo", text("x"))) == ["x"]
+
+
 def test_a_wrong_setting(make_server):
     s = python_backend.serve(
         lambda r: python_backend.model(r, "echo", TEXT, ECHO),

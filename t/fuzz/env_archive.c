@@ -113,7 +113,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(fd >= 0 && write(fd, data, size) == (ssize_t) size);
     snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
     check(mkdir(directory, 0700) == 0);
-    TRITONSERVER_Error *err = py_archive_extract(file, directory);
+    TRITONSERVER_Error *err = py_archive_extract(file, directory,
+        UINT64_C(1) << 30);
     if (err != NULL) {
         check(TRITONSERVER_ErrorMessage(err)[0] != '\0');
         TRITONSERVER_ErrorDelete(err);

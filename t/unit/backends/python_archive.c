@@ -6,6 +6,8 @@
 
 #include "python/env_archive.h"
 
+#define BYTES_MAX 100000
+
 typedef struct {
     const char *name;
     mode_t      mode;           /* with its type                             */
@@ -53,7 +55,8 @@ extract(const char *tree, const char *file)
     static char text[4096];
 
     tree_dir(tree, "in");
-    TRITONSERVER_Error *err = py_archive_extract(file, tree_path(tree, "in"));
+    TRITONSERVER_Error *err = py_archive_extract(file, tree_path(tree, "in"),
+        BYTES_MAX);
     snprintf(text, sizeof(text), "%s",
         err != NULL ? TRITONSERVER_ErrorMessage(err) : "");
     bk_err_drop(err);
@@ -221,6 +224,41 @@ archive_that_is_cut_off_is_named(void **state)
     tree_free(tree);
 }
 
+/* A file and an entry: 4096 bytes for each entry are counted. */
+static void
+archive_with_too_many_bytes_is_rejected(void **state)
+{
+    (void) state;
+    static char text[BYTES_MAX];
+    item_t items[24];
+
+    for (size_t i = 0; i < 24; i++) {
+        items[i] = (item_t) { .name = ".", .mode = S_IFDIR | 0755 };
+    }
+    items[1] = (item_t) { .name = "a", .mode = S_IFREG | 0644, .text = text };
+    for (size_t extra = 0; extra < 2; extra++) {
+        char *tree = tree_new();
+        memset(text, 'x', BYTES_MAX - 24 * 4096 + extra);
+        const char *why = extract(tree, pack(tree, items, 24));
+        if (extra == 0) {
+            assert_string_equal(why, "");
+        } else {
+            assert_non_null(strstr(why, "more than 100000 bytes"));
+        }
+        tree_free(tree);
+    }
+
+    char *tree = tree_new();
+    items[1] = (item_t) { .name = ".", .mode = S_IFDIR | 0755 };
+    item_t more[25];
+    memcpy(more, items, sizeof(items));
+    more[24] = items[0];
+    assert_string_equal(extract(tree, pack(tree, more, 24)), "");
+    assert_non_null(strstr(extract(tree, pack(tree, more, 25)),
+        "more than 100000 bytes"));
+    tree_free(tree);
+}
+
 static void
 rules_of_names(void **state)
 {
@@ -263,6 +301,7 @@ main(void)
         cmocka_unit_test(device_and_pipe_are_rejected),
         cmocka_unit_test(file_that_is_no_archive_is_named),
         cmocka_unit_test(archive_that_is_cut_off_is_named),
+        cmocka_unit_test(archive_with_too_many_bytes_is_rejected),
         cmocka_unit_test(rules_of_names),
         cmocka_unit_test(rules_of_links),
     };

@@ -24,7 +24,11 @@ make_world(void **state)
     w.tree = tree_new();
     tree_dir(w.tree, "model");
     tree_dir(w.tree, "envs");
-    if (py_environments_new(tree_path(w.tree, "envs"), &w.set) != NULL) {
+    const py_environment_options_t options = {
+        .directory = tree_path(w.tree, "envs"), .archive_bytes = 1 << 20,
+        .activate_s = 600
+    };
+    if (py_environments_new(&options, &w.set) != NULL) {
         return -1;
     }
     *state = &w;
@@ -204,6 +208,22 @@ activate_of_a_conda_environment_is_run(void **state)
 }
 
 static void
+activate_that_does_not_end_is_killed(void **state)
+{
+    world_t *w = *state;
+    const py_environment_options_t options = {
+        .directory = tree_path(w->tree, "envs"), .activate_s = 1
+    };
+
+    py_environments_free(w->set);
+    assert_null(py_environments_new(&options, &w->set));
+    program(w->tree, "model/conda/bin/python3", "#!/bin/sh\n");
+    tree_file(w->tree, "model/conda/bin/activate", "sleep 600\n");
+    assert_fails(w, VALUE "/conda", NULL, "bin/activate\" has not ended within"
+        " the 1 s of stub-timeout-seconds");
+}
+
+static void
 archive_is_extracted_once_and_removed(void **state)
 {
     world_t *w = *state;
@@ -321,7 +341,8 @@ directories_of_a_killed_process_are_removed(void **state)
     tree_dir(w->tree, "envs/other/bin");
     tree_file(w->tree, "packed/bin/python3", "x");
     pack(w->tree);
-    assert_null(py_extractions_new(tree_path(w->tree, "envs"), &set));
+    assert_null(py_extractions_new(tree_path(w->tree, "envs"), 1 << 20,
+        &set));
     assert_null(py_extractions_take(set, tree_path(w->tree, "model/env.tar"),
         &kept));
     assert_int_equal(extracted(w), 3);      /* the first one is too young    */
@@ -344,6 +365,7 @@ main(void)
         TEST(interpreter_of_the_setting_is_taken),
         TEST(virtual_environment_sets_its_variables),
         TEST(activate_of_a_conda_environment_is_run),
+        TEST(activate_that_does_not_end_is_killed),
         TEST(archive_is_extracted_once_and_removed),
         TEST(changed_archive_is_extracted_again),
         TEST(several_threads_share_an_archive),

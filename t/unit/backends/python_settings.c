@@ -39,6 +39,7 @@ defaults_hold_without_settings(void **state)
         assert_null(init(&s, texts[i]));
         assert_null(s.interpreter);
         assert_int_equal(s.start_timeout_ns, 30000000000u);
+        assert_int_equal(s.environment_bytes, UINT64_C(32) << 30);
         py_settings_fini(&s);
     }
 }
@@ -53,14 +54,16 @@ settings_are_read_and_those_of_triton_accepted(void **state)
         " \"stub-timeout-seconds\": \"7\", \"shm-default-byte-size\": \"1\","
         " \"shm-growth-byte-size\": \"1\", \"thread-pool-size\": \"x\","
         " \"shm-region-prefix-name\": \"p\", \"shm_message_queue_size\":"
-        " \"1\", \"no-such-setting\": \"1\"}}"));
+        " \"1\", \"no-such-setting\": \"1\","
+        " \"environment-byte-size\": \"123\"}}"));
     assert_string_equal(s.interpreter, "/opt/p/python");
     assert_int_equal(s.start_timeout_ns, 7000000000u);
+    assert_int_equal(s.environment_bytes, 123);
     py_settings_fini(&s);
 }
 
 static void
-timeout_that_is_no_number_of_seconds_is_rejected(void **state)
+values_that_are_no_numbers_are_rejected(void **state)
 {
     (void) state;
     static const char *const texts[] = {
@@ -75,6 +78,10 @@ timeout_that_is_no_number_of_seconds_is_rejected(void **state)
         py_settings_t s;
         assert_fails(init(&s, texts[i]), "stub-timeout-seconds");
     }
+
+    py_settings_t s;
+    assert_fails(init(&s, "{\"cmdline\": {\"environment-byte-size\": "
+        "\"1G\"}}"), "environment-byte-size");
 }
 
 static void
@@ -138,7 +145,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_hold_without_settings),
         cmocka_unit_test(settings_are_read_and_those_of_triton_accepted),
-        cmocka_unit_test(timeout_that_is_no_number_of_seconds_is_rejected),
+        cmocka_unit_test(values_that_are_no_numbers_are_rejected),
         cmocka_unit_test(text_that_is_no_json_is_rejected),
         cmocka_unit_test(parameters_of_a_model_are_read),
         cmocka_unit_test(switch_that_is_neither_yes_nor_no_is_rejected),
