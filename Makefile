@@ -63,6 +63,7 @@ bench: build
 	@build/venv/bin/python t/bench/grpc_calls.py
 	@build/venv/bin/python t/bench/batching.py
 	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/resubmission.py '64 B'
+	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/peek.py
 	@build/venv/bin/python -m pytest -q -s t/90-stress/test_slow_clients.py
 endif
 

@@ -56,6 +56,19 @@
 
 #define NGX_HTTP_INFERENCE_TOLD  NGX_HTTP_INFERENCE_SHARED_MEMORY
 
+/* the paths of all parts are known where another server serves them */
+
+#define NGX_HTTP_INFERENCE_EVERY  (~(ngx_uint_t) NGX_HTTP_INFERENCE_GRPC)
+
+#define ngx_http_inference_parts_of(ilcf)                                     \
+    ((ilcf)->parts ? (ilcf)->parts | NGX_HTTP_INFERENCE_TOLD                  \
+                   : NGX_HTTP_INFERENCE_EVERY)
+
+/* "inference" or "inference_model" is in force */
+
+#define ngx_http_inference_is_served(ilcf)                                    \
+    ((ilcf)->parts != 0 || (ilcf)->model != NULL)
+
 
 typedef struct {
     ngx_str_t                   core;           /* program                   */
@@ -75,6 +88,8 @@ typedef struct {
                                                    of those with inference   */
     unsigned                    used:1;         /* some location needs it    */
     unsigned                    configured:1;   /* inference_core was seen   */
+    unsigned                    names:1;        /* something uses the variables
+                                                   of model and version      */
 } ngx_http_inference_main_conf_t;
 
 
@@ -100,8 +115,6 @@ typedef struct {
                                                    its last slash; empty in
                                                    regex locations           */
     ngx_str_t                   prefix;         /* of it, to strip           */
-    ngx_str_t                   alone;          /* path that the name itself
-                                                   stands for; "": none      */
     ngx_http_complex_value_t   *model;          /* "inference_model"         */
     ngx_http_complex_value_t   *version;
     const ngx_http_inference_endpoint_t  *endpoint;     /* that model's      */
@@ -116,6 +129,9 @@ typedef struct {
     ngx_http_inference_rate_t   min_rate;
     ngx_uint_t                  grpc_compression;   /* inf_grpc_level_t      */
     ngx_flag_t                  deflate;        /* answers of REST           */
+    ngx_flag_t                  peek;           /* the names, in a location of
+                                                   another handler           */
+    ngx_flag_t                  intercept;      /* error_page has our errors */
     ngx_array_t                *forward;        /* names of headers, by
                                                    ngx_regex_elt_t; NULL:
                                                    none is forwarded         */
@@ -183,9 +199,6 @@ void ngx_http_inference_turn_end(uint64_t began_ns);
 
 /* Appends them as metrics. */
 void ngx_http_inference_counters_text(inf_buf_t *out);
-
-/* Appends them as an object of JSON. */
-void ngx_http_inference_counters_json(inf_buf_t *out);
 
 /* The counters' zone, of this configuration. */
 ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,

@@ -6,7 +6,7 @@
  * body that another handler has read is taken from memory or from its file.
  */
 
-#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_peek.h"
 
 #include "core/base/points.h"
 
@@ -271,6 +271,10 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
 
         if (rc == NGX_OK) {
             rc = ngx_http_inference_stores_settle(ctx);
+        }
+
+        if (rc == NGX_OK && ctx->grpc) {
+            rc = ngx_http_inference_peek_check_call(ctx);
         }
 
         return (rc == NGX_OK) ? NGX_DECLINED : rc;

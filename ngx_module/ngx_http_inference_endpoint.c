@@ -13,8 +13,6 @@ static ngx_int_t ngx_http_inference_path(ngx_http_request_t *r,
     ngx_str_t *path);
 static ngx_uint_t ngx_http_inference_name_is_seen(
     ngx_http_inference_ctx_t *ctx);
-static ngx_int_t ngx_http_inference_parse_version(
-    ngx_http_inference_ctx_t *ctx);
 
 
 ngx_int_t
@@ -82,21 +80,22 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t                            parts;
     const ngx_http_inference_endpoint_t  *ep;
 
-    parts = ilcf->parts;
+    parts = ngx_http_inference_parts_of(ilcf);
 
-    if (ilcf->alone.len == 0) {
-        /* requests for these anywhere else learn that they aren't there */
-        parts |= NGX_HTTP_INFERENCE_TOLD;
+    if (ilcf->parts == NGX_HTTP_INFERENCE_METRICS) {
+        parts = ilcf->parts;
     }
 
     ep = ngx_http_inference_match_endpoint(ctx, path, parts);
 
     if (ep == NULL
-        && ilcf->alone.len
+        && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
         && path->len == ilcf->name.len
         && ngx_strncmp(path->data, ilcf->name.data, path->len) == 0)
     {
-        *path = ilcf->alone;
+        /* a location of metrics alone may have any name */
+
+        ngx_str_set(path, "/metrics");
 
         ep = ngx_http_inference_match_endpoint(ctx, path, parts);
     }
@@ -249,7 +248,7 @@ ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_parse_version(ngx_http_inference_ctx_t *ctx)
 {
     size_t       i;

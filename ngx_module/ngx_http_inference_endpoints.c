@@ -21,11 +21,13 @@ static u_char *ngx_http_inference_match_version(u_char *p, u_char *last,
 
 #define ngx_http_inference_row(pattern, methods, part, verb, name)            \
     { ngx_string(pattern), methods, NGX_HTTP_INFERENCE_##part,                \
-      NGX_HTTP_INFERENCE_##verb, 0, ngx_string(name) }
+      NGX_HTTP_INFERENCE_##verb, 0, ngx_string(name),                         \
+      NGX_HTTP_INFERENCE_NAMES_NONE }
 
 #define ngx_http_inference_call(pattern, methods, part, verb, call, name)     \
     { ngx_string(pattern), methods, NGX_HTTP_INFERENCE_##part,                \
-      NGX_HTTP_INFERENCE_##verb, INF_METHOD_##call, ngx_string(name) }
+      NGX_HTTP_INFERENCE_##verb, INF_METHOD_##call, ngx_string(name),         \
+      NGX_HTTP_INFERENCE_NAMES_NONE }
 
 /* the first rows */
 #define NGX_HTTP_INFERENCE_MODEL_ENDPOINTS  3
@@ -128,10 +130,7 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
     ngx_http_inference_call("/metrics/", NGX_HTTP_GET,
                             METRICS, CALL, METRICS, "metrics"),
 
-    ngx_http_inference_call("/status", NGX_HTTP_GET,
-                            STATUS, CALL, STATUS, "status"),
-
-    { ngx_null_string, 0, 0, 0, 0, ngx_null_string }
+    { ngx_null_string, 0, 0, 0, 0, ngx_null_string, 0 }
 };
 
 

@@ -280,7 +280,8 @@ ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx, const char *what,
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* Where error_page names a status, it has the word. */
+/* Where error_page names a status, it has the word, if the location wants
+   that. */
 
 ngx_uint_t
 ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
@@ -291,16 +292,12 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
     ngx_http_core_loc_conf_t  *clcf;
 
     r = ctx->request;
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    if (ctx->grpc
-        || clcf->error_pages == NULL
-        || r->error_page
-        || r->uri_changes == 0)
-    {
+    if (!ngx_http_inference_may_intercept(r)) {
         return 0;
     }
 
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     page = clcf->error_pages->elts;
 
     for (i = 0; i < clcf->error_pages->nelts; i++) {
@@ -310,6 +307,20 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
     }
 
     return 0;
+}
+
+
+ngx_uint_t
+ngx_http_inference_may_intercept(ngx_http_request_t *r)
+{
+    ngx_http_core_loc_conf_t       *clcf;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    return ilcf->intercept && clcf->error_pages
+           && !r->error_page && r->uri_changes;
 }
 
 

@@ -17,72 +17,78 @@ static ngx_int_t ngx_http_inference_grpc_timeout(
     ngx_http_inference_ctx_t *ctx, ngx_str_t *value);
 
 
-#define ngx_http_inference_method(service, name, part, verb, call, variable)  \
+#define ngx_http_inference_method(service, name, part, verb, call, variable,  \
+                                  names)                                      \
     { ngx_string(service name), NGX_HTTP_POST, NGX_HTTP_INFERENCE_##part,     \
-      NGX_HTTP_INFERENCE_##verb, call, ngx_string(variable) }
+      NGX_HTTP_INFERENCE_##verb, call, ngx_string(variable),                  \
+      NGX_HTTP_INFERENCE_NAMES_##names }
 
-#define ngx_http_inference_kserve(name, part, verb, call, variable)           \
+#define ngx_http_inference_kserve(name, part, verb, call, variable, names)    \
     ngx_http_inference_method("/inference.GRPCInferenceService/", name, part, \
-                              verb, call, variable)
+                              verb, call, variable, names)
 
 static const ngx_http_inference_endpoint_t  ngx_http_inference_methods[] = {
 
-    ngx_http_inference_kserve("ModelInfer", INFER, MODEL_INFER, 0, "infer"),
+    ngx_http_inference_kserve("ModelInfer", INFER, MODEL_INFER, 0, "infer",
+                              BOTH),
     ngx_http_inference_kserve("ModelStreamInfer", INFER, STREAM_INFER, 0,
-                              "stream_infer"),
+                              "stream_infer", BOTH),
 
-    ngx_http_inference_kserve("ServerLive", HEALTH, LIVE, 0, "live"),
+    ngx_http_inference_kserve("ServerLive", HEALTH, LIVE, 0, "live", NONE),
     ngx_http_inference_kserve("ServerReady", HEALTH, CALL_BODY,
-                              INF_METHOD_SERVER_READY, "ready"),
+                              INF_METHOD_SERVER_READY, "ready", NONE),
     ngx_http_inference_kserve("ModelReady", HEALTH, CALL_BODY,
-                              INF_METHOD_MODEL_READY, "model_ready"),
+                              INF_METHOD_MODEL_READY, "model_ready", BOTH),
     ngx_http_inference_method("/grpc.health.v1.Health/", "Check", HEALTH,
                               HEALTH_CHECK, INF_METHOD_SERVER_READY,
-                              "health_check"),
+                              "health_check", NONE),
     ngx_http_inference_method("/grpc.health.v1.Health/", "Watch", HEALTH,
                               HEALTH_WATCH, INF_METHOD_SERVER_READY,
-                              "health_watch"),
+                              "health_watch", NONE),
 
     ngx_http_inference_kserve("ServerMetadata", METADATA, CALL_BODY,
-                              INF_METHOD_SERVER_METADATA, "metadata"),
+                              INF_METHOD_SERVER_METADATA, "metadata", NONE),
     ngx_http_inference_kserve("ModelMetadata", METADATA, CALL_BODY,
-                              INF_METHOD_MODEL_METADATA, "model_metadata"),
+                              INF_METHOD_MODEL_METADATA, "model_metadata",
+                              BOTH),
     ngx_http_inference_kserve("ModelConfig", CONFIG, CALL_BODY,
-                              INF_METHOD_MODEL_CONFIG, "config"),
+                              INF_METHOD_MODEL_CONFIG, "config", BOTH),
     ngx_http_inference_kserve("ModelStatistics", STATISTICS, CALL_BODY,
-                              INF_METHOD_MODEL_STATISTICS, "statistics"),
+                              INF_METHOD_MODEL_STATISTICS, "statistics", BOTH),
 
     ngx_http_inference_kserve("RepositoryIndex", REPOSITORY, CALL_BODY,
-                              INF_METHOD_REPOSITORY_INDEX, "index"),
+                              INF_METHOD_REPOSITORY_INDEX, "index", NONE),
     ngx_http_inference_kserve("RepositoryModelLoad", REPOSITORY, CALL_BODY,
-                              INF_METHOD_REPOSITORY_MODEL_LOAD, "load"),
+                              INF_METHOD_REPOSITORY_MODEL_LOAD, "load",
+                              SECOND),
     ngx_http_inference_kserve("RepositoryModelUnload", REPOSITORY, CALL_BODY,
-                              INF_METHOD_REPOSITORY_MODEL_UNLOAD, "unload"),
+                              INF_METHOD_REPOSITORY_MODEL_UNLOAD, "unload",
+                              SECOND),
 
     ngx_http_inference_kserve("SystemSharedMemoryStatus", SHARED_MEMORY,
                               CALL_BODY, INF_METHOD_SYSTEM_SHM_STATUS,
-                              "system_shm"),
+                              "system_shm", NONE),
     ngx_http_inference_kserve("SystemSharedMemoryRegister", SHARED_MEMORY,
                               CALL_BODY, INF_METHOD_SYSTEM_SHM_REGISTER,
-                              "system_shm"),
+                              "system_shm", NONE),
     ngx_http_inference_kserve("SystemSharedMemoryUnregister", SHARED_MEMORY,
                               CALL_BODY, INF_METHOD_SYSTEM_SHM_UNREGISTER,
-                              "system_shm"),
+                              "system_shm", NONE),
     ngx_http_inference_kserve("CudaSharedMemoryStatus", SHARED_MEMORY,
                               CALL_BODY, INF_METHOD_CUDA_SHM_STATUS,
-                              "cuda_shm"),
+                              "cuda_shm", NONE),
     ngx_http_inference_kserve("CudaSharedMemoryRegister", SHARED_MEMORY,
                               CALL_BODY, INF_METHOD_CUDA_SHM_REGISTER,
-                              "cuda_shm"),
+                              "cuda_shm", NONE),
     ngx_http_inference_kserve("CudaSharedMemoryUnregister", SHARED_MEMORY,
                               CALL_BODY, INF_METHOD_CUDA_SHM_UNREGISTER,
-                              "cuda_shm"),
+                              "cuda_shm", NONE),
     ngx_http_inference_kserve("TraceSetting", TRACE, CALL_BODY,
-                              INF_METHOD_TRACE_SETTING, "trace"),
+                              INF_METHOD_TRACE_SETTING, "trace", SECOND),
     ngx_http_inference_kserve("LogSettings", LOGGING, CALL_BODY,
-                              INF_METHOD_LOG_SETTINGS, "logging"),
+                              INF_METHOD_LOG_SETTINGS, "logging", NONE),
 
-    { ngx_null_string, 0, 0, 0, 0, ngx_null_string }
+    { ngx_null_string, 0, 0, 0, 0, ngx_null_string, 0 }
 };
 
 
@@ -156,33 +162,41 @@ ngx_http_inference_grpc_find_method(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A location of one model has only its inferences. */
-
 static ngx_int_t
 ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx)
+{
+    ctx->endpoint = ngx_http_inference_grpc_match(ctx->request);
+
+    return ctx->endpoint
+           ? NGX_OK
+           : ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNIMPLEMENTED, "");
+}
+
+
+/* A location of one model has only its inferences. */
+
+const ngx_http_inference_endpoint_t *
+ngx_http_inference_grpc_match(ngx_http_request_t *r)
 {
     ngx_uint_t                            parts;
     ngx_http_inference_loc_conf_t        *ilcf;
     const ngx_http_inference_endpoint_t  *method;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
     parts = ilcf->model ? NGX_HTTP_INFERENCE_INFER
-                        : ilcf->parts | NGX_HTTP_INFERENCE_TOLD;
+                        : ngx_http_inference_parts_of(ilcf);
 
     for (method = ngx_http_inference_methods; method->pattern.len; method++) {
 
         if ((method->part & parts)
-            && ngx_http_inference_grpc_names(&ctx->request->uri,
-                                             &method->pattern, ilcf))
+            && ngx_http_inference_grpc_names(&r->uri, &method->pattern, ilcf))
         {
-            ctx->endpoint = method;
-            return NGX_OK;
+            return method;
         }
     }
 
-    return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNIMPLEMENTED, "");
+    return NULL;
 }
 
 

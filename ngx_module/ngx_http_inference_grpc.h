@@ -71,6 +71,10 @@ struct ngx_http_inference_grpc_s {
 /* Whether the request is a call of gRPC, by its content type. */
 ngx_uint_t ngx_http_inference_is_grpc(ngx_http_request_t *r);
 
+/* The method that the path names in its location, or NULL. */
+const ngx_http_inference_endpoint_t *ngx_http_inference_grpc_match(
+    ngx_http_request_t *r);
+
 /* Sets method and call, and what the metadata ask for; NGX_ERROR: failed. */
 ngx_int_t ngx_http_inference_grpc_find_method(ngx_http_inference_ctx_t *ctx);
 

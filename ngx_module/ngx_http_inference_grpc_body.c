@@ -7,7 +7,7 @@
  * compressed message is kept as it came and inflated in slices.
  */
 
-#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_peek.h"
 
 
 #define NGX_HTTP_INFERENCE_GRPC_PIECE   ((size_t) 16 * 1024)
@@ -421,7 +421,10 @@ ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx)
 
     } while (rc == NGX_OK);
 
-    ngx_http_inference_store_free(ctx, &ctx->body.packed);
+    if (!ngx_http_inference_hand_on_wanted(ctx)) {
+        ngx_http_inference_store_free(ctx, &ctx->body.packed);
+    }
+
     ngx_destroy_pool(grpc->pool);
 
     grpc->pool = NULL;
@@ -541,6 +544,14 @@ ngx_http_inference_grpc_read(ngx_http_inference_ctx_t *ctx)
 
     if (rc == INF_CODEC_ERROR) {
         return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    if (ctx->message == NULL
+        && ngx_http_inference_peek_check(ctx, call->model_name,
+                                         call->version_text)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     if (ctx->model.len == 0) {

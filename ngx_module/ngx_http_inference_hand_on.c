@@ -3,7 +3,7 @@
  *                                as with "error_page 503 = @upstream".
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 typedef struct {
@@ -18,6 +18,10 @@ static ngx_int_t ngx_http_inference_hand_on_pieces(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_pieces_t *pieces);
 static ngx_int_t ngx_http_inference_hand_on_tensors(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_pieces_t *pieces);
+static ngx_int_t ngx_http_inference_hand_on_frame(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_pieces_t *pieces);
+static ngx_int_t ngx_http_inference_hand_on_raw(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_pieces_t *pieces, uint32_t i);
 static ngx_int_t ngx_http_inference_hand_on_piece(
     ngx_http_inference_pieces_t *pieces, u_char *p, uint64_t n);
 
@@ -25,20 +29,9 @@ static ngx_int_t ngx_http_inference_hand_on_piece(
 ngx_uint_t
 ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_request_t        *r;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    r = ctx->request;
-
-    if (ctx->grpc || ctx->body.origin == NGX_HTTP_INFERENCE_BODY_FOREIGN
-        || r->error_page || r->uri_changes == 0)
-    {
-        return 0;
-    }
-
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-    return clcf->error_pages != NULL;
+    return ctx->message == NULL
+           && ctx->body.origin != NGX_HTTP_INFERENCE_BODY_FOREIGN
+           && ngx_http_inference_may_intercept(ctx->request);
 }
 
 
@@ -63,7 +56,6 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
     }
 
     if (body->stage < NGX_HTTP_INFERENCE_BODY_COMPLETE
-        || ngx_http_inference_call_has_body(ctx)
         || !ngx_http_inference_hand_on_wanted(ctx))
     {
         return NGX_DECLINED;
@@ -78,17 +70,25 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
     pieces.bufs = NULL;
     pieces.size = 0;
 
-    rc = ngx_http_inference_hand_on_pieces(ctx, &pieces);
+    rc = ctx->grpc ? ngx_http_inference_hand_on_frame(ctx, &pieces)
+                   : ngx_http_inference_hand_on_pieces(ctx, &pieces);
 
     if (rc != NGX_OK) {
         return rc;
     }
 
+    /* the next handler announces what was received */
+
     if (pieces.size != body->received) {
-        /* the next handler announces what was received */
-        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
-                      "inference: %O of %O bytes of a request body are left "
-                      "for error_page", pieces.size, body->received);
+
+        if (ctx->grpc == NULL) {
+            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                          "inference: %O of %O bytes of a request body are "
+                          "left for error_page", pieces.size, body->received);
+        }
+
+        /* else its client has written lengths of tensors with idle bytes */
+
         return NGX_DECLINED;
     }
 
@@ -110,6 +110,12 @@ ngx_http_inference_hand_on_pieces(ngx_http_inference_ctx_t *ctx,
     if (body->inflate) {
         return ngx_http_inference_hand_on_piece(pieces, body->packed.data,
                                                 body->packed.len);
+    }
+
+    if (ngx_http_inference_call_has_body(ctx)) {
+        /* what makes a record of it follows in the same place */
+        return ngx_http_inference_hand_on_piece(pieces, body->text.data,
+                                                body->plain);
     }
 
     rc = ngx_http_inference_hand_on_piece(pieces, body->text.data,
@@ -165,6 +171,68 @@ ngx_http_inference_hand_on_tensors(ngx_http_inference_ctx_t *ctx,
     }
 
     return NGX_OK;
+}
+
+
+/* The fields and each raw tensor behind them: the same message. */
+
+static ngx_int_t
+ngx_http_inference_hand_on_frame(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_pieces_t *pieces)
+{
+    uint32_t                    i;
+    ngx_int_t                   rc;
+    ngx_http_inference_body_t  *body;
+    ngx_http_inference_grpc_t  *grpc;
+
+    body = &ctx->body;
+    grpc = ctx->grpc;
+
+    rc = ngx_http_inference_hand_on_piece(pieces, grpc->prefix,
+                                          INF_GRPC_PREFIX);
+
+    if (rc == NGX_OK && body->packed.region) {
+        return ngx_http_inference_hand_on_piece(pieces, body->packed.data,
+                                                body->packed.len);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_inference_hand_on_piece(pieces, body->text.data,
+                                              body->text.len);
+    }
+
+    for (i = 0; rc == NGX_OK && i < inf_split_count(&grpc->split); i++) {
+        rc = ngx_http_inference_hand_on_raw(ctx, pieces, i);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_inference_hand_on_raw(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_pieces_t *pieces, uint32_t i)
+{
+    u_char     *head;
+    size_t      len;
+    uint64_t    size;
+
+    size = ctx->grpc->sizes[i];
+
+    head = ngx_pnalloc(pieces->pool, INF_WIRE_HEAD_MAX);
+    if (head == NULL) {
+        return NGX_ERROR;
+    }
+
+    len = inf_split_raw_head((char *) head, size);
+
+    if (ngx_http_inference_hand_on_piece(pieces, head, len) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_hand_on_piece(pieces,
+                                            ctx->body.data.data
+                                            + ctx->grpc->places[i], size);
 }
 
 

@@ -4,7 +4,7 @@
  *                                called.
  */
 
-#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_peek.h"
 
 
 static void ngx_http_inference_happened(ngx_http_inference_ctx_t *ctx,
@@ -50,7 +50,7 @@ ngx_http_inference_install_filters(ngx_conf_t *cf)
 
     ngx_http_inference_grpc_install_filter();
 
-    return NGX_OK;
+    return ngx_http_inference_peek_install(cf);
 }
 
 

@@ -25,6 +25,8 @@ typedef struct {
 #define NGX_HTTP_INFERENCE_MIN_RATE_OVER  30000
 
 
+static void ngx_http_inference_set_name(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *ilcf);
 static void ngx_http_inference_set_prefix(
     ngx_http_inference_loc_conf_t *ilcf);
 static ngx_int_t ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
@@ -81,7 +83,7 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_rejected },
 
     { ngx_string("status"), NGX_HTTP_INFERENCE_STATUS,
-      ngx_http_inference_part_served },
+      ngx_http_inference_part_rejected },
 
     { ngx_string("all"), NGX_HTTP_INFERENCE_ALL,
       ngx_http_inference_part_served },
@@ -100,7 +102,6 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_str_t                       *value;
     ngx_uint_t                       i;
-    ngx_http_core_loc_conf_t        *clcf;
     ngx_http_inference_main_conf_t  *imcf;
 
     if (ilcf->parts != 0) {
@@ -128,12 +129,17 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         imcf->config.client_shared_memory = 1;
     }
 
-    if (ilcf->parts == NGX_HTTP_INFERENCE_METRICS) {
-        ngx_str_set(&ilcf->alone, "/metrics");
+    ngx_http_inference_set_name(cf, ilcf);
 
-    } else if (ilcf->parts == NGX_HTTP_INFERENCE_STATUS) {
-        ngx_str_set(&ilcf->alone, "/status");
-    }
+    return ngx_http_inference_install(cf, ilcf, cmd);
+}
+
+
+static void
+ngx_http_inference_set_name(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *ilcf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
@@ -152,8 +158,6 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         ngx_http_inference_set_prefix(ilcf);
     }
-
-    return ngx_http_inference_install(cf, ilcf, cmd);
 }
 
 
@@ -172,7 +176,6 @@ ngx_http_inference_set_prefix(ngx_http_inference_loc_conf_t *ilcf)
     static const ngx_str_t  own[] = {
         ngx_string("/v2"),
         ngx_string("/metrics"),
-        ngx_string("/status"),
         ngx_string("/inference.GRPCInferenceService"),
         ngx_string("/grpc.health.v1.Health")
     };
@@ -271,6 +274,13 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (value[1].len == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "the model's name in \"inference_model\" is empty");
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_strstr(value[1].data, "$inference_model") != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"inference_model %V\" names itself: the variable "
+                           "has what this directive says", &value[1]);
         return NGX_CONF_ERROR;
     }
 
@@ -473,7 +483,6 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      *     ilcf->parts = 0;
      *     ilcf->name = { 0, NULL };
      *     ilcf->prefix = { 0, NULL };
-     *     ilcf->alone = { 0, NULL };
      *     ilcf->model = NULL;
      *     ilcf->version = NULL;
      *     ilcf->file = NULL;
@@ -486,6 +495,8 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
     ilcf->grpc_compression = NGX_CONF_UNSET_UINT;
     ilcf->forward = NGX_CONF_UNSET_PTR;
     ilcf->deflate = NGX_CONF_UNSET;
+    ilcf->peek = NGX_CONF_UNSET;
+    ilcf->intercept = NGX_CONF_UNSET;
     ilcf->max_body = NGX_CONF_UNSET;
     ilcf->min_rate.size = NGX_CONF_UNSET_SIZE;
     ilcf->min_rate.over = NGX_CONF_UNSET_MSEC;
@@ -502,6 +513,16 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_core_loc_conf_t  *clcf;
 
+    if (conf->file && conf->peek == 1) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"inference_peek\" beside \"%s\" in %s:%ui: it is "
+                      "for locations of other handlers, this one has the "
+                      "variables anyway",
+                      conf->model ? "inference_model" : "inference",
+                      conf->file, conf->line);
+        return NGX_CONF_ERROR;
+    }
+
     ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 0);
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
     ngx_conf_merge_uint_value(conf->grpc_compression, prev->grpc_compression,
@@ -509,6 +530,8 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->errors, prev->errors,
                               NGX_HTTP_INFERENCE_ERRORS_TRITON);
     ngx_conf_merge_value(conf->deflate, prev->deflate, 0);
+    ngx_conf_merge_value(conf->peek, prev->peek, 0);
+    ngx_conf_merge_value(conf->intercept, prev->intercept, 0);
     ngx_conf_merge_ptr_value(conf->forward, prev->forward, NULL);
     ngx_conf_merge_off_value(conf->max_body, prev->max_body, NGX_CONF_UNSET);
     ngx_conf_merge_size_value(conf->min_rate.size, prev->min_rate.size,
@@ -530,29 +553,31 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     /* "if" and "limit_except" blocks answer as the location around them */
 
     if ((clcf->noname || clcf->lmt_excpt)
-        && conf->parts == 0 && conf->model == NULL)
+        && !ngx_http_inference_is_served(conf))
     {
         conf->parts = prev->parts;
         conf->name = prev->name;
         conf->prefix = prev->prefix;
-        conf->alone = prev->alone;
         conf->model = prev->model;
         conf->version = prev->version;
         conf->endpoint = prev->endpoint;
 
         if (clcf->lmt_excpt && clcf->handler == NULL
-            && (conf->parts != 0 || conf->model != NULL))
+            && ngx_http_inference_is_served(conf))
         {
             clcf->handler = ngx_http_inference_handler;
         }
     }
 
-    if (conf->parts != 0 || conf->model != NULL) {
+    if (ngx_http_inference_is_served(conf)) {
         ngx_http_inference_override_defaults(clcf);
 
         if (ngx_http_inference_note_server(cf) != NGX_OK) {
             return NGX_CONF_ERROR;
         }
+
+    } else if (conf->peek && !clcf->noname) {
+        ngx_http_inference_set_name(cf, conf);
     }
 
     return NGX_CONF_OK;

@@ -219,6 +219,20 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       offsetof(ngx_http_inference_loc_conf_t, deflate),
       NULL },
 
+    { ngx_string("inference_peek"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, peek),
+      NULL },
+
+    { ngx_string("inference_intercept_errors"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, intercept),
+      NULL },
+
     { ngx_string("inference_forward_header"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_http_inference_forward_directive,

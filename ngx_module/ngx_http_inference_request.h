@@ -92,6 +92,15 @@ typedef enum {
 } ngx_http_inference_verb_e;
 
 
+/* the fields of a message of gRPC that name model and version */
+
+typedef enum {
+    NGX_HTTP_INFERENCE_NAMES_NONE = 0,
+    NGX_HTTP_INFERENCE_NAMES_BOTH,      /* fields 1 and 2                    */
+    NGX_HTTP_INFERENCE_NAMES_SECOND     /* the model in field 2              */
+} ngx_http_inference_names_e;
+
+
 /* a row of the endpoint table */
 struct ngx_http_inference_endpoint_s {
     ngx_str_t                    pattern;
@@ -100,6 +109,7 @@ struct ngx_http_inference_endpoint_s {
     ngx_http_inference_verb_e    verb;
     uint16_t                     call;          /* INF_METHOD_*              */
     ngx_str_t                    name;          /* $inference_verb           */
+    ngx_http_inference_names_e   names;
 };
 
 
@@ -456,6 +466,9 @@ ngx_int_t ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx);
 /* In a location of one model: sets model and version. */
 ngx_int_t ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx);
 
+/* version_text becomes version. */
+ngx_int_t ngx_http_inference_parse_version(ngx_http_inference_ctx_t *ctx);
+
 
 /* ---- endpoints.c -------------------------------------------------------- */
 
@@ -660,22 +673,8 @@ ngx_int_t ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx);
 /* The core gets it; NGX_DECLINED: that core has ended, another may get it. */
 ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
 
-/* The answer is about this moment: none comes of a core that is to start. */
-ngx_uint_t ngx_http_inference_control_asks_now(ngx_http_inference_ctx_t *ctx);
-
 /* Sends what the core has answered; NGX_OK: ctx->rc. */
 ngx_int_t ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx);
-
-
-/* ---- status.c ----------------------------------------------------------- */
-
-/* Whether it is a browser that asks for the status, or its words say so. */
-ngx_uint_t ngx_http_inference_status_wants_page(ngx_http_inference_ctx_t *ctx);
-ngx_int_t ngx_http_inference_status_page(ngx_http_request_t *r);
-
-/* answer is the core's, not empty, and stays. */
-ngx_int_t ngx_http_inference_status_json(ngx_http_request_t *r,
-    ngx_str_t *answer);
 
 
 /* ---- load_report.c ------------------------------------------------------ */
@@ -946,7 +945,9 @@ void ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx,
 void ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx,
     const char *what, const char *how, ngx_str_t why);
 
-/* Whether error_page names the failed request's status. */
+/* Whether error_page names a status of errors; and: that of the failed
+   request. */
+ngx_uint_t ngx_http_inference_may_intercept(ngx_http_request_t *r);
 ngx_uint_t ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx);
 
 /* Sends it; returns what the request is to be finalized with. */

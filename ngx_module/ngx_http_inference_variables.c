@@ -2,7 +2,7 @@
  * ngx_http_inference_variables.c - what logs, limits and maps may know.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_peek.h"
 
 
 typedef enum {
@@ -26,8 +26,12 @@ static ngx_int_t ngx_http_inference_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_inference_variable_grpc_status(
     ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_uint_t ngx_http_inference_variable_unread(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_e which);
 static ngx_http_inference_ctx_t *ngx_http_inference_variable_early(
     ngx_http_request_t *r, ngx_http_inference_ctx_t *early);
+static void ngx_http_inference_variable_early_call(
+    ngx_http_inference_ctx_t *early);
 static ngx_int_t ngx_http_inference_variable_value(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_e which,
     ngx_str_t *value);
@@ -166,7 +170,7 @@ ngx_http_inference_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_inference_ctx(r);
 
-    if (ctx == NULL) {
+    if (ctx == NULL || ngx_http_inference_variable_unread(ctx, data)) {
         ctx = ngx_http_inference_variable_early(r, &early);
     }
 
@@ -190,8 +194,21 @@ ngx_http_inference_variable(ngx_http_request_t *r,
 }
 
 
+/* A call of gRPC whose handler has not read the message yet. */
+
+static ngx_uint_t
+ngx_http_inference_variable_unread(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_variable_e which)
+{
+    return ctx->grpc && ctx->model.len == 0
+           && (which == NGX_HTTP_INFERENCE_VAR_MODEL
+               || which == NGX_HTTP_INFERENCE_VAR_VERSION);
+}
+
+
 /*
- * Limits ask before our handler has its turn: what the URI says is known then.
+ * Limits ask before our handler has its turn, and in a location of another
+ * handler there is none: what the URI and the first bytes say is known then.
  */
 
 static ngx_http_inference_ctx_t *
@@ -202,7 +219,7 @@ ngx_http_inference_variable_early(ngx_http_request_t *r,
 
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
-    if (ilcf->parts == 0 && ilcf->model == NULL) {
+    if (!ngx_http_inference_is_served(ilcf) && !ilcf->peek) {
         return NULL;
     }
 
@@ -211,14 +228,47 @@ ngx_http_inference_variable_early(ngx_http_request_t *r,
     early->request = r;
     early->version = -1;
 
-    (void) ngx_http_inference_find_endpoint(early);
+    if (ngx_http_inference_is_grpc(r)) {
+        ngx_http_inference_variable_early_call(early);
+
+    } else {
+        (void) ngx_http_inference_find_endpoint(early);
+    }
+
+    (void) ngx_http_inference_parse_version(early);
 
     /* it has not failed yet */
 
     early->status = 0;
     ngx_str_null(&early->error);
+    inf_arena_fini(&early->arena);
 
     return early;
+}
+
+
+static void
+ngx_http_inference_variable_early_call(ngx_http_inference_ctx_t *early)
+{
+    ngx_http_inference_peek_t      *peek;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(early->request,
+                                        ngx_http_inference_module);
+
+    early->endpoint = ngx_http_inference_grpc_match(early->request);
+
+    if (ilcf->model) {
+        (void) ngx_http_inference_model_of_location(early);
+        return;
+    }
+
+    peek = ngx_http_inference_peek(early->request);
+
+    if (peek) {
+        early->model = peek->model;
+        early->version_text = peek->version_text;
+    }
 }
 
 

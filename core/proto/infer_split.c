@@ -222,3 +222,10 @@ split_error(uint64_t at, const char *reason)
                        "Unable to parse request: %s, at %llu", reason,
                        (unsigned long long) at);
 }
+
+size_t
+inf_split_raw_head(char *dst, uint64_t size)
+{
+    *dst = inf_wire_tag(RAW_FIELD, INF_WIRE_LEN);
+    return (size_t) (inf_wire_put_varint(dst + 1, size) - dst);
+}

@@ -83,4 +83,8 @@ inf_split_count(const inf_split_t *s)
     return s->count;
 }
 
+/* Writes the head of a raw entry of that size, INF_WIRE_HEAD_MAX bytes at most;
+   its length. */
+size_t inf_split_raw_head(char *dst, uint64_t size);
+
 #endif /* INF_PROTO_INFER_SPLIT_H */

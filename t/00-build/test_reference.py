@@ -29,12 +29,6 @@ def examples(page):
 EXAMPLES = examples("directives") + examples("variables")
 
 
-@pytest.fixture(autouse=True)
-def no_leaks(monkeypatch):
-    """The launcher ends without freeing all."""
-    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
-
-
 @pytest.fixture(scope="module")
 def tables():
     return reference.read_tables(BUILD)
@@ -151,7 +145,8 @@ def test_examples_are_right(make_server, name, number, code):
     server = make_server(start=False)
     here = [(r"/usr/lib/nginx-inference/inference-core",
              server.fields["core"]),
-            (r"/var/log/nginx/", f"{server.prefix}/")]
+            (r"/var/log/nginx/", f"{server.prefix}/"),
+            (r"/run/nginx/", f"{server.prefix}/")]
     text = "\n".join(top)
     for old, new in here:
         text = text.replace(old, str(new))

@@ -217,7 +217,10 @@ def test_a_server_that_is_not_ready_fails_for_nginx_too(make_server):
             inference health;
             add_header X-Status "$inference_status" always;
         }
-        location /page/ { inference health; error_page 400 =503 /busy; }
+        location /page/ {
+            inference health; inference_intercept_errors on;
+            error_page 400 =503 /busy;
+        }
         location = /busy { return 503 "come again"; }
     """)
     server.wait_log("no luck today")

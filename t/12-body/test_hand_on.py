@@ -54,6 +54,7 @@ def fallback(upstream):
         client_max_body_size 0;
         location /try/ {{
             inference infer;
+            inference_intercept_errors on;
             error_page 404 500 503 = @upstream;
         }}
         location @upstream {{ proxy_pass http://127.0.0.1:{upstream.port}; }}
@@ -110,7 +111,10 @@ def test_body_beyond_the_arena_is_handed_on_or_rejected(make_server,
 
 def test_error_page_to_a_static_answer(make_server):
     server = make_server(fill, server="""
-        location /try/ { inference infer; error_page 500 =200 /sorry; }
+        location /try/ {
+            inference infer; inference_intercept_errors on;
+            error_page 500 =200 /sorry;
+        }
         location = /sorry { default_type text/plain; return 200 "later"; }
     """)
     body, length = binary_body(1000)
@@ -130,6 +134,7 @@ def test_error_page_to_another_model(make_server, page):
     second = page if page[0] == "@" else f"= {page}"
     server = make_server(fill, server=f"""
         location = /first {{ inference_model broken;
+                             inference_intercept_errors on;
                              error_page 500 503 = {page}; }}
         location = /early {{ return 503; error_page 503 = {page};
                              recursive_error_pages on; }}

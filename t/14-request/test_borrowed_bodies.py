@@ -29,6 +29,7 @@ def server():
         location /pages {{
             auth_request /ask-soon;
             proxy_pass http://127.0.0.1:{upstream.port};
+            inference_intercept_errors on;
             error_page 500 503 = @upstream;
         }}
         location /anyway {{
@@ -51,6 +52,7 @@ def server():
         }}
         location = /ask-anyway {{
             internal; inference_timeout 300ms; inference_model id_uint8;
+            inference_intercept_errors on;
             error_page 400 413 500 503 = /yes;
         }}
         location = /ask-little {{

@@ -81,6 +81,7 @@ class Setting:
         limit = f"inference_max_body {LIMIT};" if status == 413 else ""
         return (f"location /{status}/ {{ inference infer; {limit} "
                 f"client_max_body_size 0; "
+                f"inference_intercept_errors on; "
                 f"error_page {status} = @upstream; }}\n")
 
     def connect(self):
@@ -242,6 +243,7 @@ def test_body_is_kept_while_an_upstream_reads_it_late(make_server, reason):
             client_max_body_size 0;
             location /late/ {{
                 inference infer; inference_timeout 200ms;
+                inference_intercept_errors on;
                 error_page 400 500 503 = @late;
             }}
             location @late {{

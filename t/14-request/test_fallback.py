@@ -29,12 +29,15 @@ def server():
         client_max_body_size 0;
         location /try/ {{
             inference infer; inference_timeout 200ms;
+            inference_intercept_errors on;
             error_page 404 503 504 = @upstream;
         }}
         location /mirrored/ {{ inference infer; mirror /nothing;
+                               inference_intercept_errors on;
                                error_page 404 503 504 = @upstream; }}
         location /tiny/ {{
             inference infer; inference_max_body 1000;
+            inference_intercept_errors on;
             error_page 413 = @upstream;
         }}
         location = /nothing {{ internal; return 204; }}

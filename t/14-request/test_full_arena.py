@@ -18,7 +18,10 @@ MEBIBYTE = b"z" * (1 << 20)
 @pytest.fixture(scope="module")
 def server():
     with Server(models.standard_repository, server="""
-        location /twice/ { inference infer; error_page 503 = @again; }
+        location /twice/ {
+            inference infer; inference_intercept_errors on;
+            error_page 503 = @again;
+        }
         location @again { return 200 "later"; }
         location = /metrics { inference metrics; }
     """, http=f"    inference_memory {ARENA}; inference_max_body 0;") as s:

@@ -23,7 +23,10 @@ def server():
         location /any/ { inference infer; inference_min_body_rate 0; }
         location /least/ { inference infer;
                            inference_min_body_rate 5 over=2s; }
-        location /page/ { inference infer; error_page 408 = /sorry; }
+        location /page/ {
+            inference infer; inference_intercept_errors on;
+            error_page 408 = /sorry;
+        }
         location = /sorry { return 200 "later"; }
     """) as s:
         yield s

@@ -47,6 +47,7 @@ def server():
     """, server=f"""
         location /handed/ {{
             inference infer;
+            inference_intercept_errors on;
             error_page 404 = @upstream;
         }}
         location @upstream {{

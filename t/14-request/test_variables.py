@@ -21,6 +21,7 @@ def server():
         add_header X-Sequence "$inference_sequence_id" always;
         location ~ ^/ask/(?<m>(?s:.+))$ {{
             inference_model $m;
+            inference_intercept_errors on;
             error_page 404 = @upstream;
         }}
         location @upstream {{

@@ -397,7 +397,7 @@ def test_the_status_that_logs_know(start, tmp_path):
     told = [line for line in log.read_text().splitlines()
             if not line.startswith(("ready", "live -"))]
     assert told == ["infer 0", "stream_infer 0", "infer 5", "live 0",
-                    "- 7", "infer -"], told
+                    "infer 7", "infer -"], told
 
 
 # ---- other modules

@@ -31,6 +31,7 @@ def server():
             inference_max_body 100; inference generate;
         }}
         location /pages {{
+            inference_intercept_errors on;
             error_page 404 400 = @other;
             inference_model nobody generate_stream;
         }}

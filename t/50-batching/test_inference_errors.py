@@ -230,6 +230,7 @@ def test_http_s_value_reaches_locations(make_server):
 def test_error_page_sees_the_precise_status(busy):
     server = busy(SHORT, server="""
         location /p/ { inference all; inference_errors precise;
+                       inference_intercept_errors on;
                        error_page 504 = @elsewhere; }
         location @elsewhere { return 200 "elsewhere"; }
 """)

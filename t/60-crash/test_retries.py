@@ -419,7 +419,7 @@ def test_the_body_is_still_handed_on(make_server):
     with Upstream() as upstream:
         server = make_server(
             fill, allow_alarms=[KILLED], http="    inference_tries 1;",
-            server="error_page 503 = @other;\n"
+            server="inference_intercept_errors on; error_page 503 = @other;\n"
                    f"location @other {{ proxy_pass "
                    f"http://127.0.0.1:{upstream.port}; }}")
         sent = send(server, HEAD, BLOB)

@@ -213,6 +213,7 @@ set_up(const scene_t *s, size_t wire_len)
 
     fake.main_conf.arena = ARENA_BOUND;
     fake.loc_conf.max_body = s->how & HOW_LIMITED ? 300 : 0;
+    fake.loc_conf.intercept = 1;
     r->headers_in.chunked = (s->how & HOW_CHUNKED) != 0;
     r->headers_in.content_length_n = s->how & HOW_CHUNKED ? -1
         : (off_t) wire_len;

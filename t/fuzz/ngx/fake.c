@@ -654,6 +654,28 @@ ngx_destroy_pool(ngx_pool_t *p)
 }
 
 /* No request of these fuzzers is a stream. */
+ngx_int_t
+ngx_http_inference_peek_install(ngx_conf_t *cf)
+{
+    (void) cf;
+    return NGX_OK;
+}
+
+ngx_int_t
+ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
+    inf_slice_t model, inf_slice_t version)
+{
+    (void) ctx, (void) model, (void) version;
+    return NGX_OK;
+}
+
+ngx_int_t
+ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx)
+{
+    (void) ctx;
+    return NGX_OK;
+}
+
 void
 ngx_http_inference_grpc_install_filter(void)
 {
@@ -910,26 +932,6 @@ ngx_int_t
 ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
 {
     check(ctx == NULL);
-    return NGX_ERROR;
-}
-
-ngx_uint_t
-ngx_http_inference_control_asks_now(ngx_http_inference_ctx_t *ctx)
-{
-    return ctx->endpoint->call == INF_METHOD_SERVER_READY;
-}
-
-ngx_uint_t
-ngx_http_inference_status_wants_page(ngx_http_inference_ctx_t *ctx)
-{
-    check(ctx != NULL);
-    return 0;
-}
-
-ngx_int_t
-ngx_http_inference_status_page(ngx_http_request_t *r)
-{
-    check(r == NULL);
     return NGX_ERROR;
 }
 

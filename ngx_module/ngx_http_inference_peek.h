@@ -1,0 +1,96 @@
+/*
+ * ngx_http_inference_peek.h - the names in a call of gRPC before its body is
+ *                             received, for limits, maps and logs.
+ *
+ * Owner    The names live in the request's pool; a request that waits for its
+ *          first bytes is listed with its connection until it goes on or ends.
+ * Thread   the worker's event loop.
+ * Units    bytes; ms for timers.
+ * Errors   nginx return codes of a phase.
+ * Route    preaccess phase -> [preread] -> names -> variables, and the content
+ *          handler, which holds the message against them.
+ *
+ * The bytes stay in nginx's own buffer of a stream of HTTP/2, where a reader of
+ * the body finds them.
+ */
+
+#ifndef NGX_HTTP_INFERENCE_PEEK_H
+#define NGX_HTTP_INFERENCE_PEEK_H
+
+#include "ngx_module/ngx_http_inference_grpc.h"
+
+
+/* of the first message */
+#define NGX_HTTP_INFERENCE_PEEK_SIZE  ((size_t) 4096)
+
+
+typedef struct ngx_http_inference_waiter_s  ngx_http_inference_waiter_t;
+
+/* may finalize the waiter's request */
+typedef void (*ngx_http_inference_waiter_pt)(
+    ngx_http_inference_waiter_t *waiter);
+
+/* for more bytes of a body that nobody reads yet; zeroed at first */
+struct ngx_http_inference_waiter_s {
+    ngx_queue_t                   queue;
+    ngx_http_request_t           *request;
+    ngx_http_inference_waiter_pt  more;
+    unsigned                      waiting:1;
+    unsigned                      again:1;      /* it has waited before      */
+};
+
+typedef enum {
+    NGX_HTTP_INFERENCE_PEEK_NEW = 0,
+    NGX_HTTP_INFERENCE_PEEK_LATE,               /* it is not waited for any
+                                                   more                      */
+    NGX_HTTP_INFERENCE_PEEK_DONE,               /* no more than is there     */
+    NGX_HTTP_INFERENCE_PEEK_SEEN                /* and that was enough to find
+                                                   the names                 */
+} ngx_http_inference_peek_state_e;
+
+
+/* of a call of gRPC */
+typedef struct {
+    ngx_http_inference_waiter_t   waiter;
+    ngx_event_t                   timer;
+    ngx_event_t                   turn;         /* the worker leaves         */
+    ngx_http_inference_leaver_t   leaver;
+    ngx_str_t                     model;
+    ngx_str_t                     version_text;
+    ngx_http_inference_peek_state_e  state;
+} ngx_http_inference_peek_t;
+
+
+/* ---- peek.c -------------------------------------------------------------- */
+
+/* Adds the handler of the preaccess phase. */
+ngx_int_t ngx_http_inference_peek_install(ngx_conf_t *cf);
+
+/* Of a request that has been in that phase; NULL: it is none of gRPC, or in no
+   location that looks for the names. */
+ngx_http_inference_peek_t *ngx_http_inference_peek(ngx_http_request_t *r);
+
+/* The names that the whole message has, or that are in the text of a call:
+   fails where limits have seen others. */
+ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
+    inf_slice_t model, inf_slice_t version);
+ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- preread.c ----------------------------------------------------------- */
+
+/* The bytes that nginx has of a body that nobody reads yet, in one piece. */
+ngx_str_t ngx_http_inference_preread(ngx_http_request_t *r);
+
+/* Whether more of it may come before somebody reads it. */
+ngx_uint_t ngx_http_inference_preread_grows(ngx_http_request_t *r);
+
+/* Calls waiter->more once after bytes of the connection have been read: those
+   that have been read already, but not been looked at by nginx, count. */
+ngx_int_t ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter);
+
+/* Does nothing where it does not wait. */
+void ngx_http_inference_preread_stop(ngx_http_inference_waiter_t *waiter);
+
+
+#endif /* NGX_HTTP_INFERENCE_PEEK_H */

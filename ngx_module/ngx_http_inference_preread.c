@@ -1,0 +1,227 @@
+/*
+ * ngx_http_inference_preread.c - the first bytes of a body of HTTP/2 that
+ *                                nobody reads yet.
+ *
+ * nginx keeps them in a buffer of the stream (http2_body_preread_size is its
+ * size, and what a client may send), and tells nobody.  While requests of a
+ * connection wait for more, the connection's read handler is ours: it gives
+ * nginx its own one back, posts an event, and calls nginx's.  The event comes
+ * when nginx has taken the frames.
+ */
+
+#include "ngx_module/ngx_http_inference_peek.h"
+
+
+#if (NGX_HTTP_V2)
+
+
+typedef struct {
+    ngx_queue_t            waiters;
+    ngx_event_handler_pt   handler;             /* nginx's, while the
+                                                   connection has ours       */
+    ngx_event_t            event;
+} ngx_http_inference_preread_t;
+
+
+static ngx_http_inference_preread_t *ngx_http_inference_preread_of(
+    ngx_connection_t *c);
+static void ngx_http_inference_preread_cleanup(void *data);
+static void ngx_http_inference_preread_read(ngx_event_t *rev);
+static void ngx_http_inference_preread_event(ngx_event_t *ev);
+
+
+ngx_str_t
+ngx_http_inference_preread(ngx_http_request_t *r)
+{
+    ngx_str_t   bytes;
+    ngx_buf_t  *b;
+
+    ngx_str_null(&bytes);
+
+    b = r->stream ? r->stream->preread : NULL;
+
+    if (b && r->request_body == NULL) {
+        bytes.data = b->pos;
+        bytes.len = b->last - b->pos;
+    }
+
+    return bytes;
+}
+
+
+ngx_uint_t
+ngx_http_inference_preread_grows(ngx_http_request_t *r)
+{
+    return r->stream && r->request_body == NULL
+           && !r->stream->in_closed && !r->stream->skip_data
+           && r->stream->recv_window > 0;
+}
+
+
+ngx_int_t
+ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter)
+{
+    ngx_event_t                   *rev;
+    ngx_http_inference_preread_t  *preread;
+
+    rev = waiter->request->stream->connection->connection->read;
+
+    preread = ngx_http_inference_preread_of(rev->data);
+    if (preread == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (rev->handler != ngx_http_inference_preread_read) {
+        preread->handler = rev->handler;
+        rev->handler = ngx_http_inference_preread_read;
+    }
+
+    /* the frames behind the headers may have been received with them */
+
+    if (!waiter->again && !preread->event.posted) {
+        ngx_post_event(&preread->event, &ngx_posted_events);
+    }
+
+    ngx_queue_insert_tail(&preread->waiters, &waiter->queue);
+    waiter->waiting = 1;
+    waiter->again = 1;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_preread_stop(ngx_http_inference_waiter_t *waiter)
+{
+    if (waiter->waiting) {
+        ngx_queue_remove(&waiter->queue);
+        waiter->waiting = 0;
+    }
+}
+
+
+static ngx_http_inference_preread_t *
+ngx_http_inference_preread_of(ngx_connection_t *c)
+{
+    ngx_pool_cleanup_t            *cln;
+    ngx_http_inference_preread_t  *preread;
+
+    for (cln = c->pool->cleanup; cln; cln = cln->next) {
+        if (cln->handler == ngx_http_inference_preread_cleanup) {
+            return cln->data;
+        }
+    }
+
+    cln = ngx_pool_cleanup_add(c->pool, sizeof(ngx_http_inference_preread_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    preread = cln->data;
+    ngx_memzero(preread, sizeof(ngx_http_inference_preread_t));
+
+    cln->handler = ngx_http_inference_preread_cleanup;
+
+    ngx_queue_init(&preread->waiters);
+    preread->event.handler = ngx_http_inference_preread_event;
+    preread->event.data = c;
+    preread->event.log = c->log;
+
+    return preread;
+}
+
+
+static void
+ngx_http_inference_preread_cleanup(void *data)
+{
+    ngx_http_inference_preread_t *preread = data;
+
+    if (preread->event.posted) {
+        ngx_delete_posted_event(&preread->event);
+    }
+}
+
+
+static void
+ngx_http_inference_preread_read(ngx_event_t *rev)
+{
+    ngx_http_inference_preread_t  *preread;
+
+    preread = ngx_http_inference_preread_of(rev->data);
+
+    rev->handler = preread->handler;
+
+    if (!preread->event.posted) {
+        ngx_post_event(&preread->event, &ngx_posted_events);
+    }
+
+    /* the connection may be gone afterwards, and the event with it */
+
+    rev->handler(rev);
+}
+
+
+/* Each may end any of the others with its connection, and may wait again. */
+
+static void
+ngx_http_inference_preread_event(ngx_event_t *ev)
+{
+    ngx_queue_t                   *q, due;
+    ngx_http_inference_waiter_t   *waiter;
+    ngx_http_inference_preread_t  *preread;
+
+    preread = (ngx_http_inference_preread_t *)
+        ((u_char *) ev - offsetof(ngx_http_inference_preread_t, event));
+
+    if (ngx_queue_empty(&preread->waiters)) {
+        return;
+    }
+
+    ngx_queue_init(&due);
+    ngx_queue_add(&due, &preread->waiters);
+    ngx_queue_init(&preread->waiters);
+
+    while (!ngx_queue_empty(&due)) {
+
+        q = ngx_queue_head(&due);
+        waiter = ngx_queue_data(q, ngx_http_inference_waiter_t, queue);
+
+        ngx_http_inference_preread_stop(waiter);
+
+        waiter->more(waiter);
+    }
+}
+
+
+#else
+
+
+ngx_str_t
+ngx_http_inference_preread(ngx_http_request_t *r)
+{
+    return (ngx_str_t) ngx_null_string;
+}
+
+
+ngx_uint_t
+ngx_http_inference_preread_grows(ngx_http_request_t *r)
+{
+    return 0;
+}
+
+
+ngx_int_t
+ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter)
+{
+    return NGX_ERROR;
+}
+
+
+void
+ngx_http_inference_preread_stop(ngx_http_inference_waiter_t *waiter)
+{
+    /* it never waits */
+}
+
+
+#endif

@@ -1,0 +1,59 @@
+"""nginx -t says which directives contradict each other, and where."""
+
+import re
+
+import pytest
+
+from lib.server import Server
+
+CONFLICTS = [
+    ("location /x/ {\n inference infer;\n inference_peek on; }",
+     r'"inference_peek" beside "inference" in \S+:\d+: it is for locations '
+     "of other handlers, this one has the variables anyway"),
+    ("location /x/ {\n inference_peek on;\n inference_model m; }",
+     r'"inference_peek" beside "inference_model" in \S+:\d+'),
+    ("location /x/ {\n inference infer;\n proxy_pass http://127.0.0.1; }",
+     r'"inference" in a location that something behind it answers in '
+     r"\S+:\d+"),
+    ("location /x/ {\n proxy_pass http://127.0.0.1;\n inference infer; }",
+     r'"inference" in a location that something else answers already in '
+     r"\S+:\d+"),
+    ("location /x/ {\n inference_model m;\n grpc_pass 127.0.0.1:1; }",
+     r'"inference_model" in a location that something behind it answers in '
+     r"\S+:\d+"),
+    ("location /x/ {\n inference infer;\n inference_model m; }",
+     r'"inference" and "inference_model" in one location in \S+:\d+'),
+    ("location /x/ {\n inference_model $inference_model; }",
+     r'"inference_model \$inference_model" names itself: the variable has '
+     r"what this directive says in \S+:\d+"),
+    ("location /x/ {\n inference_peek maybe; }",
+     r'invalid value "maybe" in "inference_peek" directive, it must be "on" '
+     r'or "off" in \S+:\d+'),
+    ("inference_intercept_errors on;\ninference_intercept_errors on;",
+     r'"inference_intercept_errors" directive is duplicate in \S+:\d+'),
+    ("location /x/ {\n if ($uri) { inference_peek on; } }",
+     r'"inference_peek" directive is not allowed here in \S+:\d+')]
+
+
+@pytest.mark.parametrize("text,said", CONFLICTS, ids=range(len(CONFLICTS)))
+def test_conflict(make_server, text, said):
+    server = make_server(start=False, server=text)
+    status, output = server.check_config()
+    assert status != 0
+    assert re.search(said, output), output
+    line = int(re.search(r"nginx\.conf:(\d+)", output)[1])
+    lines = server.conf.read_text().splitlines()
+    assert "inference" in lines[line - 1]
+
+
+ALLOWED = ["inference_peek on; location /x/ { inference infer; }",
+           "location /x/ { inference infer; inference_peek off; }",
+           "inference_peek on; location /x/ { inference_model m; }",
+           "location /x/ { inference_peek on; return 204; }",
+           "location ~ ^/x/ { inference_peek on; return 204; }"]
+
+
+@pytest.mark.parametrize("text", ALLOWED, ids=range(len(ALLOWED)))
+def test_no_conflict(make_server, text):
+    status, output = make_server(start=False, server=text).check_config()
+    assert status == 0, output
