@@ -115,6 +115,8 @@ typedef struct {
                                                    its last slash; empty in
                                                    regex locations           */
     ngx_str_t                   prefix;         /* of it, to strip           */
+    ngx_str_t                   alone;          /* path that the name itself
+                                                   stands for; "": none      */
     ngx_http_complex_value_t   *model;          /* "inference_model"         */
     ngx_http_complex_value_t   *version;
     const ngx_http_inference_endpoint_t  *endpoint;     /* that model's      */
@@ -199,6 +201,9 @@ void ngx_http_inference_turn_end(uint64_t began_ns);
 
 /* Appends them as metrics. */
 void ngx_http_inference_counters_text(inf_buf_t *out);
+
+/* Appends them as an object of JSON. */
+void ngx_http_inference_counters_json(inf_buf_t *out);
 
 /* The counters' zone, of this configuration. */
 ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,

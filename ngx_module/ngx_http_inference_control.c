@@ -55,6 +55,14 @@ ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx)
 }
 
 
+ngx_uint_t
+ngx_http_inference_control_asks_now(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->endpoint->call == INF_METHOD_SERVER_READY
+           || ctx->endpoint->call == INF_METHOD_STATUS;
+}
+
+
 ngx_int_t
 ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 {
@@ -332,6 +340,10 @@ ngx_http_inference_control_output(ngx_http_inference_ctx_t *ctx,
 
     r = ctx->request;
     n = 0;
+
+    if (ctx->endpoint->call == INF_METHOD_STATUS && answer->len) {
+        return ngx_http_inference_status_json(r, answer);
+    }
 
     if (answer->len) {
         out[n++].buf = ngx_http_inference_control_shown(r, answer);

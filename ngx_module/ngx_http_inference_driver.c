@@ -148,7 +148,7 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
 
     case NGX_HTTP_INFERENCE_CONNECTING:
 
-        if (ctx->endpoint->call == INF_METHOD_SERVER_READY) {
+        if (ngx_http_inference_control_asks_now(ctx)) {
             return ngx_http_inference_fail_no_core(ctx);
         }
 
@@ -222,7 +222,15 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_headers_check(ctx);
 
     case NGX_HTTP_INFERENCE_CALL:
-        return NGX_OK;
+
+        if (!ngx_http_inference_status_wants_page(ctx)) {
+            return NGX_OK;
+        }
+
+        ngx_http_inference_body_stop(ctx);
+
+        ctx->rc = ngx_http_inference_status_page(ctx->request);
+        return NGX_DECLINED;
 
     case NGX_HTTP_INFERENCE_NAMED:
         break;
@@ -276,11 +284,8 @@ ngx_http_inference_wait_channel(ngx_http_inference_ctx_t *ctx)
 {
     ngx_msec_t  grace;
 
-    if (ctx->endpoint->call == INF_METHOD_SERVER_READY) {
-        /*
-         * the question is about now, and about the server and not about a
-         * worker that has only just come
-         */
+    if (ngx_http_inference_control_asks_now(ctx)) {
+        /* and about the server, not about a worker that has only just come */
 
         grace = ngx_http_inference_grace();
 

@@ -82,20 +82,18 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
 
     parts = ngx_http_inference_parts_of(ilcf);
 
-    if (ilcf->parts == NGX_HTTP_INFERENCE_METRICS) {
+    if (ilcf->alone.len) {
         parts = ilcf->parts;
     }
 
     ep = ngx_http_inference_match_endpoint(ctx, path, parts);
 
     if (ep == NULL
-        && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
+        && ilcf->alone.len
         && path->len == ilcf->name.len
         && ngx_strncmp(path->data, ilcf->name.data, path->len) == 0)
     {
-        /* a location of metrics alone may have any name */
-
-        ngx_str_set(path, "/metrics");
+        *path = ilcf->alone;
 
         ep = ngx_http_inference_match_endpoint(ctx, path, parts);
     }

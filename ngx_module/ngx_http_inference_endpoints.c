@@ -130,6 +130,9 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
     ngx_http_inference_call("/metrics/", NGX_HTTP_GET,
                             METRICS, CALL, METRICS, "metrics"),
 
+    ngx_http_inference_call("/status", NGX_HTTP_GET,
+                            STATUS, CALL, STATUS, "status"),
+
     { ngx_null_string, 0, 0, 0, 0, ngx_null_string, 0 }
 };
 

@@ -83,7 +83,7 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_rejected },
 
     { ngx_string("status"), NGX_HTTP_INFERENCE_STATUS,
-      ngx_http_inference_part_rejected },
+      ngx_http_inference_part_served },
 
     { ngx_string("all"), NGX_HTTP_INFERENCE_ALL,
       ngx_http_inference_part_served },
@@ -127,6 +127,13 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         imcf = ngx_http_conf_get_module_main_conf(cf,
                                                   ngx_http_inference_module);
         imcf->config.client_shared_memory = 1;
+    }
+
+    if (ilcf->parts == NGX_HTTP_INFERENCE_METRICS) {
+        ngx_str_set(&ilcf->alone, "/metrics");
+
+    } else if (ilcf->parts == NGX_HTTP_INFERENCE_STATUS) {
+        ngx_str_set(&ilcf->alone, "/status");
     }
 
     ngx_http_inference_set_name(cf, ilcf);
@@ -176,6 +183,7 @@ ngx_http_inference_set_prefix(ngx_http_inference_loc_conf_t *ilcf)
     static const ngx_str_t  own[] = {
         ngx_string("/v2"),
         ngx_string("/metrics"),
+        ngx_string("/status"),
         ngx_string("/inference.GRPCInferenceService"),
         ngx_string("/grpc.health.v1.Health")
     };
@@ -483,6 +491,7 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      *     ilcf->parts = 0;
      *     ilcf->name = { 0, NULL };
      *     ilcf->prefix = { 0, NULL };
+     *     ilcf->alone = { 0, NULL };
      *     ilcf->model = NULL;
      *     ilcf->version = NULL;
      *     ilcf->file = NULL;
@@ -558,6 +567,7 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->parts = prev->parts;
         conf->name = prev->name;
         conf->prefix = prev->prefix;
+        conf->alone = prev->alone;
         conf->model = prev->model;
         conf->version = prev->version;
         conf->endpoint = prev->endpoint;

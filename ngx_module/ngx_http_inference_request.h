@@ -673,8 +673,22 @@ ngx_int_t ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx);
 /* The core gets it; NGX_DECLINED: that core has ended, another may get it. */
 ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
 
+/* The answer is about this moment: none comes of a core that is to start. */
+ngx_uint_t ngx_http_inference_control_asks_now(ngx_http_inference_ctx_t *ctx);
+
 /* Sends what the core has answered; NGX_OK: ctx->rc. */
 ngx_int_t ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- status.c ----------------------------------------------------------- */
+
+/* Whether it is a browser that asks for the status, or its words say so. */
+ngx_uint_t ngx_http_inference_status_wants_page(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_status_page(ngx_http_request_t *r);
+
+/* answer is the core's, not empty, and stays. */
+ngx_int_t ngx_http_inference_status_json(ngx_http_request_t *r,
+    ngx_str_t *answer);
 
 
 /* ---- load_report.c ------------------------------------------------------ */

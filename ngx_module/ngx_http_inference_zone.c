@@ -15,6 +15,8 @@ typedef struct {
 } ngx_http_inference_counter_family_t;
 
 
+static unsigned long long ngx_http_inference_counter_value(
+    ngx_http_inference_counter_family_t *f);
 static void ngx_http_inference_gauges_text(inf_buf_t *out);
 static void ngx_http_inference_gauge_text(inf_buf_t *out, const char *name,
     const char *help, uint64_t value);
@@ -85,20 +87,17 @@ ngx_http_inference_counters(void)
 void
 ngx_http_inference_counters_text(inf_buf_t *out)
 {
-    ngx_uint_t                             i;
-    ngx_atomic_t                          *count;
-    ngx_http_inference_counter_family_t   *f;
+    ngx_uint_t                            i;
+    ngx_http_inference_counter_family_t  *f;
 
     for (i = 0; ngx_http_inference_counter_families[i].name; i++) {
         f = &ngx_http_inference_counter_families[i];
-        count = (ngx_atomic_t *) ((u_char *) ngx_http_inference_counters()
-                                  + f->offset);
 
         inf_buf_printf(out, "# HELP nginx_inference_%s_total %s\n"
                        "# TYPE nginx_inference_%s_total counter\n"
                        "nginx_inference_%s_total %llu\n",
                        f->name, f->help, f->name, f->name,
-                       (unsigned long long) *count);
+                       ngx_http_inference_counter_value(f));
     }
 
     inf_buf_printf(out,
@@ -110,6 +109,33 @@ ngx_http_inference_counters_text(inf_buf_t *out)
                    (double) ngx_http_inference_counters()->longest_ns / 1e3);
 
     ngx_http_inference_gauges_text(out);
+}
+
+
+void
+ngx_http_inference_counters_json(inf_buf_t *out)
+{
+    ngx_uint_t                            i;
+    ngx_http_inference_counter_family_t  *f;
+
+    inf_buf_putc(out, '{');
+
+    for (i = 0; ngx_http_inference_counter_families[i].name; i++) {
+        f = &ngx_http_inference_counter_families[i];
+
+        inf_buf_printf(out, "%s\"%s\":%llu", i ? "," : "", f->name,
+                       ngx_http_inference_counter_value(f));
+    }
+
+    inf_buf_putc(out, '}');
+}
+
+
+static unsigned long long
+ngx_http_inference_counter_value(ngx_http_inference_counter_family_t *f)
+{
+    return *(ngx_atomic_t *) ((u_char *) ngx_http_inference_counters()
+                              + f->offset);
 }
 
 

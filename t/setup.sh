@@ -27,12 +27,15 @@ packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
     libcmocka-dev libjemalloc2 libpython3.11 python3-dev libb64-0d
     python3 python3-venv curl wrk nghttp2-client procps clang"
 
+browser=chromium-headless-shell
+
 main()
 {
     case $what in
-    base|examples) ;;
-    fuzz) packages="$packages libclang-rt-14-dev" ;;
-    --print) printf '%s\n' $packages; exit 0 ;;
+    base) packages="$packages $browser" ;;
+    examples) ;;
+    fuzz) packages="$packages $browser libclang-rt-14-dev" ;;
+    --print) printf '%s\n' $packages $browser; exit 0 ;;
     *) echo "setup.sh: unknown argument \"$what\"" >&2; exit 1 ;;
     esac
 

@@ -26,6 +26,7 @@ main()
     key=$({
         echo "$source" "$sanitize" "${NGINX_BINARY:-}"
         cat config tools/nginx-*sh tools/hardening.sh core/proto/*.proto \
+            ngx_module/status.html \
             "$source/src/core/nginx.h"
         ls ngx_module/*.c core/wire/*.c core/proto/*.c core/base/*.c
     } | sha256sum)

@@ -92,6 +92,7 @@ bk_batch_run(bk_batch_t *b, bk_slot_t *slots, uint32_t count,
 {
     b->run.slots = slots;
     b->run.slot_count = count;
+    b->run_failed = false;
     outputs_choose(b, slots, count);
 
     TRITONSERVER_Error *err = inputs_make(b, slots, count);
@@ -100,6 +101,7 @@ bk_batch_run(bk_batch_t *b, bk_slot_t *slots, uint32_t count,
     }
     if (err == NULL) {
         err = run(b, slots, count, times);
+        b->run_failed = err != NULL;
         if (err == NULL) {
             err = bk_outputs_deal(b, slots, count);
         }

@@ -86,6 +86,7 @@ typedef struct {
     void                  *self;
     bool                   gives;       /* outputs memory; false once a shape
                                          * was another than the file's       */
+    bool                   run_failed;  /* the last one: a runtime's error   */
     bk_scratch_t          *in_scratch;  /* one per input, per output         */
     bk_scratch_t          *out_scratch;
     bk_run_t               run;

@@ -8,7 +8,10 @@ static TRITONSERVER_Error *slots_reserve(bk_runner_t *r, uint32_t count);
 static uint32_t group_end(bk_runner_t *r, uint32_t from, uint32_t count);
 static void group_run(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     bk_times_t times);
-static void run_again_alone(bk_runner_t *r, bk_slot_t *slots,
+static void run_together(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
+    bk_times_t *times);
+static void run_alone(bk_runner_t *r, bk_slot_t *slot, bk_times_t *times);
+static void run_bound(bk_runner_t *r, bk_slot_t *slots,
     uint32_t count, bk_times_t *times);
 static void errors_spread(bk_slot_t *slots, uint32_t count,
     TRITONSERVER_Error *err);
@@ -129,11 +132,7 @@ group_run(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     times.compute_start_ns = bk_now_ns();
     times.compute_end_ns = times.compute_start_ns;
     if (runs) {
-        errors_spread(slots, count, bk_batch_run(&r->batch, slots, count,
-            &times));
-        if (count > 1 && r->rules.device_id != BK_NO_DEVICE) {
-            run_again_alone(r, slots, count, &times);
-        }
+        run_together(r, slots, count, &times);
     }
     times.end_ns = bk_now_ns();
 
@@ -152,33 +151,64 @@ group_run(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     }
 }
 
-/*
- * Outputs of a batch are copied on the host.  A response whose memory is the
- * GPU's own, a client's region most often, shows that only when it is
- * allocated; such a request runs once more by itself, bound in place.
- */
+/* A batch's requests run once more, each by itself, where that may give another
+ * result. */
 static void
-run_again_alone(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
+run_together(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     bk_times_t *times)
+{
+    TRITONSERVER_Error *err = bk_batch_run(&r->batch, slots, count, times);
+
+    if (count > 1 && err != NULL && r->batch.run_failed
+        && TRITONSERVER_ErrorCode(err) != TRITONSERVER_ERROR_CANCELLED)
+    {
+        bk_log(TRITONSERVER_LOG_VERBOSE, "%u requests run again, each by"
+            " itself, after: %s", count, TRITONSERVER_ErrorMessage(err));
+        bk_err_drop(err);
+        for (uint32_t i = 0; i < count; i++) {
+            run_alone(r, &slots[i], times);
+        }
+        return;
+    }
+
+    errors_spread(slots, count, err);
+    if (count > 1 && r->rules.device_id != BK_NO_DEVICE) {
+        run_bound(r, slots, count, times);
+    }
+}
+
+/* A runtime's error does not say whose data is wrong: only that request is to
+ * have it. */
+static void
+run_alone(bk_runner_t *r, bk_slot_t *slot, bk_times_t *times)
 {
     uint64_t start_ns = times->compute_start_ns;
 
-    for (uint32_t i = 0; i < count; i++) {
-        if (slots[i].err == NULL || TRITONSERVER_ErrorCode(slots[i].err)
-            != TRITONSERVER_ERROR_UNSUPPORTED)
-        {
-            continue;
-        }
+    bk_slot_check_cancelled(slot);
+    if (slot->err == NULL) {
+        errors_spread(slot, 1, bk_batch_run(&r->batch, slot, 1, times));
+    }
+    times->compute_start_ns = start_ns;
+}
 
-        bk_err_drop(slots[i].err);
-        bk_slot_restart(&slots[i]);
-        if (slots[i].err == NULL) {
-            errors_spread(&slots[i], 1, bk_batch_run(&r->batch,
-                &slots[i], 1, times));
+/*
+ * Outputs of a batch are copied on the host.  A response whose memory is the
+ * GPU's own, a client's region most often, shows that only when it is
+ * allocated; such a request is bound in place by itself.
+ */
+static void
+run_bound(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
+    bk_times_t *times)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i].err != NULL && TRITONSERVER_ErrorCode(slots[i].err)
+            == TRITONSERVER_ERROR_UNSUPPORTED)
+        {
+            bk_err_drop(slots[i].err);
+            bk_slot_restart(&slots[i]);
+            run_alone(r, &slots[i], times);
         }
     }
-
-    times->compute_start_ns = start_ns;
 }
 
 /* every slot without an error of its own gets err; takes err */

@@ -7,7 +7,9 @@
 /* The parts of a file, and where in them is what this reads. */
 #define MAGIC            "binf"         /* in front of some files            */
 #define LEARNER          136            /* bytes                             */
+#define LEARNER_CLASSES  8
 #define LEARNER_MAJOR    20             /* XGBoost's version                 */
+#define LEARNER_TARGETS  28
 #define BOOSTER          160
 #define TREE             148
 #define TREE_NODES       4
@@ -29,11 +31,11 @@ TRITONSERVER_Error *
 trees_xgboost_binary_check(const void *data, size_t len)
 {
     rest_t r = { data, len };
-    const char *part = "header";
+    const char *part = "parameters";
 
     return parts_fit(&r, &part) ? NULL : bk_err_new(
         TRITONSERVER_ERROR_INVALID_ARG, "not a binary file of XGBoost, or a"
-        " part of one: it ends in its %s", part);
+        " part of one: its %s end early or are wrong", part);
 }
 
 static bool
@@ -46,6 +48,13 @@ parts_fit(rest_t *r, const char **part)
 
     const char *learner = r->at;
     if (!step_over(r, 1, LEARNER) || !step_over_text(r) || !step_over_text(r)) {
+        return false;
+    }
+
+    /* the library makes room for as many classes and targets */
+    if (number(learner + LEARNER_CLASSES) > (int64_t) r->left
+        || number(learner + LEARNER_TARGETS) > (int64_t) r->left)
+    {
         return false;
     }
 

@@ -1,14 +1,15 @@
 /*
- * xgboost_json.h - whether JSON is nested no deeper than a model of XGBoost.
+ * xgboost_json.h - reads a model of XGBoost in JSON before treelite does.
  *
  * Owner    nothing is kept of the text.
  * Thread   any.
- * Units    bytes; levels of arrays and objects.
- * Errors   INVALID_ARG: it is deeper.
- * Route    model file -> [xgboost_json] -> treelite
+ * Units    bytes.
+ * Errors   INVALID_ARG: xgboost_document's, or no value at the byte that is
+ *          named.
+ * Route    model file -> [xgboost_json] -> xgboost_document; then treelite
  *
- * treelite's parser calls itself for each level that it passes over: a text of
- * brackets alone would end the process.
+ * Only as much of the syntax is checked as it takes to see the values as
+ * treelite does; the rest is left to it.
  */
 
 #ifndef TREES_XGBOOST_JSON_H

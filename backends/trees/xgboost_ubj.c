@@ -2,7 +2,7 @@
 
 #include "xgboost_ubj.h"
 
-#define DEPTH_MOST 200                  /* a model has about ten levels      */
+#include "xgboost_document.h"
 
 /* Marks of the format, each in front of what it says. */
 #define MARK_NOTHING 'N'                /* passed over in front of a value   */
@@ -21,17 +21,18 @@ typedef struct {
     const unsigned char *start;
     const unsigned char *at;
     const unsigned char *end;
-    level_t              levels[DEPTH_MOST];
-    size_t               depth;
-    bool                 too_deep;
+    level_t              levels[XGBOOST_DEPTH_MOST];
+    xgboost_document_t   document;      /* whose depth counts                */
 } walk_t;
 
 static bool values_fit(walk_t *w);
 static bool next_value(walk_t *w, level_t *level, char *mark, bool *ends);
 static bool pass_value(walk_t *w, char mark);
 static bool open_level(walk_t *w, bool object);
+static bool take_integer(walk_t *w, char mark, int64_t *number);
 static bool take_count(walk_t *w, char mark, uint64_t *count);
-static bool take_text(walk_t *w, char mark);
+static bool take_key(walk_t *w, char mark);
+static bool take_text(walk_t *w, char mark, const char **text, size_t *len);
 static bool take_mark(walk_t *w, char *mark);
 static bool take_value_mark(walk_t *w, char *mark);
 static bool pass_bytes(walk_t *w, uint64_t bytes);
@@ -43,14 +44,14 @@ trees_xgboost_ubj_check(const void *data, size_t len)
     const unsigned char *start = data;
     walk_t w = { .start = start, .at = start, .end = start + len };
 
-    if (values_fit(&w)) {
-        return NULL;
+    xgboost_document_init(&w.document, len);
+    if (!values_fit(&w) && w.document.err == NULL) {
+        w.document.err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "not"
+            " UBJSON, or a part of it: no value at byte %zu",
+            (size_t) (w.at - w.start));
     }
-
-    return w.too_deep ? bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-        "nested deeper than %d levels", DEPTH_MOST)
-        : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "not UBJSON, or a part"
-        " of it: no value at byte %zu", (size_t) (w.at - w.start));
+    xgboost_document_fini(&w.document);
+    return w.document.err;
 }
 
 /* One value, with all that is in it. */
@@ -63,15 +64,16 @@ values_fit(walk_t *w)
         return false;
     }
 
-    while (w->depth > 0) {
+    while (w->document.depth > 0) {
+        level_t *level = &w->levels[w->document.depth - 1];
         bool ends = false;
 
-        if (!next_value(w, &w->levels[w->depth - 1], &mark, &ends)) {
+        if (!next_value(w, level, &mark, &ends)) {
             return false;
         }
-        if (ends) {
-            w->depth--;
-        } else if (!pass_value(w, mark)) {
+        if (ends ? !xgboost_document_close(&w->document)
+            : !pass_value(w, mark))
+        {
             return false;
         }
     }
@@ -89,7 +91,7 @@ next_value(walk_t *w, level_t *level, char *mark, bool *ends)
             return true;
         }
         level->left--;
-        if (level->object && !(take_mark(w, mark) && take_text(w, *mark))) {
+        if (level->object && !(take_mark(w, mark) && take_key(w, *mark))) {
             return false;
         }
         if (level->type != 0) {
@@ -104,13 +106,16 @@ next_value(walk_t *w, level_t *level, char *mark, bool *ends)
     }
     *ends = *mark == (level->object ? '}' : ']');
     return *ends || !level->object
-        || (take_text(w, *mark) && take_value_mark(w, mark));
+        || (take_key(w, *mark) && take_value_mark(w, mark));
 }
 
 static bool
 pass_value(walk_t *w, char mark)
 {
-    uint64_t count;
+    xgboost_document_t *d = &w->document;
+    const char *text;
+    size_t len;
+    int64_t number;
     char next;
 
     switch (mark) {
@@ -118,36 +123,35 @@ pass_value(walk_t *w, char mark)
     case 'Z':
     case 'T':
     case 'F':
-        return true;
+        return xgboost_document_other(d);
 
     case 'i':
     case 'U':
-    case 'C':
-        return pass_bytes(w, 1);
-
     case 'I':
-        return pass_bytes(w, 2);
-
     case 'l':
-    case 'd':
-        return pass_bytes(w, 4);
-
     case 'L':
+        return take_integer(w, mark, &number)
+            && xgboost_document_integer(d, number);
+
+    case 'd':
+        return pass_bytes(w, 4) && xgboost_document_other(d);
+
     case 'D':
-        return pass_bytes(w, 8);
+        return pass_bytes(w, 8) && xgboost_document_other(d);
+
+    case 'C':
+        text = (const char *) w->at;
+        return pass_bytes(w, 1) && xgboost_document_text(d, text, 1);
 
     case 'S':
-        return take_mark(w, &next) && take_text(w, next);
-
-    case 'H':                           /* a number in digits                */
-        return take_value_mark(w, &next) && take_count(w, next, &count)
-            && pass_bytes(w, count);
+        return take_mark(w, &next) && take_text(w, next, &text, &len)
+            && xgboost_document_text(d, text, len);
 
     case '[':
     case '{':
         return open_level(w, mark == '{');
 
-    default:
+    default:                            /* XGBoost writes no number in digits */
         return false;
     }
 }
@@ -160,12 +164,9 @@ open_level(walk_t *w, bool object)
     level_t level = { .object = object };
     char mark;
 
-    if (w->depth == DEPTH_MOST) {
-        w->too_deep = true;
-        return false;
-    }
-
-    if (!take_value_mark(w, &mark)) {
+    if (!xgboost_document_open(&w->document)
+        || !take_value_mark(w, &mark))
+    {
         return false;
     }
     if (mark == MARK_TYPE && (!take_mark(w, &level.type)
@@ -189,37 +190,64 @@ open_level(walk_t *w, bool object)
         w->at--;                        /* that of the first value           */
     }
 
-    w->levels[w->depth++] = level;
+    w->levels[w->document.depth - 1] = level;
     return true;
 }
 
-/* A whole number that is not negative. */
 static bool
-take_count(walk_t *w, char mark, uint64_t *count)
+take_integer(walk_t *w, char mark, int64_t *number)
 {
     size_t bytes = mark == 'i' || mark == 'U' ? 1 : mark == 'I' ? 2
         : mark == 'l' ? 4 : mark == 'L' ? 8 : 0;
     const unsigned char *from = w->at;
 
-    if (bytes == 0 || !pass_bytes(w, bytes)
-        || (mark != 'U' && from[0] >= 0x80))
-    {
+    if (bytes == 0 || !pass_bytes(w, bytes)) {
         return false;
     }
 
-    *count = 0;
+    uint64_t bits = mark != 'U' && from[0] >= 0x80 ? UINT64_MAX : 0;
     for (size_t i = 0; i < bytes; i++) {
-        *count = *count << 8 | from[i];
+        bits = bits << 8 | from[i];
     }
+    *number = (int64_t) bits;
     return true;
 }
 
 static bool
-take_text(walk_t *w, char mark)
+take_count(walk_t *w, char mark, uint64_t *count)
 {
-    uint64_t len;
+    int64_t number = -1;
 
-    return take_count(w, mark, &len) && pass_bytes(w, len);
+    if (!take_integer(w, mark, &number) || number < 0) {
+        return false;
+    }
+
+    *count = (uint64_t) number;
+    return true;
+}
+
+static bool
+take_key(walk_t *w, char mark)
+{
+    const char *text;
+    size_t len;
+
+    return take_text(w, mark, &text, &len)
+        && xgboost_document_key(&w->document, text, len);
+}
+
+static bool
+take_text(walk_t *w, char mark, const char **text, size_t *len)
+{
+    uint64_t bytes;
+
+    if (!take_count(w, mark, &bytes)) {
+        return false;
+    }
+
+    *text = (const char *) w->at;
+    *len = (size_t) bytes;
+    return pass_bytes(w, bytes);
 }
 
 static bool

@@ -1,16 +1,15 @@
 /*
- * xgboost_ubj.h - whether UBJSON is whole and nested no deeper than a model of
- *                 XGBoost.
+ * xgboost_ubj.h - reads a model of XGBoost in UBJSON before treelite does.
  *
  * Owner    nothing is kept of the file.
  * Thread   any.
- * Units    bytes; levels of arrays and objects.
- * Errors   INVALID_ARG: it is deeper, or no UBJSON at the byte that is named.
- * Route    model file -> [xgboost_ubj] -> treelite
+ * Units    bytes.
+ * Errors   INVALID_ARG: xgboost_document's, or no UBJSON at the byte that is
+ *          named.
+ * Route    model file -> [xgboost_ubj] -> xgboost_document; then treelite
  *
- * treelite's parser calls itself for each level, also of what it passes over,
- * and takes any count of values that need no bytes: a file of brackets would
- * end the process, a count would keep the load busy for ever.
+ * treelite's parser takes any count of values that need no bytes: a count
+ * would keep the load busy for ever.
  */
 
 #ifndef TREES_XGBOOST_UBJ_H

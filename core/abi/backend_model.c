@@ -403,8 +403,8 @@ note_latencies(inf_instance_t *instance, const inf_request_t *r,
     inf_latencies_t *l = instance->model->latencies;
 
     if (l->histogram) {
-        inf_statistics_observe(&instance->statistics, r->start_ns,
-            r->queue_ns, r->backend_ns, now_ns);
+        inf_statistics_observe(&instance->statistics, r->queue_ns,
+            r->backend_ns);
     }
     if (instance->spec->kind == INF_INSTANCE_GPU) {
         l = inf_latencies_of_gpu(l, instance->spec->device_id);

@@ -496,8 +496,8 @@ inf_cached_answer(inf_request_t *req, inf_response_t *response,
         inf_latencies_hit(model->latencies, req->queue_ns, start_ns, took_ns,
             now);
         if (model->latencies->histogram) {
-            inf_statistics_observe_hit(&model->statistics, req->start_ns,
-                req->queue_ns, start_ns, now);
+            inf_statistics_observe_hit(&model->statistics, req->queue_ns,
+                start_ns);
         }
     }
     atomic_store_explicit(&f->final, true, memory_order_relaxed);

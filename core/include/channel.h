@@ -28,16 +28,12 @@
 /*
  * A module and a core of different builds compare these when they meet: after
  * a binary upgrade, or when the program has changed under a running nginx.
- * Version N speaks N and N-1; 1, without a completion eventfd of the core's,
- * and 2, with one response a RELEASE, were never released.  A worker of 3 may
- * trim any page of its request arena, so none of them is pinned.  Tests build
- * other numbers.
+ * Version N speaks N and N-1.  Tests build other numbers.
  */
 #ifndef INF_CHANNEL_VERSION
-#define INF_CHANNEL_VERSION     4u
-#define INF_CHANNEL_MIN_VERSION 3u
+#define INF_CHANNEL_VERSION     5u
+#define INF_CHANNEL_MIN_VERSION 4u
 #endif
-#define INF_CHANNEL_PINS        4u      /* from this version on              */
 
 #define INF_RING_ENTRIES        4096u   /* power of two                      */
 #define INF_RING_ENTRY_SIZE     64u
@@ -132,8 +128,7 @@ typedef struct {
     char     text[152];         /* why not, NUL-terminated                   */
     uint64_t request_pinned;    /* the first bytes of each half of the request
                                    arena: a driver holds their pages, or will
-                                   soon, and they are not to be trimmed.  0 in
-                                   version 3                                 */
+                                   soon, and they are not to be trimmed      */
 } inf_welcome_t;
 
 
@@ -301,6 +296,7 @@ typedef enum {
     INF_METHOD_TRACE_SETTING,
     INF_METHOD_LOG_SETTINGS,
     INF_METHOD_METRICS,
+    INF_METHOD_STATUS,
     INF_METHOD_END              /* no method: behind the last one            */
 } inf_method_t;
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+static void add_success(inf_statistics_t *s, uint64_t ns);
 static uint64_t span(uint64_t from, uint64_t to);
 static void fold_duration(inf_duration_t *into, const inf_duration_t *from);
 static void fold_batches(inf_statistics_t *into,
@@ -39,7 +40,7 @@ inf_statistics_success(inf_statistics_t *s, uint32_t rows,
     uint64_t request_start_ns, uint64_t queue_start_ns,
     const uint64_t stamps[4], uint64_t now_ns)
 {
-    inf_duration_add(&s->success, span(request_start_ns, now_ns));
+    add_success(s, span(request_start_ns, now_ns));
     inf_duration_add(&s->queue, span(queue_start_ns, stamps[0]));
     inf_duration_add(&s->compute_input, span(stamps[0], stamps[1]));
     inf_duration_add(&s->compute_infer, span(stamps[1], stamps[2]));
@@ -53,17 +54,22 @@ inf_statistics_cache_hit(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t queue_start_ns, uint64_t lookup_start_ns, uint64_t lookup_ns,
     uint64_t now_ns)
 {
-    inf_duration_add(&s->success, span(request_start_ns, now_ns));
+    add_success(s, span(request_start_ns, now_ns));
     inf_duration_add(&s->queue, span(queue_start_ns, lookup_start_ns));
     inf_duration_add(&s->cache_hit, lookup_ns);
 }
 
-void
-inf_statistics_observe(inf_statistics_t *s, uint64_t request_start_ns,
-    uint64_t queue_start_ns, const uint64_t stamps[4], uint64_t now_ns)
+static void
+add_success(inf_statistics_t *s, uint64_t ns)
 {
-    inf_histogram_add(&s->histograms[INF_HISTOGRAM_REQUEST],
-        span(request_start_ns, now_ns));
+    inf_duration_add(&s->success, ns);
+    inf_histogram_add(&s->histograms[INF_HISTOGRAM_REQUEST], ns);
+}
+
+void
+inf_statistics_observe(inf_statistics_t *s, uint64_t queue_start_ns,
+    const uint64_t stamps[4])
+{
     inf_histogram_add(&s->histograms[INF_HISTOGRAM_QUEUE],
         span(queue_start_ns, stamps[0]));
     inf_histogram_add(&s->histograms[INF_HISTOGRAM_COMPUTE],
@@ -72,11 +78,9 @@ inf_statistics_observe(inf_statistics_t *s, uint64_t request_start_ns,
 }
 
 void
-inf_statistics_observe_hit(inf_statistics_t *s, uint64_t request_start_ns,
-    uint64_t queue_start_ns, uint64_t lookup_start_ns, uint64_t now_ns)
+inf_statistics_observe_hit(inf_statistics_t *s, uint64_t queue_start_ns,
+    uint64_t lookup_start_ns)
 {
-    inf_histogram_add(&s->histograms[INF_HISTOGRAM_REQUEST],
-        span(request_start_ns, now_ns));
     inf_histogram_add(&s->histograms[INF_HISTOGRAM_QUEUE],
         span(queue_start_ns, lookup_start_ns));
 }

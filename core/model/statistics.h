@@ -76,8 +76,9 @@ typedef enum {
 } inf_failure_t;
 
 typedef enum {
-    INF_HISTOGRAM_REQUEST,
-    INF_HISTOGRAM_QUEUE,
+    INF_HISTOGRAM_REQUEST,          /* always counted                        */
+    INF_HISTOGRAM_QUEUE,            /* like the next one where metrics have
+                                       histograms                            */
     INF_HISTOGRAM_COMPUTE,          /* input, infer and output               */
     INF_HISTOGRAM_COUNT
 } inf_histogram_name_t;
@@ -126,12 +127,11 @@ void inf_statistics_cache_hit(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t queue_start_ns, uint64_t lookup_start_ns, uint64_t lookup_ns,
     uint64_t now_ns);
 
-/* The same two once more, for who wants histograms. */
-void inf_statistics_observe(inf_statistics_t *s, uint64_t request_start_ns,
-    uint64_t queue_start_ns, const uint64_t stamps[4], uint64_t now_ns);
-void inf_statistics_observe_hit(inf_statistics_t *s,
-    uint64_t request_start_ns, uint64_t queue_start_ns,
-    uint64_t lookup_start_ns, uint64_t now_ns);
+/* The same two once more, for who wants histograms of their parts. */
+void inf_statistics_observe(inf_statistics_t *s, uint64_t queue_start_ns,
+    const uint64_t stamps[4]);
+void inf_statistics_observe_hit(inf_statistics_t *s, uint64_t queue_start_ns,
+    uint64_t lookup_start_ns);
 
 /* For the reason OTHER, and for one that is known. */
 void inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inf_err_t *poll_all(const inf_repository_list_t *list, bool index);
+static inf_err_t *poll_all(const inf_repository_list_t *list,
+    inf_occasion_t occasion);
 static inf_err_t *collect(inf_inventory_t *l);
 static inf_err_t *add_entries(inf_inventory_t *l, size_t root,
     const inf_entries_t *entries, size_t *room);
@@ -36,7 +37,7 @@ inf_inventory_new(const inf_repositories_t *repositories,
     inf_err_t *err = l->failed != NULL && l->q.desired.names != NULL
         && l->q.before.names != NULL ? NULL : inf_err_nomem();
     if (err == NULL) {
-        err = poll_all(l->list, q->occasion == INF_INVENTORY_INDEX);
+        err = poll_all(l->list, q->occasion);
     }
     if (err == NULL) {
         err = collect(l);
@@ -53,17 +54,22 @@ inf_inventory_new(const inf_repositories_t *repositories,
 /* index: all repositories are listed, and the first that can't be is the
    error; else a remote one stays as it was listed last. */
 static inf_err_t *
-poll_all(const inf_repository_list_t *list, bool index)
+poll_all(const inf_repository_list_t *list, inf_occasion_t occasion)
 {
+    bool asked = occasion == INF_INVENTORY_INDEX
+        || occasion == INF_INVENTORY_STATUS;
+
     for (size_t i = 0; i < list->count; i++) {
         inf_repository_t *item = list->items[i];
-        if (!index && inf_repository_is_remote(item)) {
+        if (occasion != INF_INVENTORY_INDEX
+            && inf_repository_is_remote(item))
+        {
             continue;
         }
 
         inf_err_t *err = inf_err_add(inf_repository_poll(item),
             "model repository '%s' can't be listed", item->root);
-        if (err != NULL && index) {
+        if (err != NULL && asked) {
             return err;
         }
         inf_err_log(err);

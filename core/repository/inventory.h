@@ -45,7 +45,8 @@ typedef enum {
                                    or failed                                 */
     INF_INVENTORY_POLL,         /* what differs is loaded, what is missing
                                    unloaded                                  */
-    INF_INVENTORY_INDEX         /* a request: nothing is loaded              */
+    INF_INVENTORY_INDEX,        /* a request: nothing is loaded              */
+    INF_INVENTORY_STATUS        /* likewise, and no remote one is listed     */
 } inf_occasion_t;
 
 typedef struct {

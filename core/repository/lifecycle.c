@@ -21,6 +21,8 @@
 #define FAILED_NS      UINT64_C(10000000000)
 
 static inf_err_t *index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out);
+static void all_rows(inf_lifecycle_t *lc, const inf_inventory_t *l,
+    bool ready_only, inf_lifecycle_row_fn fn, void *userp);
 static void index_rows(const inf_repository_name_t *n,
     const inf_model_record_t *r, bool ready_only, inf_lifecycle_row_fn fn,
     void *userp);
@@ -229,12 +231,39 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp)
 {
     inf_inventory_t *l = NULL;
-    size_t i = 0;
 
     inf_err_t *err = index_inventory(lc, &l);
     if (err != NULL) {
         return err;
     }
+
+    all_rows(lc, l, ready_only, fn, userp);
+    inf_inventory_unref(l);
+    return NULL;
+}
+
+inf_err_t *
+inf_lifecycle_status_rows(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
+    void *userp)
+{
+    const inf_inventory_query_t q = { .occasion = INF_INVENTORY_STATUS };
+    inf_inventory_t *l = NULL;
+
+    inf_err_t *err = inf_inventory_new(lc->options.repositories, &q, &l);
+    if (err != NULL) {
+        return err;
+    }
+
+    all_rows(lc, l, false, fn, userp);
+    inf_inventory_unref(l);
+    return NULL;
+}
+
+static void
+all_rows(inf_lifecycle_t *lc, const inf_inventory_t *l, bool ready_only,
+    inf_lifecycle_row_fn fn, void *userp)
+{
+    size_t i = 0;
 
     inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
@@ -253,9 +282,6 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     }
     inf_unlock(&lc->lock);
     inf_unlock(&lc->publish_lock);
-
-    inf_inventory_unref(l);
-    return NULL;
 }
 
 /* The names in the repositories; the caller takes a reference. */

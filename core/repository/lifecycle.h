@@ -267,6 +267,11 @@ typedef void (*inf_lifecycle_row_fn)(void *userp, const char *name,
 INF_CHECK inf_err_t *inf_lifecycle_repository_index(inf_lifecycle_t *lc,
     bool ready_only, inf_lifecycle_row_fn fn, void *userp);
 
+/* The same rows, with the last listing of each remote repository: for people
+   who ask every other second. */
+INF_CHECK inf_err_t *inf_lifecycle_status_rows(inf_lifecycle_t *lc,
+    inf_lifecycle_row_fn fn, void *userp);
+
 /* New sequences are rejected; returns when those under way have ended or after
    timeout_ns. */
 void inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns);

@@ -61,6 +61,14 @@ inf_payload_init(inf_payload_t *p)
     p->slots = 0;
 }
 
+/* Sequences of one model.  All zero: it has none. */
+typedef struct {
+    uint32_t sequences;         /* known by their id                         */
+    uint32_t slots;             /* with a sequence, or what is left of one   */
+    uint32_t free;              /* of instances that take new ones           */
+    uint32_t backlog;           /* sequences that wait for a slot            */
+} inf_sequence_counts_t;
+
 /* The next thing that an idle instance does. */
 typedef enum {
     INF_NEXT_NOTHING,               /* until an event makes a difference     */
@@ -149,6 +157,9 @@ typedef struct {
        is queued goes at once, and a sequence of which nothing is queued or
        runs ends when one that waits needs its slot. */
     void (*leave)(inf_policy_t *p, bool leaves);
+
+    /* May be NULL: it has no sequences. */
+    void (*count)(const inf_policy_t *p, inf_sequence_counts_t *out);
 
     /* Nothing is queued any more; no lock is held. */
     void (*free)(inf_policy_t *p);

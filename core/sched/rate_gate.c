@@ -96,6 +96,15 @@ inf_rate_gate_free(inf_rate_gate_t *gate)
     free(gate);
 }
 
+void
+inf_rate_gate_each(inf_rate_gate_t *gate, inf_rate_resource_fn fn,
+    void *userp)
+{
+    inf_lock(&gate->lock);
+    inf_rate_limiter_each(gate->limiter, fn, userp);
+    inf_unlock(&gate->lock);
+}
+
 inf_err_t *
 inf_rate_gate_find(inf_rate_gate_t *gate, const Inference__ModelConfig *msg,
     inf_findings_t *f)

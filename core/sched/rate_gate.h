@@ -51,6 +51,10 @@ INF_CHECK inf_err_t *inf_rate_gate_from_config(
 /* No permit is open. */
 void inf_rate_gate_free(inf_rate_gate_t *gate);
 
+/* As inf_rate_limiter_each; fn runs under the gate's lock. */
+void inf_rate_gate_each(inf_rate_gate_t *gate, inf_rate_resource_fn fn,
+    void *userp);
+
 /*
  * Resources of msg's instance groups that can't be had, as findings.  A group
  * that names no GPUs, which only nginx -t sees, may be on any of them.

@@ -292,6 +292,18 @@ inf_rate_limiter_next(inf_rate_limiter_t *l)
     return i;
 }
 
+void
+inf_rate_limiter_each(const inf_rate_limiter_t *l, inf_rate_resource_fn fn,
+    void *userp)
+{
+    for (const inf_link_t *link = l->resources.next; link != &l->resources;
+        link = link->next)
+    {
+        const rate_resource_t *r = inf_link_entry(link, rate_resource_t, link);
+        fn(userp, r->name, r->global, r->device, r->copies, r->used);
+    }
+}
+
 uint64_t
 inf_rate_limiter_copies(const inf_rate_limiter_t *l, const char *name,
     bool global, int32_t device)

@@ -107,6 +107,14 @@ void inf_rate_limiter_release(inf_rate_limiter_t *l, inf_rate_instance_t *i,
 /* After events, until NULL: who may go, granted now. */
 inf_rate_instance_t *inf_rate_limiter_next(inf_rate_limiter_t *l);
 
+/* One resource; device is 0 if it is global. */
+typedef void (*inf_rate_resource_fn)(void *userp, const char *name,
+    bool global, int32_t device, uint64_t copies, uint64_t used);
+
+/* Calls fn for each that an instance needs. */
+void inf_rate_limiter_each(const inf_rate_limiter_t *l,
+    inf_rate_resource_fn fn, void *userp);
+
 /* How many copies exist, and are held. */
 uint64_t inf_rate_limiter_copies(const inf_rate_limiter_t *l, const char *name,
     bool global, int32_t device);

@@ -125,6 +125,9 @@ uint32_t inf_runner_sequences(inf_runner_t *runner);
 uint32_t inf_runner_pending(inf_runner_t *runner);
 uint32_t inf_runner_queued(inf_runner_t *runner);
 
+/* Its sequences, and the slots of its instances. */
+inf_sequence_counts_t inf_runner_slots(inf_runner_t *runner);
+
 /* Which of its instances serve, and which of these have executed for longer
    than the limit. */
 inf_stuck_t inf_runner_stuck(inf_runner_t *runner);

@@ -33,6 +33,20 @@ inf_runner_queued(inf_runner_t *runner)
     return n;
 }
 
+inf_sequence_counts_t
+inf_runner_slots(inf_runner_t *runner)
+{
+    inf_sequence_counts_t count = { .slots = 0 };
+
+    inf_lock(&runner->lock);
+    const inf_policy_t *policy = runner->policy;
+    if (policy->ops->count != NULL) {
+        policy->ops->count(policy, &count);
+    }
+    inf_unlock(&runner->lock);
+    return count;
+}
+
 inf_stuck_t
 inf_runner_stuck(inf_runner_t *runner)
 {

@@ -59,6 +59,7 @@ static const inf_policy_ops_t batcher_ops = {
     .released = batcher_released,
     .again = batcher_again,
     .leave = inf_sequence_batcher_leave,
+    .count = inf_sequence_batcher_count,
     .free = batcher_free,
     .attach = inf_sequence_batcher_attach,
     .open = inf_sequence_batcher_open,

@@ -55,14 +55,6 @@ INF_CHECK inf_err_t *inf_sequence_batcher_new(
 INF_CHECK inf_err_t *inf_sequence_batcher_of(inf_model_t *model,
     inf_policy_t **out);
 
-/* Counts of a batcher. */
-typedef struct {
-    uint32_t sequences;         /* known by their id                         */
-    uint32_t slots;             /* with a sequence, or what is left of one   */
-    uint32_t free;              /* of instances that take new ones           */
-    uint32_t backlog;           /* sequences that wait for a slot            */
-} inf_sequence_counts_t;
-
 /* p is a sequence batcher. */
 void inf_sequence_batcher_count(const inf_policy_t *p,
     inf_sequence_counts_t *out);

@@ -24,7 +24,8 @@ typedef struct {
 /* Instances of one model.  All zero: none. */
 typedef struct {
     uint32_t serving;
-    uint32_t stuck;             /* of them                                   */
+    uint32_t busy;              /* of them, like stuck: execute now          */
+    uint32_t stuck;
 } inf_stuck_t;
 
 /* Counts instances that serve and share a thread, which has executed since

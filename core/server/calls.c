@@ -16,6 +16,7 @@
 #include "core/server/rest_answer.h"
 #include "core/server/shm_calls.h"
 #include "core/server/statistics_message.h"
+#include "core/server/status_message.h"
 #include "core/server/trace_message.h"
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
@@ -42,6 +43,7 @@ static inf_err_t *repository_index(const call_t *c, const ProtobufCMessage *m);
 
 static inf_err_t *model_statistics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *metrics(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *status(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *trace_setting(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *find_model(const call_t *c, const char *name,
     const char *version, inf_model_t **out);
@@ -69,6 +71,8 @@ static const call_entry_t calls[] = {
         { &inference__model_statistics_request__descriptor, model_statistics },
     [INF_METHOD_METRICS] =
         { &nginx_inference__metrics_request__descriptor, metrics },
+    [INF_METHOD_STATUS] =
+        { &nginx_inference__status_request__descriptor, status },
     [INF_METHOD_TRACE_SETTING] =
         { &inference__trace_setting_request__descriptor, trace_setting },
     [INF_METHOD_LOG_SETTINGS] =
@@ -430,6 +434,22 @@ metrics(const call_t *c, const ProtobufCMessage *m)
     }
 
     inf_buf_fini(&text);
+    return err;
+}
+
+static inf_err_t *
+status(const call_t *c, const ProtobufCMessage *m)
+{
+    (void) m;
+    NginxInference__StatusResponse r;
+    inf_arena_t arena;
+
+    inf_arena_init(&arena);
+    inf_err_t *err = inf_status_message(c->server, &arena, &r);
+    if (err == NULL) {
+        err = pack(c, &r);
+    }
+    inf_arena_fini(&arena);
     return err;
 }
 

@@ -67,7 +67,7 @@ typedef enum {
     CONTROL_QUICK,              /* reads what there is                       */
     CONTROL_READY,              /* asked by machines that don't wait long    */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
-    CONTROL_LISTS,              /* the index: may take long                  */
+    CONTROL_LISTS,              /* index, status: may take long              */
     CONTROL_GENERATE,           /* JSON of generate                          */
     CONTROL_SETTINGS            /* client_settings.h; opens memory of clients
                                    and of the last core's                    */
@@ -167,7 +167,8 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
             && submission->length > CONTROL_SMALL));
     control_lane_t *lane = &control->lanes[settings ? CONTROL_SETTINGS
         : models ? CONTROL_MODELS
-        : submission->method == INF_METHOD_REPOSITORY_INDEX ? CONTROL_LISTS
+        : submission->method == INF_METHOD_REPOSITORY_INDEX
+            || submission->method == INF_METHOD_STATUS ? CONTROL_LISTS
         : inf_ready_calls_have(submission->method) ? CONTROL_READY
         : CONTROL_QUICK];
     size_t len = submission->length;

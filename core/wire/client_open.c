@@ -384,8 +384,7 @@ client_take_responses(inf_client_t *c, const inf_welcome_t *w, int *fds)
             (unsigned long long) w->response_arena_size);
     }
 
-    inf_regions_pin(&c->regions, w->version >= INF_CHANNEL_PINS
-        ? w->request_pinned : 0);
+    inf_regions_pin(&c->regions, w->request_pinned);
     inf_regions_trim_from(&c->regions, c->arena_fd);
     c->responses = p;
     c->responses_size = w->response_arena_size;

@@ -298,7 +298,7 @@ channel_set_aside(inf_channel_t *ch, const inf_channel_conf_t *conf)
     ch->pin = conf->pin;
     ch->to_pin = pages_of(conf->pinned, ch->responses_size);
     inf_regions_pin(&ch->regions, ch->to_pin);
-    if (ch->version >= INF_CHANNEL_PINS && half < ch->requests_size) {
+    if (half < ch->requests_size) {
         ch->requests_to_pin = pages_of(conf->pinned, ch->requests_size - half);
     }
 }

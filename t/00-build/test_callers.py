@@ -36,7 +36,6 @@ WATCHED = {
     "inf_poll_counts": "polls so far",
     "inf_rate_limiter_copies": "resources as they were counted",
     "inf_rate_limiter_used": "resources in use",
-    "inf_sequence_batcher_count": "sequences by their state",
     "inf_split_done": "the end of a message that a test splits itself",
     "inf_watch_count": "directories that are watched",
 }

@@ -73,10 +73,10 @@ def test_the_channel_is_what_its_version_says(tmp_path):
 
 def test_a_change_without_a_new_version_is_found(tmp_path):
     text = HEADER.read_text()
-    more = text.replace("    INF_METHOD_METRICS,\n",
-                        "    INF_METHOD_METRICS,\n    INF_METHOD_NEXT,\n")
+    more = text.replace("    INF_METHOD_STATUS,\n",
+                        "    INF_METHOD_STATUS,\n    INF_METHOD_NEXT,\n")
     assert more != text
-    assert "INF_METHOD_NEXT 20" in verdict(tmp_path, more)
+    assert "INF_METHOD_NEXT 21" in verdict(tmp_path, more)
     wider = re.sub(r"^\} inf_ref_t;", "    uint32_t more;\n} inf_ref_t;", text,
                    flags=re.M)
     assert wider != text

@@ -29,6 +29,12 @@ def examples(page):
 EXAMPLES = examples("directives") + examples("variables")
 
 
+@pytest.fixture(autouse=True)
+def no_leaks(monkeypatch):
+    """The launcher ends without freeing all."""
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
+
+
 @pytest.fixture(scope="module")
 def tables():
     return reference.read_tables(BUILD)

@@ -10,7 +10,7 @@ import pytest
 import tritonclient.http as client
 from onnx import TensorProto, helper
 
-from lib import models, process
+from lib import batches, models, process
 from lib.wire import tensor
 
 ELEM = {"BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8,
@@ -424,3 +424,17 @@ def test_model_of_more_than_two_gib(make_server):
     assert answer.json()["outputs"][0]["data"] == ["7.500000:0"]
     core, = server.cores()
     assert process.held_bytes([core]) < 256 << 20    # the file is mapped
+
+
+def test_one_request_of_a_batch_is_wrong(make_server):
+    """The library's error has no row."""
+    table = helper.make_tensor("TABLE", TensorProto.FLOAT, [3], [5, 6, 7])
+    data = graph([helper.make_node("Gather", ["TABLE", "X"], ["Y"])],
+                 [("X", "INT64", ["b", 1])], [("Y", "FP32", ["b", 1])],
+                 [table])
+    server = make_server(
+        lambda r: write(r, "m", data, extra=batches.JOINED), parts="all")
+    error = batches.one_is_wrong(
+        server, "m", [tensor("X", "INT64", [1, 1], [9])],
+        [tensor("X", "INT64", [1, 1], [2])])
+    assert "out of data bounds" in error, error

@@ -12,7 +12,7 @@ import pytest
 import tritonclient.http as client
 from onnx import TensorProto, helper
 
-from lib import models, openvino_models, process
+from lib import batches, models, openvino_models, process
 from lib.openvino_models import add_model, op, parameter
 from lib.repository import EXPLICIT, PARTS, ask
 from lib.server import ROOT, SLOW
@@ -143,6 +143,21 @@ def test_requests_are_joined_and_counted(make_server):
     assert sum(n * count for n, count in sizes.items()) \
         == row["inference_count"]
     assert max(sizes) > 3
+
+
+def test_one_request_of_a_batch_is_wrong(make_server):
+    """Rows of as many numbers as the largest says: the library's error names
+    no request."""
+    x = openvino_models.parameter("X", "INT64", [-1, 2])
+    columns = op.unsqueeze(op.reduce_max(x, op.constant([0, 1])), 0)
+    shape = op.concat([op.constant([-1]), columns], 0)
+    model = openvino_models.model([x], {"Y": op.reshape(x, shape, False)})
+    server = make_server(lambda r: openvino_models.write(
+        r, "m", model, extra=batches.JOINED), parts="all")
+    error = batches.one_is_wrong(
+        server, "m", [tensor("X", "INT64", [1, 2], [1, 3])],
+        [tensor("X", "INT64", [1, 2], [1, 2])])
+    assert "Reshape" in error, error
 
 
 def test_batches_of_other_shapes_run_apart(make_server):

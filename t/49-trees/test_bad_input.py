@@ -158,6 +158,104 @@ def test_a_text_file_that_leads_out_of_itself(served, field, at, value,
     assert changed == 1 and f'"{named}"' in text, text
 
 
+def ubjson(value):
+    """As XGBoost writes it, but that every value has its own type."""
+    if isinstance(value, dict):
+        return b"{" + b"".join(ubjson(k)[1:] + ubjson(v)
+                               for k, v in value.items()) + b"}"
+    if isinstance(value, list):
+        return b"[" + b"".join(map(ubjson, value)) + b"]"
+    if isinstance(value, str):
+        return b"SL" + struct.pack(">q", len(value)) + value.encode()
+    if isinstance(value, float):
+        return b"d" + struct.pack(">f", value)
+    return b"L" + struct.pack(">q", value)
+
+
+@pytest.fixture(scope="module")
+def categories():
+    return forests.xgb_categories().content
+
+
+FIELDS = [
+    ("categories_segments", lambda a: [10 ** 8] + a[1:], None),
+    ("categories_segments", lambda a: [-1] + a[1:], None),
+    ("categories_segments", lambda a: a[:-1], None),
+    ("categories_segments", lambda a: [0] * len(a), None),
+    ("categories_sizes", lambda a: [10 ** 9] + a[1:], None),
+    ("categories_sizes", lambda a: [-1] + a[1:], None),
+    ("categories_sizes", lambda a: a[1:], None),
+    ("categories_nodes", lambda a: a + [10 ** 6],
+     "categories_segments"),
+    ("categories_nodes", lambda a: a[::-1], None),
+    ("categories", lambda a: a[:3], "categories_sizes"),
+    ("left_children", lambda a: [10 ** 8] + a[1:], None),
+    ("left_children", lambda a: [-2] + a[1:], None),
+    ("left_children", lambda a: [2 ** 32 + 1] + a[1:], None),
+    ("right_children", lambda a: [2 ** 31 - 1] + a[1:], None),
+    ("right_children", lambda a: a[1:], None),
+    ("split_indices", lambda a: [2 ** 32] + a[1:], None),
+    ("split_indices", lambda a: [-3] + a[1:], "a test of feature -3"),
+    ("split_indices", lambda a: [3] + a[1:], "feature"),
+    ("split_indices", lambda a: a[1:], None),
+    ("split_type", lambda a: a[1:], None),
+    ("split_conditions", lambda a: a[1:], None),
+    ("parents", lambda a: [], None),
+    ("default_left", lambda a: a[:1], None),
+    ("loss_changes", lambda a: a[:1], None),
+    ("sum_hessian", lambda a: a[:1], None)]
+
+
+@pytest.mark.parametrize("write, filename", [
+    (lambda v: json.dumps(v).encode(), "xgboost.json"),
+    (ubjson, "xgboost.ubj")])
+def test_a_tree_of_xgboost_that_leads_out_of_itself(served, categories,
+                                                    write, filename):
+    """treelite would read what lies behind its arrays."""
+    for field, change, named in FIELDS:
+        model = json.loads(categories)
+        trees = model["learner"]["gradient_booster"]["model"]["trees"]
+        trees[1][field] = change(trees[1][field])
+        text = reason(served, write(model), filename)
+        assert "tree 1" in text and filename in text, (field, text)
+        assert (named or f'"{field}"') in text, (field, text)
+
+
+@pytest.mark.parametrize("write, filename", [
+    (lambda v: json.dumps(v).encode(), "xgboost.json"),
+    (ubjson, "xgboost.ubj")])
+@pytest.mark.parametrize("path, value", [
+    (("gradient_booster", "model", "tree_info"), [0]),
+    (("gradient_booster", "model", "trees", 0, "tree_param", "num_nodes"),
+     str(2 ** 31 - 1)),
+    (("gradient_booster", "model", "trees", 0, "tree_param", "num_nodes"),
+     "-5"),
+    (("gradient_booster", "model", "trees", 0, "tree_param",
+      "size_leaf_vector"), str(2 ** 31 - 1)),
+    (("learner_model_param", "num_target"), "0"),
+    (("learner_model_param", "num_target"), str(2 ** 31 - 1)),
+    (("learner_model_param", "num_class"), str(2 ** 31 - 1)),
+    (("learner_model_param", "num_class"), "many"),
+    (("learner_model_param", "base_score"), "[" * 10 ** 6)])
+def test_a_model_of_xgboost_with_a_wrong_count(served, categories, write,
+                                               filename, path, value):
+    model = json.loads(categories)
+    part = model["learner"]
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    text = reason(served, write(model), filename)
+    assert f'"{path[-1]}"' in text and filename in text, text
+
+
+def test_a_field_that_is_there_twice(served, categories):
+    """treelite would put one behind the other."""
+    text = reason(served, categories.replace(
+        b'"categories_nodes":', b'"categories_n\\u006fdes":[0],'
+        b'"categories_nodes":', 1), "xgboost.json")
+    assert '"categories_nodes" is there twice' in text, text
+
+
 def edited(content, **fields):
     """The checkpoint with arrays of its first tree replaced."""
     model = treelite.Model.deserialize_bytes(content)

@@ -4,7 +4,7 @@ import concurrent.futures
 
 import pytest
 
-from lib import pytorch_models
+from lib import batches, pytorch_models
 from lib.pytorch_models import DIGITS, FILES
 from lib.repository import PARTS, settled
 from lib.server import Server
@@ -58,6 +58,7 @@ def named_server():
         write("no_bias", "optional", X, Y)
         write("in_place", "in_place", X, Y)
         write("positive", "positive", X, Y)
+        write("joined", "positive", X, Y, batches.JOINED)
         write("typed", "copy", X, [("y__0", "INT32", [-1])])
         write("rows", "modes", [("x", "FP32", [1])],
               [("y__0", "INT64", [2])], "max_batch_size: 8\n")
@@ -140,6 +141,13 @@ def test_an_error_of_the_model_is_its_requests_alone(named_server):
     assert "a negative number" in answer.json()["error"]
     assert values(infer(named_server, "positive", [floats("x", 1)])) \
         == {"y__0": [1]}
+
+
+def test_one_request_of_a_batch_is_wrong(named_server):
+    error = batches.one_is_wrong(
+        named_server, "joined", [tensor("x", "FP32", [1, 2], [1, -1])],
+        [tensor("x", "FP32", [1, 2], [1, 2])])
+    assert "a negative number" in error, error
 
 
 def test_an_output_of_another_datatype(named_server):

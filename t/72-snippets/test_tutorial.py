@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from lib import process
-from lib.server import BUILD, ROOT, SANITIZER, free_port
+from lib.server import BUILD, NGINX, ROOT, SANITIZER, free_port
 
 PAGE = (ROOT / "docs/tutorial.md").read_text()
 # commands, and what stands right below them as their output
@@ -38,8 +38,9 @@ def test_the_commands(tmp_path):
     try:
         done = subprocess.run(
             ["bash", "-c", script], cwd=ROOT, stdin=subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True,
-            text=True, timeout=300, check=False)
+            env={**os.environ, "TMPDIR": str(tmp_path), "PATH":
+                 f"{os.path.dirname(NGINX)}:{os.environ['PATH']}"},
+            capture_output=True, text=True, timeout=300, check=False)
     finally:
         if pid_file.exists():               # it has not come to the end
             os.kill(int(pid_file.read_text()), signal.SIGTERM)

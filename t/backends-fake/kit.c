@@ -171,6 +171,38 @@ kit_rejects_outputs_that_are_not_as_they_say(void **state)
     }
 }
 
+/* A runtime's error has no row: the others of the batch have their answers. */
+static void
+kit_gives_a_runtime_s_error_to_the_request_that_has_it(void **state)
+{
+    fake_request_t *r[4];
+    fake_model_t m;
+
+    (void) state;
+    load(&m, WRONG("letter"));
+    for (int bad = 0; bad < 4; bad++) {
+        for (int i = 0; i < 4; i++) {
+            r[i] = ask(&m, i == bad ? 'z' : (char) ('a' + i), 1 + i % 3);
+            fake_request_want(r[i], "TEXT");
+            fake_request_want(r[i], "COUNT");
+        }
+        fake_execute(&m, r, 4);
+        for (int i = 0; i < 4; i++) {
+            if (i == bad) {
+                assert_true(r[i]->failed);
+                assert_non_null(strstr(r[i]->error, "a \"z\""));
+            } else {
+                assert_false(r[i]->failed);
+                check_text(r[i], (char) ('a' + i), 1 + i % 3);
+                check_count(r[i], 1 + i % 3);
+            }
+            fake_request_free(r[i]);
+        }
+    }
+    assert_int_equal(m.batches, 4);
+    fake_model_unload(&m);
+}
+
 static void
 kit_asks_the_instance_whether_it_is_ready(void **state)
 {
@@ -198,6 +230,8 @@ main(int argc, char **argv)
         cmocka_unit_test(kit_deals_texts_by_their_elements),
         cmocka_unit_test(kit_completes_a_configuration),
         cmocka_unit_test(kit_rejects_outputs_that_are_not_as_they_say),
+        cmocka_unit_test(
+            kit_gives_a_runtime_s_error_to_the_request_that_has_it),
         cmocka_unit_test(kit_asks_the_instance_whether_it_is_ready)
     };
 

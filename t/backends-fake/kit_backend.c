@@ -137,6 +137,11 @@ run_model(void *self, bk_run_t *run)
     if (strcmp(inst->model->wrong, "run") == 0) {
         return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "no run today");
     }
+    if (strcmp(inst->model->wrong, "letter") == 0
+        && memchr(from->data, 'z', from->len_bytes) != NULL)
+    {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "a \"z\"");
+    }
 
     for (uint32_t i = 0; i < run->output_count; i++) {
         bk_value_t *to = &run->outputs[i];

@@ -49,7 +49,7 @@ measure(const inf_latencies_t *on)
         inf_statistics_batch(&statistics, 1 + (r & 7), stamps, at / 1000000);
         if (on != NULL) {
             inf_latencies_first_response(latencies, at, end);
-            inf_statistics_observe(&statistics, at, at + 10000, stamps, end);
+            inf_statistics_observe(&statistics, at + 10000, stamps);
             inf_latencies_success(latencies, at, at + 10000, stamps, end);
         }
         at += 1000;

@@ -1,5 +1,6 @@
 """Models of the batches backend, and requests sent side by side."""
 
+import concurrent.futures
 import pathlib
 
 from lib import backends, models, process
@@ -110,3 +111,26 @@ def executions(futures):
 
 def sizes(futures):
     return [len(v) for v in executions(futures).values()]
+
+
+JOINED = """max_batch_size: 4
+dynamic_batching { max_queue_delay_microseconds: 10000000
+                   preferred_batch_size: 4 }
+"""
+
+
+def one_is_wrong(server, model, wrong, right):
+    """Inputs of one row, four of them JOINED in a batch: the wrong one has an
+    error, which is returned, the others have their answers, too."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(
+            lambda i: server.infer(model, {"inputs": wrong if i == 2
+                                           else right}), range(4)))
+    assert [a.status == 200 for a in answers] == [True, True, False, True], \
+        answers
+    row = server.get(f"/v2/models/{model}/stats").json()["model_stats"][0]
+    assert [b["batch_size"] for b in row["batch_stats"]] == [4]
+    assert row["inference_stats"]["success"]["count"] == 3
+    assert row["inference_stats"]["fail"]["count"] == 1
+    assert len({str(answers[i].json()["outputs"]) for i in (0, 1, 3)}) == 1
+    return answers[2].json()["error"]

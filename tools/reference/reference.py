@@ -101,7 +101,8 @@ def read_tables(build):
     includes = [ROOT, ROOT / "core/include", nginx / "objs/inference_gen"] + [
         nginx / place for place in (
             "objs", "src/core", "src/event", "src/event/modules",
-            "src/os/unix", "src/http", "src/http/modules", "src/http/v2")]
+            "src/event/quic", "src/os/unix", "src/http", "src/http/modules",
+            "src/http/v2", "src/http/v3")]
     sources = [ROOT / "tools/reference/tables.c", ROOT / "tools/option_table.c",
                ROOT / "core/proto/core_options.c",
                nginx / "objs/inference_gen/core_config.pb-c.c"] + [
@@ -227,11 +228,9 @@ def reload_effect(name, row, options, given):
         if o.reload not in kinds:
             kinds.append(o.reload)
     if not options:
-        if not given and "location" in row[0]:
-            return "in new workers"
-        if not given:
+        if not given and row[0] == "http":
             raise Fault(f"{name}: Reload is not in the tables")
-        return given
+        return given or "in new workers"
     if given:
         if "location" not in row[0]:
             for kind in kinds:
@@ -337,8 +336,9 @@ def variables(tables, _build):
 
 def print_config(server, options):
     """The lines of the nginx.conf that these mean, counted."""
-    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-           "AIP_PREDICT_ROUTE": "/predict", "AIP_HEALTH_ROUTE": "/health"}
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("AIP_", "SAGEMAKER_", "TRITON"))}
+    env |= {"AIP_PREDICT_ROUTE": "/predict", "AIP_HEALTH_ROUTE": "/health"}
     words = " ".join(options)
     base = [] if re.search(r"--model-(repository|store)=", words) \
         else ["--model-repository=/models"]

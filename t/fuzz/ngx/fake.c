@@ -935,6 +935,26 @@ ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
     return NGX_ERROR;
 }
 
+ngx_uint_t
+ngx_http_inference_control_asks_now(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->endpoint->call == INF_METHOD_SERVER_READY;
+}
+
+ngx_uint_t
+ngx_http_inference_status_wants_page(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx != NULL);
+    return 0;
+}
+
+ngx_int_t
+ngx_http_inference_status_page(ngx_http_request_t *r)
+{
+    check(r == NULL);
+    return NGX_ERROR;
+}
+
 void
 ngx_http_inference_borrow_begin(ngx_http_inference_ctx_t *ctx)
 {

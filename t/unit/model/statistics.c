@@ -224,17 +224,21 @@ histograms_take_each_request_once(void **state)
     (void) state;
     const uint64_t stamps[4] = { 10000, 20000, 220000, 260000 };
 
-    inf_statistics_observe(&s, 0, 9000, stamps, UINT64_C(90000000000));
+    inf_statistics_success(&s, 1, 0, 9000, stamps, UINT64_C(90000000000));
+    inf_statistics_observe(&s, 9000, stamps);
     assert_int_equal(bucket(&s, INF_HISTOGRAM_REQUEST,
         UINT64_C(90000000000)), 1);             /* beyond the last bound     */
     assert_int_equal(bucket(&s, INF_HISTOGRAM_QUEUE, 1000), 1);
     assert_int_equal(bucket(&s, INF_HISTOGRAM_COMPUTE, 250000), 1);
 
-    inf_statistics_observe(&s, 5000, 5000, stamps, 15000);
+    inf_statistics_success(&s, 1, 5000, 5000, stamps, 15000);
     assert_int_equal(bucket(&s, INF_HISTOGRAM_REQUEST, 10000), 1);
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_QUEUE, 10), 1);
+    inf_statistics_observe(&s, 5000, stamps);
     assert_int_equal(bucket(&s, INF_HISTOGRAM_QUEUE, 10), 2);
 
-    inf_statistics_observe_hit(&s, 0, 0, 40000, 60000);
+    inf_statistics_cache_hit(&s, 0, 0, 40000, 500, 60000);
+    inf_statistics_observe_hit(&s, 0, 40000);
     assert_int_equal(bucket(&s, INF_HISTOGRAM_REQUEST, 60000), 1);
     assert_int_equal(bucket(&s, INF_HISTOGRAM_QUEUE, 40000), 1);
     assert_int_equal(bucket(&s, INF_HISTOGRAM_COMPUTE, 250000), 2);

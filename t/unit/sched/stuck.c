@@ -69,6 +69,7 @@ instances_of_one_thread_are_stuck_together(void **state)
     inf_stuck_count(&s, 3, 10 * SECOND, 100 * SECOND, LIMIT);
     assert_int_equal(s.serving, 3);
     assert_int_equal(s.stuck, 3);
+    assert_int_equal(s.busy, 1);            /* they take turns               */
     assert_true(inf_stuck_all(&s));
 }
 

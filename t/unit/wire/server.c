@@ -691,31 +691,6 @@ the_begin_of_both_halves_of_the_requests_may_be_pinned(void **state)
     inf_client_free(c);
 }
 
-/* It would trim what a device reads. */
-static void
-requests_of_a_worker_that_knows_no_pins_stay_pageable(void **state)
-{
-    (void) state;
-    inf_channel_conf_t conf = core_conf;
-    inf_channel_t *ch;
-    offer_t o;
-
-    conf.pinned = 64 << 10;
-    conf.pin = &pin_ops;
-    pins.possible = 3;
-    offer_open(&o);
-    o.hello.version = INF_CHANNEL_PINS - 1;
-    o.hello.min_version = INF_CHANNEL_MIN_VERSION;
-    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
-        &conf, &ch));
-    inf_channel_pin(ch);
-    assert_int_equal(pins.pinned, 1);
-    assert_false(inf_channel_request_pinned(ch, 0, 1));
-    inf_channel_unref(ch);
-    assert_int_equal(pins.pinned, 0);
-    inf_client_free(o.client);
-}
-
 static void
 what_can_not_be_pinned_is_used_as_it_is(void **state)
 {
@@ -767,8 +742,6 @@ main(void)
         cmocka_unit_test(the_begin_of_the_responses_may_be_pinned),
         cmocka_unit_test(
             the_begin_of_both_halves_of_the_requests_may_be_pinned),
-        cmocka_unit_test(
-            requests_of_a_worker_that_knows_no_pins_stay_pageable),
         cmocka_unit_test(what_can_not_be_pinned_is_used_as_it_is),
     };
 
