@@ -24,7 +24,8 @@ EXPORTS = pathlib.Path(__file__).resolve().parent / "abi-exports.txt"
 TABLES = pathlib.Path(os.environ.get("INF_SHARED", ROOT.parent / "shared")) \
     / "reference"
 
-PRIVATE = {"inf_core_main", "inf_memory_file", "inf_memory_file_ended"}
+PRIVATE = {"inf_core_main", "inf_memory_file", "inf_memory_file_ended",
+           "inf_outputs_are_cached"}
 COMPILERS = {"c17": ["gcc", "-x", "c", "-std=c17"],
              "c++17": ["g++", "-x", "c++", "-std=c++17"]}
 

@@ -132,7 +132,14 @@ got_bytes(const char *name, const void *base, size_t size)
 #undef write_outputs
 #include "backends/python/requests.c"
 #include "backends/python/metrics.c"
+#define read_outputs read_bls_outputs
+#define read_inputs read_bls_inputs
+#include "backends/python/bls_request.c"
+#undef read_outputs
+#undef read_inputs
 #define output_t stream_output_t
+#define inf_outputs_are_cached some_are_cached
+#include "backends/python/bls_response.c"
 #include "backends/python/streams.c"
 #define read_files read_model_files
 #include "backends/python/threads.c"
@@ -142,6 +149,12 @@ got_bytes(const char *name, const void *base, size_t size)
 
 #define REQUESTS 4
 
+bool
+some_are_cached(TRITONSERVER_InferenceRequest *request)
+{
+    (void) request;
+    return touched % 2 == 0;
+}
 static py_interpreter_t in;
 
 static void
