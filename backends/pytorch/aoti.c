@@ -361,7 +361,7 @@ container_make(aoti_t *m, const pt_package_t *package, uint32_t runs)
     }
 
     return m->library.ModelContainerCreateWithDevice(&m->container, runs,
-        device, package->directory) == 0 ? NULL
+        device, package->directory.path) == 0 ? NULL
         : model_error(m, "cannot start the model");
 }
 

@@ -11,7 +11,6 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,6 @@
 #define RATIO_MAX     128u      /* packed well, for code and weights         */
 #define SIZE_FREE     (UINT64_C(64) << 20)
 
-static TRITONSERVER_Error *directory_make(pt_package_t *p);
 static TRITONSERVER_Error *archive_unpack(pt_package_t *p);
 static TRITONSERVER_Error *entries_unpack(pt_package_t *p, struct archive *a,
     uint64_t left);
@@ -47,8 +45,6 @@ static TRITONSERVER_Error *metadata_check(pt_package_t *p,
     const bk_json_t *root);
 static TRITONSERVER_Error *isa_check(const char *isa);
 static TRITONSERVER_Error *os_error(const char *what, const char *path);
-static int tree_remove(const char *path, const struct stat *st, int kind,
-    struct FTW *at);
 
 TRITONSERVER_Error *
 pt_package_open(pt_package_t *p, const char *path)
@@ -56,7 +52,7 @@ pt_package_open(pt_package_t *p, const char *path)
     *p = (pt_package_t) { .path = strdup(path) };
 
     TRITONSERVER_Error *err = p->path == NULL
-        ? bk_err_nomem("path of a package") : directory_make(p);
+        ? bk_err_nomem("path of a package") : pt_directory_make(&p->directory);
     if (err == NULL) {
         err = archive_unpack(p);
     }
@@ -76,38 +72,11 @@ pt_package_open(pt_package_t *p, const char *path)
 void
 pt_package_close(pt_package_t *p)
 {
-    if (p->directory != NULL) {
-        (void) nftw(p->directory, tree_remove, 16, FTW_DEPTH | FTW_PHYS);
-    }
-
+    pt_directory_remove(&p->directory);
     free(p->path);
-    free(p->directory);
     free(p->library);
     free(p->device);
     *p = (pt_package_t) { 0 };
-}
-
-static TRITONSERVER_Error *
-directory_make(pt_package_t *p)
-{
-    const char *parent = getenv("TMPDIR");
-
-    if (parent == NULL || parent[0] != '/') {
-        parent = "/tmp";
-    }
-    if (asprintf(&p->directory, "%s/torch-aoti-XXXXXX", parent) < 0) {
-        p->directory = NULL;
-        return bk_err_nomem("directory of a package");
-    }
-
-    if (mkdtemp(p->directory) == NULL) {
-        TRITONSERVER_Error *err = os_error("cannot make", p->directory);
-        free(p->directory);
-        p->directory = NULL;
-        return err;
-    }
-
-    return NULL;
 }
 
 static TRITONSERVER_Error *
@@ -194,7 +163,7 @@ entry_unpack(pt_package_t *p, struct archive *a, struct archive_entry *entry,
         return NULL;
     }
 
-    if (asprintf(&path, "%s/%s", p->directory, part) < 0) {
+    if (asprintf(&path, "%s/%s", p->directory.path, part) < 0) {
         return bk_err_nomem("path of a package's file");
     }
 
@@ -227,7 +196,7 @@ model_part(const char *name)
 static TRITONSERVER_Error *
 parents_make(const pt_package_t *p, char *path)
 {
-    for (char *at = path + strlen(p->directory) + 1;
+    for (char *at = path + strlen(p->directory.path) + 1;
          (at = strchr(at, '/')) != NULL; at++)
     {
         *at = '\0';
@@ -421,15 +390,4 @@ os_error(const char *what, const char *path)
     return bk_err_new(errno == ENOENT ? TRITONSERVER_ERROR_NOT_FOUND
         : TRITONSERVER_ERROR_INTERNAL, "%s \"%s\": %s", what, path,
         strerror_r(errno, text, sizeof(text)));
-}
-
-static int
-tree_remove(const char *path, const struct stat *st, int kind,
-    struct FTW *at)
-{
-    (void) st;
-    (void) kind;
-    (void) at;
-
-    return remove(path);
 }

@@ -15,13 +15,13 @@
 #ifndef PT_PACKAGE_H
 #define PT_PACKAGE_H
 
-#include "common/error.h"
+#include "directory.h"
 
 typedef struct {
-    char *path;                 /* the archive                               */
-    char *directory;
-    char *library;              /* the compiled model                        */
-    char *device;               /* "cpu", "cuda"                             */
+    char           *path;       /* the archive                               */
+    pt_directory_t  directory;
+    char           *library;    /* the compiled model                        */
+    char           *device;     /* "cpu", "cuda"                             */
 } pt_package_t;
 
 BK_CHECK TRITONSERVER_Error *pt_package_open(pt_package_t *p,

@@ -1,6 +1,7 @@
 """Parameters of a model of backend pytorch, bad packages, loads and unloads."""
 
 import concurrent.futures
+import fcntl
 import io
 import os
 import pathlib
@@ -364,6 +365,28 @@ def test_a_package_leaves_nothing_behind(make_server, tmp_path):
     assert ask(server, "unload", "digits").status == 200
     assert process.wait_until(lambda: not list(tmp_path.iterdir()),
                               10 * SLOW)
+
+
+def test_a_killed_core_leaves_nothing_behind(make_server, tmp_path):
+    """The next one removes what it finds, if nobody holds it."""
+    foreign = tmp_path / "torch-aoti-mine"
+    foreign.mkdir()
+    held = tmp_path / "torch-aoti-locked"
+    held.mkdir()
+    lock = os.open(held, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    server = make_server(
+        lambda r: pytorch_models.digits(r, "digits", "torch_aoti",
+                                        ("INPUT__0", "OUTPUT__0")),
+        http=f"    inference_env TMPDIR={tmp_path};\n", parts=PARTS,
+        allow_alarms=[r"process \d+ exited on signal 9"])
+    kept = {foreign, held}
+    first, = set(tmp_path.glob("torch-*")) - kept
+    server.end_core()
+    assert server.wait_for("/v2/models/digits/ready")
+    second, = set(tmp_path.glob("torch-*")) - kept
+    assert second != first
+    os.close(lock)
 
 
 def resident_kib(pid):

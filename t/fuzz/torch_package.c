@@ -10,6 +10,7 @@
 #include "backends/common/error.c"
 #include "backends/common/path.c"
 #include "backends/pytorch/call_spec.c"
+#include "backends/pytorch/directory.c"
 #include "backends/pytorch/engine.c"
 #include "backends/pytorch/library_file.c"
 #include "backends/pytorch/package.c"
