@@ -32,7 +32,6 @@
     X(ov_infer_request_cancel)                                               \
     X(ov_infer_request_free)                                                 \
     X(ov_infer_request_get_output_tensor_by_index)                           \
-    X(ov_infer_request_infer)                                                \
     X(ov_infer_request_set_input_tensor_by_index)                            \
     X(ov_infer_request_set_output_tensor_by_index)                           \
     X(ov_infer_request_start_async)                                          \

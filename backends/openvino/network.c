@@ -24,10 +24,6 @@ static TRITONSERVER_Error *shape_from_config(const bk_tensor_t *t,
 static TRITONSERVER_Error *types_adapt(vino_network_t *n,
     const bk_model_config_t *config);
 static void fixed_open(bk_tensor_t *list, uint32_t count, int64_t rows);
-static bool is_plain(const vino_network_t *n,
-    const bk_model_config_t *config, const vino_options_t *options);
-static bool has_open_dim(const bk_tensor_t *t, uint32_t first);
-static bool tells_errors(const vino_network_t *n);
 static void compile_threads_log(const vino_network_t *n,
     const vino_options_t *options);
 static void properties_log(const vino_network_t *n,
@@ -122,7 +118,6 @@ vino_network_compile(vino_network_t *n, const bk_model_config_t *config,
     if (config->max_batch_size > 0 && n->fixed_rows == 0) {
         err = vino_certain_rows_mark(n->rt, n->source, config, &n->tensors);
     }
-    n->plain = is_plain(n, config, options) && tells_errors(n);
 
     f->ov_model_free(n->source);
     n->source = NULL;
@@ -307,55 +302,6 @@ fixed_open(bk_tensor_t *list, uint32_t count, int64_t rows)
             list[i].dims[0] = -1;
         }
     }
-}
-
-static bool
-is_plain(const vino_network_t *n, const bk_model_config_t *config,
-    const vino_options_t *options)
-{
-    const bk_tensors_t *t = &n->tensors;
-    bool plain = strcmp(options->device, "CPU") == 0;
-
-    for (uint32_t i = 0; plain && i < t->input_count; i++) {
-        uint32_t first = config->max_batch_size > 0
-            && vino_ports_batched(config, t->inputs[i].name) ? 1 : 0;
-        plain = !has_open_dim(&t->inputs[i], first);
-    }
-    for (uint32_t i = 0; plain && i < t->output_count; i++) {
-        plain = t->outputs[i].symbol != NULL
-            || !has_open_dim(&t->outputs[i], 0);
-    }
-
-    return plain;
-}
-
-static bool
-has_open_dim(const bk_tensor_t *t, uint32_t first)
-{
-    for (uint32_t d = first; d < t->dims_count; d++) {
-        if (t->dims[d] == -1) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-/* With one thread for all streams the library loses the exceptions of a run on
- * the caller's thread, also those that the data of a request leads to. */
-static bool
-tells_errors(const vino_network_t *n)
-{
-    char *threads = NULL;
-
-    TRITONSERVER_Error *err = vino_err(n->rt,
-        n->rt->f.ov_compiled_model_get_property(n->compiled,
-        "INFERENCE_NUM_THREADS", &threads), "INFERENCE_NUM_THREADS");
-    bool tells = err == NULL && threads != NULL && atoi(threads) > 1;
-
-    bk_err_drop(err);
-    n->rt->f.ov_free(threads);
-    return tells;
 }
 
 static void

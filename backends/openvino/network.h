@@ -25,9 +25,6 @@ typedef struct {
     ov_compiled_model_t  *compiled;     /* NULL before                       */
     bk_tensors_t          tensors;
     int64_t               fixed_rows;   /* of each run, 0: any               */
-    bool                  plain;        /* all shapes follow from the rows,
-                                         * and runs on a caller's thread tell
-                                         * their errors                      */
 } vino_network_t;
 
 /* path is borrowed. */

@@ -1,0 +1,38 @@
+/*
+ * run.h - runs of a compiled model: tensors over the memory of requests,
+ *         outputs read or taken.
+ *
+ * Owner    The instance owns it.  A run's tensors are in the handles of its
+ *          values until it is done.
+ * Thread   the instance's.
+ * Units    rows of the batch dimension.
+ * Errors   the library's own words; INTERNAL: rows or an output that are not
+ *          as the model has promised.
+ * Route    batch -> [run] -> the library
+ */
+
+#ifndef VINO_RUN_H
+#define VINO_RUN_H
+
+#include "network.h"
+
+#include "common/batch.h"
+
+typedef struct {
+    const vino_network_t *network;      /* compiled                          */
+    bool                  padding;      /* of batches with too few rows      */
+    ov_infer_request_t   *request;
+    ov_tensor_t         **own;          /* of each output, the library's     */
+    bool                 *lent;         /* output lies in memory of a run    */
+    bk_scratch_t         *padded;       /* one per input                     */
+} vino_run_t;
+
+/* Takes a vino_run_t as self. */
+extern const bk_runtime_t vino_run_functions;
+
+/* After an error, too, fini is called. */
+BK_CHECK TRITONSERVER_Error *vino_run_init(vino_run_t *r,
+    const vino_network_t *network, bool padding);
+void vino_run_fini(vino_run_t *r);
+
+#endif /* VINO_RUN_H */
