@@ -13,12 +13,12 @@ import numpy
 import pytest
 import tritonclient.http as client
 
-from lib import models
+from lib import backends, models
 from lib.png import chunk, png
 from lib.server import BACKENDS, ROOT, SLOW, Server
 
 pytestmark = pytest.mark.skipif(
-    not (BACKENDS / "image/libtriton_image.so").exists(),
+    backends.is_absent(BACKENDS / "image/libtriton_image.so"),
     reason="backend image is not built: libpng-dev")
 
 RNG = numpy.random.default_rng(7)

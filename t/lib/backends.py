@@ -79,3 +79,8 @@ def build_bad(directory, name="bad", defines=(), compiler="g++"):
          *(f"-D{d}" for d in defines), "-I", ROOT / "core/include",
          "-o", library, SOURCES / "bad/bad.cc"], check=True)
     return library
+
+
+def is_absent(library):
+    """Whether a backend of ours was built without its runtime."""
+    return b"built without " in pathlib.Path(library).read_bytes()
