@@ -198,6 +198,8 @@ ngx_http_inference_events_take(ngx_http_inference_ctx_t *ctx)
 
     if (record->status == INF_OK) {
 
+        ngx_http_inference_note_response(ctx);
+
         rc = ngx_http_inference_open_record(ctx, record, INF_RESPONSE_EVENT,
                                             &events->arena);
         events->printing = (rc == NGX_OK);

@@ -409,6 +409,8 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
 
     if (record->status == INF_OK) {
 
+        ngx_http_inference_note_response(call);
+
         options.outputs = ctx->infer.outputs;
         options.output_count = ctx->infer.output_count;
         options.stream = 1;

@@ -66,9 +66,7 @@ ngx_http_inference_replies_push(ngx_http_inference_replies_t *replies,
     item->reply.status = c->status;
     item->reply.held = (item->reply.len != 0);
 
-    ctx->queue_ns = c->queue_ns;
-    ctx->compute_ns = c->compute_ns;
-    ctx->batch_size = c->batch_size;
+    ngx_http_inference_note_execution(ctx, c);
 
     ngx_queue_insert_tail(to, &item->queue);
     replies->count++;

@@ -4,6 +4,7 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/base/clock.h"
 #include "core/base/points.h"
 
 
@@ -49,9 +50,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
             reply->status = c->status;
             reply->held = (c->length != 0);
 
-            ctx->queue_ns = c->queue_ns;
-            ctx->compute_ns = c->compute_ns;
-            ctx->batch_size = c->batch_size;
+            ngx_http_inference_note_execution(ctx, c);
             ctx->cause = c->cause;
 
         } else if (c->length) {
@@ -153,6 +152,8 @@ ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
                                             text.data, text.len);
     }
 
+    ngx_http_inference_note_response(ctx);
+
     if (ctx->grpc) {
         return ngx_http_inference_grpc_open_reply(ctx, record,
                      ngx_http_inference_response(reply->epoch, 0,
@@ -245,6 +246,29 @@ ngx_http_inference_drop_response(
 {
     if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
         ngx_http_inference_release(submission->epoch, c->offset);
+    }
+}
+
+
+void
+ngx_http_inference_note_execution(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c)
+{
+    ctx->execution.queue_ns = c->queue_ns;
+    ctx->execution.compute_ns = c->compute_ns;
+    ctx->execution.batch_size = c->batch_size;
+    ctx->execution.device = c->device;
+    ctx->execution.input_us = c->compute_input_us;
+    ctx->execution.output_us = c->compute_output_us;
+    ctx->execution.lookup = c->lookup;
+}
+
+
+void
+ngx_http_inference_note_response(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->responses++ == 0) {
+        ctx->first_ns = inf_clock_ns();
     }
 }
 

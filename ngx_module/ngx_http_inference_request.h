@@ -293,6 +293,19 @@ typedef struct {
 } ngx_http_inference_handlers_t;
 
 
+/* of the execution that answered, for logs: as inf_completion_t has them */
+
+typedef struct {
+    uint64_t                     queue_ns;
+    uint64_t                     compute_ns;
+    uint32_t                     batch_size;    /* 0: it was not executed    */
+    uint32_t                     device;
+    uint32_t                     input_us;
+    uint32_t                     output_us;
+    ngx_uint_t                   lookup;        /* inf_lookup_t              */
+} ngx_http_inference_execution_t;
+
+
 typedef struct ngx_http_inference_retry_s  ngx_http_inference_retry_t;
 typedef struct ngx_http_inference_grpc_s  ngx_http_inference_grpc_t;
 typedef struct ngx_http_inference_stream_s  ngx_http_inference_stream_t;
@@ -361,9 +374,10 @@ struct ngx_http_inference_ctx_s {
     ngx_http_inference_packer_t *packer;        /* compresses it, or NULL    */
     ngx_chain_t                 *free;
     ngx_chain_t                 *busy;
-    uint64_t                     queue_ns;
-    uint64_t                     compute_ns;
-    uint32_t                     batch_size;    /* 0: it was not executed    */
+    ngx_http_inference_execution_t  execution;
+    ngx_uint_t                   responses;     /* that the client gets      */
+    uint64_t                     first_ns;      /* when the first of them was
+                                                   here                      */
     ngx_str_t                    backend;
     ngx_str_t                    instance;
 
@@ -691,6 +705,13 @@ ngx_int_t ngx_http_inference_status_json(ngx_http_request_t *r,
     ngx_str_t *answer);
 
 
+/* ---- digest.c ----------------------------------------------------------- */
+
+/* $inference_digest */
+ngx_int_t ngx_http_inference_variable_digest(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+
 /* ---- load_report.c ------------------------------------------------------ */
 
 /* Whether the client asks for one, and how it is to be written. */
@@ -744,6 +765,13 @@ ngx_int_t ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_open_record(ngx_http_inference_ctx_t *ctx,
     const inf_response_record_t *record, inf_response_form_t form,
     inf_arena_t *arena);
+
+/* Notes what it says of the execution. */
+void ngx_http_inference_note_execution(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c);
+
+/* A response is about to be written for the client. */
+void ngx_http_inference_note_response(ngx_http_inference_ctx_t *ctx);
 
 /* Notes what the first record says beside the response: who ran it, as views
    into the record, which stays, and how large the load is. */

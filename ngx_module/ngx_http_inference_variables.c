@@ -16,9 +16,15 @@ typedef enum {
     NGX_HTTP_INFERENCE_VAR_TRIES,
     NGX_HTTP_INFERENCE_VAR_QUEUE_TIME,
     NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME,
+    NGX_HTTP_INFERENCE_VAR_COMPUTE_INPUT_TIME,
+    NGX_HTTP_INFERENCE_VAR_COMPUTE_OUTPUT_TIME,
+    NGX_HTTP_INFERENCE_VAR_FIRST_RESPONSE_TIME,
+    NGX_HTTP_INFERENCE_VAR_RESPONSES,
+    NGX_HTTP_INFERENCE_VAR_CACHE_STATUS,
     NGX_HTTP_INFERENCE_VAR_BATCH_SIZE,
     NGX_HTTP_INFERENCE_VAR_BACKEND,
-    NGX_HTTP_INFERENCE_VAR_INSTANCE
+    NGX_HTTP_INFERENCE_VAR_INSTANCE,
+    NGX_HTTP_INFERENCE_VAR_DEVICE
 } ngx_http_inference_variable_e;
 
 
@@ -41,6 +47,11 @@ static ngx_uint_t ngx_http_inference_was_sent(ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_is_live(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_variable_number(ngx_pool_t *pool,
     uint64_t n, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_variable_span(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_e which,
+    ngx_str_t *value);
+static ngx_int_t ngx_http_inference_variable_device(ngx_pool_t *pool,
+    uint32_t device, ngx_str_t *value);
 static ngx_int_t ngx_http_inference_variable_time(ngx_pool_t *pool,
     uint64_t ns, ngx_str_t *value);
 static void ngx_http_inference_variable_text(inf_slice_t text,
@@ -82,6 +93,26 @@ static ngx_http_variable_t  ngx_http_inference_vars[] = {
     { ngx_string("inference_compute_time"), NULL, ngx_http_inference_variable,
       NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("inference_compute_input_time"), NULL,
+      ngx_http_inference_variable, NGX_HTTP_INFERENCE_VAR_COMPUTE_INPUT_TIME,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_compute_output_time"), NULL,
+      ngx_http_inference_variable, NGX_HTTP_INFERENCE_VAR_COMPUTE_OUTPUT_TIME,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_first_response_time"), NULL,
+      ngx_http_inference_variable, NGX_HTTP_INFERENCE_VAR_FIRST_RESPONSE_TIME,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_responses"), NULL,
+      ngx_http_inference_variable, NGX_HTTP_INFERENCE_VAR_RESPONSES,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_cache_status"), NULL,
+      ngx_http_inference_variable, NGX_HTTP_INFERENCE_VAR_CACHE_STATUS,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
     { ngx_string("inference_batch_size"), NULL, ngx_http_inference_variable,
       NGX_HTTP_INFERENCE_VAR_BATCH_SIZE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
@@ -90,6 +121,13 @@ static ngx_http_variable_t  ngx_http_inference_vars[] = {
 
     { ngx_string("inference_instance"), NULL, ngx_http_inference_variable,
       NGX_HTTP_INFERENCE_VAR_INSTANCE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_device"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_DEVICE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    /* once it is known it stays; the handler says when it is not yet */
+    { ngx_string("inference_digest"), NULL,
+      ngx_http_inference_variable_digest, 0, 0, 0 },
 
       ngx_http_null_variable
 };
@@ -351,27 +389,41 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
         break;
 
     case NGX_HTTP_INFERENCE_VAR_QUEUE_TIME:
-
-        if (ctx->batch_size || ctx->queue_ns) {
-            return ngx_http_inference_variable_time(pool, ctx->queue_ns,
-                                                    value);
-        }
-
-        break;
-
     case NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME:
+    case NGX_HTTP_INFERENCE_VAR_COMPUTE_INPUT_TIME:
+    case NGX_HTTP_INFERENCE_VAR_COMPUTE_OUTPUT_TIME:
+    case NGX_HTTP_INFERENCE_VAR_FIRST_RESPONSE_TIME:
+        return ngx_http_inference_variable_span(ctx, which, value);
 
-        if (ctx->batch_size) {
-            return ngx_http_inference_variable_time(pool, ctx->compute_ns,
-                                                    value);
+    case NGX_HTTP_INFERENCE_VAR_RESPONSES:
+
+        if (ctx->responses || ngx_http_inference_was_sent(ctx)) {
+            return ngx_http_inference_variable_number(pool, ctx->responses,
+                                                      value);
         }
 
         break;
+
+    case NGX_HTTP_INFERENCE_VAR_CACHE_STATUS:
+
+        if (ctx->execution.lookup == INF_LOOKUP_HIT) {
+            ngx_str_set(value, "HIT");
+
+        } else if (ctx->execution.lookup == INF_LOOKUP_MISS) {
+            ngx_str_set(value, "MISS");
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_DEVICE:
+        return ngx_http_inference_variable_device(pool, ctx->execution.device,
+                                                  value);
 
     case NGX_HTTP_INFERENCE_VAR_BATCH_SIZE:
 
-        if (ctx->batch_size) {
-            return ngx_http_inference_variable_number(pool, ctx->batch_size,
+        if (ctx->execution.batch_size) {
+            return ngx_http_inference_variable_number(pool,
+                                                    ctx->execution.batch_size,
                                                       value);
         }
 
@@ -455,6 +507,78 @@ ngx_http_inference_variable_number(ngx_pool_t *pool, uint64_t n,
     }
 
     value->len = ngx_sprintf(value->data, "%uL", n) - value->data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_variable_span(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_variable_e which, ngx_str_t *value)
+{
+    uint64_t                         ns;
+    ngx_uint_t                       known;
+    ngx_http_inference_execution_t  *e;
+
+    e = &ctx->execution;
+
+    switch (which) {
+
+    case NGX_HTTP_INFERENCE_VAR_QUEUE_TIME:
+        known = (e->batch_size || e->queue_ns);
+        ns = e->queue_ns;
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME:
+        known = (e->batch_size != 0);
+        ns = e->compute_ns;
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_COMPUTE_INPUT_TIME:
+        known = (e->device != INF_DEVICE_NONE);
+        ns = (uint64_t) e->input_us * 1000;
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_COMPUTE_OUTPUT_TIME:
+        known = (e->device != INF_DEVICE_NONE);
+        ns = (uint64_t) e->output_us * 1000;
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_FIRST_RESPONSE_TIME:
+        known = (ctx->responses != 0);
+        ns = ctx->first_ns - ctx->received_ns;
+        break;
+
+    default:
+        return NGX_DECLINED;
+    }
+
+    return known ? ngx_http_inference_variable_time(ctx->request->pool, ns,
+                                                    value)
+                 : NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_inference_variable_device(ngx_pool_t *pool, uint32_t device,
+    ngx_str_t *value)
+{
+    if (device == INF_DEVICE_NONE) {
+        return NGX_DECLINED;
+    }
+
+    if (device == INF_DEVICE_CPU) {
+        ngx_str_set(value, "cpu");
+        return NGX_OK;
+    }
+
+    value->data = ngx_pnalloc(pool, sizeof("gpu") + NGX_INT64_LEN);
+    if (value->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->len = ngx_sprintf(value->data, "gpu%uD", device - INF_DEVICE_GPU)
+                 - value->data;
 
     return NGX_OK;
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/base/clock.h"
 static inf_err_t *reschedule(inf_request_t *r);
 static const inf_host_data_t *host_data(const inf_input_t *in,
     const char *policy);
@@ -128,8 +129,10 @@ TRITONSERVER_Error *
 TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name,
     TRITONBACKEND_Input **input)
 {
-    inf_input_t *in = inf_request_find_input(inf_as_request(request), name);
+    inf_request_t *r = inf_as_request(request);
+    inf_input_t *in = inf_request_find_input(r, name);
     *input = inf_abi_as_input(in);
+    r->input_ns = inf_clock_ns();
     if (in == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "unknown request input name %s", name);
@@ -149,6 +152,7 @@ TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request,
             " request has %u inputs", index, r->input_count);
     }
 
+    r->input_ns = inf_clock_ns();
     *input = inf_abi_as_input(&r->inputs[index]);
     return NULL;
 }

@@ -213,6 +213,9 @@ TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
         client = undone;
     }
 
+    if (r->output_ns == 0) {
+        r->output_ns = inf_clock_ns();
+    }
     inf_output_t *out = inf_response_add_output(r, t->name.data,
         (inf_datatype_t) datatype, client, client_dims);
     *output = inf_abi_as_output(out);

@@ -420,6 +420,7 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     inf_err_t *err = cache->ops->lookup(cache->cache, text, req->factory,
         &response, &span);
     req->cache.lookup_ns = span.end_ns - span.start_ns;
+    req->cache.lookup = INF_LOOKUP_MISS;
 
     if (err == NULL && response != NULL) {
         *queued = false;
@@ -489,6 +490,7 @@ inf_cached_answer(inf_request_t *req, inf_response_t *response,
     inf_model_t *model = req->model;
     uint64_t now = inf_clock_ns();
 
+    req->cache.lookup = INF_LOOKUP_HIT;
     inf_statistics_cache_hit(&model->statistics, req->start_ns, req->queue_ns,
         start_ns, took_ns, now);
     if (model->latencies != NULL) {

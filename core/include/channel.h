@@ -222,6 +222,13 @@ _Static_assert(offsetof(inf_submission_t, length)
                                            its sequence, if its model has any,
                                            was lost with that core           */
 
+/* How the response cache was asked for a request. */
+typedef enum {
+    INF_LOOKUP_NONE = 0,        /* it was not asked                          */
+    INF_LOOKUP_MISS = 1,
+    INF_LOOKUP_HIT  = 2
+} inf_lookup_t;
+
 /* Independent flags; one completion may carry several. */
 #define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */
 #define INF_COMPLETE_FINAL    0x02      /* no more responses                 */
@@ -239,7 +246,9 @@ _Static_assert(offsetof(inf_submission_t, length)
 typedef struct {
     uint8_t  flags;
     uint8_t  cause;             /* inf_err_cause_t, why status is not OK     */
-    uint8_t  pad0[2];
+    uint8_t  lookup;            /* inf_lookup_t; like the other fields for
+                                   logs, 0 before version 5                  */
+    uint8_t  pad0;
     uint32_t status;            /* inf_status_t of this response             */
     uint32_t slot;
     uint32_t generation;
@@ -250,8 +259,16 @@ typedef struct {
                                    waited too long                           */
     uint64_t compute_ns;        /* spent in the backend                      */
     uint32_t batch_size;        /* rows of the payload that ran it           */
-    uint8_t  pad1[12];
+    uint32_t device;            /* where: INF_DEVICE_*                       */
+    uint32_t compute_input_us;  /* of compute_ns, until the backend has asked
+                                   for the last input                        */
+    uint32_t compute_output_us; /* and since it has made the first output    */
 } inf_completion_t;
+
+/* Nowhere, or not known; the CPU; GPU number 0, and so on. */
+#define INF_DEVICE_NONE 0u
+#define INF_DEVICE_CPU  1u
+#define INF_DEVICE_GPU  2u
 
 _Static_assert(sizeof(inf_submission_t) == INF_RING_ENTRY_SIZE, "entry");
 _Static_assert(sizeof(inf_completion_t) == INF_RING_ENTRY_SIZE, "entry");

@@ -147,8 +147,6 @@ static inf_channel_region_t *
 write_response(inf_in_flight_t *in_flight, inf_response_t *response,
     inf_completion_t *c, uint64_t *size)
 {
-    const inf_request_t *req = &in_flight->request;
-
     c->flags |= INF_COMPLETE_RESPONSE;
     if (in_flight->region_count > 0 && response->err == NULL) {
         response->err = inf_request_regions_check(in_flight);
@@ -168,16 +166,7 @@ write_response(inf_in_flight_t *in_flight, inf_response_t *response,
         c->status = INF_STATUS(INF_ERR_UNAVAILABLE);
     }
 
-    if (c->cause == INF_CAUSE_TIMED_OUT && req->exec_ns == 0) {
-        c->queue_ns = inf_clock_ns() - req->queue_ns;
-    } else if (req->exec_ns != 0) {
-        uint64_t now = response->sent_ns != 0 ? response->sent_ns
-            : inf_clock_ns();
-        c->queue_ns = req->exec_ns - req->queue_ns;
-        c->compute_ns = now > req->exec_ns ? now - req->exec_ns : 0;
-        c->batch_size = req->payload_rows;
-    }
-
+    inf_response_describe(in_flight, response, c);
     return region;
 }
 

@@ -1,5 +1,6 @@
 #include "core/service/response_write.h"
 
+#include "core/base/clock.h"
 #include "core/server/load_report.h"
 #include "core/service/request_regions.h"
 #include "core/service/response_check.h"
@@ -15,6 +16,8 @@ static void describe_outputs(inf_in_flight_t *in_flight,
     inf_channel_region_t **parts, uint32_t *part_count);
 static void describe_parameters(const inf_response_t *response,
     inf_response_parameter_desc_t *list);
+static uint32_t device_of(const inf_in_flight_t *in_flight);
+static uint32_t microseconds(uint64_t from_ns, uint64_t to_ns);
 
 inf_channel_region_t *
 inf_response_write(inf_in_flight_t *in_flight, inf_response_t *response,
@@ -165,4 +168,48 @@ describe_parameters(const inf_response_t *response,
             .d = p->d
         };
     }
+}
+
+void
+inf_response_describe(const inf_in_flight_t *in_flight,
+    const inf_response_t *response, inf_completion_t *c)
+{
+    const inf_request_t *req = &in_flight->request;
+
+    c->lookup = (uint8_t) req->cache.lookup;
+    if (c->cause == INF_CAUSE_TIMED_OUT && req->exec_ns == 0) {
+        c->queue_ns = inf_clock_ns() - req->queue_ns;
+    } else if (req->exec_ns != 0) {
+        uint64_t now = response->sent_ns != 0 ? response->sent_ns
+            : inf_clock_ns();
+        c->queue_ns = req->exec_ns - req->queue_ns;
+        c->compute_ns = now > req->exec_ns ? now - req->exec_ns : 0;
+        c->batch_size = req->payload_rows;
+        c->device = device_of(in_flight);
+
+        /* a backend may go from input to output one tensor after another */
+        uint64_t output = response->output_ns != 0 ? response->output_ns : now;
+        c->compute_input_us = microseconds(req->exec_ns,
+            req->input_ns < output ? req->input_ns : output);
+        c->compute_output_us = microseconds(output, now);
+    }
+}
+
+/* An ensemble runs nowhere itself. */
+static uint32_t
+device_of(const inf_in_flight_t *in_flight)
+{
+    int64_t gpu = atomic_load_explicit(&in_flight->factory.gpu,
+        memory_order_relaxed);
+
+    return in_flight->request.instance == NULL || gpu == INF_GPU_GUILTY
+        ? INF_DEVICE_NONE
+        : gpu >= 0 ? INF_DEVICE_GPU + (uint32_t) gpu : INF_DEVICE_CPU;
+}
+
+static uint32_t
+microseconds(uint64_t from_ns, uint64_t to_ns)
+{
+    uint64_t us = to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
+    return us < UINT32_MAX ? (uint32_t) us : UINT32_MAX;
 }

@@ -18,4 +18,8 @@
 inf_channel_region_t *inf_response_write(inf_in_flight_t *in_flight,
     inf_response_t *response, uint64_t *size);
 
+/* Notes in c, whose cause is set, how the execution went, for logs. */
+void inf_response_describe(const inf_in_flight_t *in_flight,
+    const inf_response_t *response, inf_completion_t *c);
+
 #endif /* INF_SERVICE_RESPONSE_WRITE_H */

@@ -22,6 +22,7 @@
 #include "core/base/budget.h"
 #include "core/base/heap.h"
 #include "core/base/queue.h"
+#include "core/include/channel.h"
 #include "core/include/datatype.h"
 #include "core/tensor/parameter.h"
 #include "core/tensor/sink.h"
@@ -190,6 +191,8 @@ struct inf_request_s {
     uint64_t                 start_ns;      /* submit                        */
     uint64_t                 queue_ns;      /* entered the scheduler         */
     uint64_t                 exec_ns;       /* taken by an instance          */
+    uint64_t                 input_ns;      /* the backend has last asked for
+                                               an input                      */
     uint64_t                 backend_ns[4]; /* exec start, compute start,
                                                compute end, exec end         */
     uint32_t                 payload_rows;  /* of the payload that ran it    */
@@ -215,6 +218,7 @@ struct inf_request_s {
 
     struct {
         uint64_t                   lookup_ns;   /* how long the lookup took  */
+        inf_lookup_t               lookup;
     } cache;
 
     struct {

@@ -145,6 +145,7 @@ inf_response_new_started(inf_factory_t *f, inf_response_t **out)
     response->parameters = (inf_parameter_list_t) { 0 };
     response->err = NULL;
     response->sent = false;
+    response->output_ns = 0;
     response->sent_ns = 0;
     response->factory = f;
     inf_factory_ref(f);

@@ -69,6 +69,8 @@ struct inf_response_s {
                                            use                               */
     bool                  sent;         /* by the backend: it is not its own
                                            any more                          */
+    uint64_t              output_ns;    /* the backend has made the first
+                                           output; 0: it has none            */
     uint64_t              sent_ns;      /* by the backend; 0: nobody looked  */
     inf_response_t       *next;         /* while it waits for its turn       */
     uint32_t              flags;        /* to be sent with then              */

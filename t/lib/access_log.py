@@ -12,7 +12,13 @@ FORMAT = """    log_format inference escape=json
         '"code":"$inference_status","tries":"$inference_tries",'
         '"queue":"$inference_queue_time","compute":"$inference_compute_time",'
         '"batch":"$inference_batch_size","backend":"$inference_backend",'
-        '"instance":"$inference_instance","error":"$inference_error"}';
+        '"instance":"$inference_instance","device":"$inference_device",'
+        '"cache":"$inference_cache_status",'
+        '"responses":"$inference_responses",'
+        '"first":"$inference_first_response_time",'
+        '"input":"$inference_compute_input_time",'
+        '"output":"$inference_compute_output_time",'
+        '"error":"$inference_error"}';
 """
 
 WRITTEN = "access_log access.log inference;\n"      # in a server
