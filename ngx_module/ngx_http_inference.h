@@ -107,6 +107,15 @@ typedef struct {
 } ngx_http_inference_rate_t;
 
 
+/* "inference_upstream" */
+typedef struct {
+    ngx_str_t                   name;
+    ngx_http_upstream_srv_conf_t  *conf;        /* once all are read         */
+    u_char                     *file;           /* where it stands           */
+    ngx_uint_t                  line;
+} ngx_http_inference_upstream_t;
+
+
 typedef struct ngx_http_inference_endpoint_s  ngx_http_inference_endpoint_t;
 
 typedef struct {
@@ -134,6 +143,7 @@ typedef struct {
     ngx_flag_t                  peek;           /* the names, in a location of
                                                    another handler           */
     ngx_flag_t                  intercept;      /* error_page has our errors */
+    ngx_http_inference_upstream_t  *upstream;   /* NULL: none                */
     ngx_array_t                *forward;        /* names of headers, by
                                                    ngx_regex_elt_t; NULL:
                                                    none is forwarded         */

@@ -6,20 +6,17 @@
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
+#include "ngx_module/ngx_http_inference_fetch.h"
 
 #include "core/proto/node_answer.h"
 
 
 typedef struct {
-    ngx_peer_connection_t          pc;
+    ngx_http_inference_fetch_t     fetch;       /* first: it is the probe    */
     ngx_sockaddr_t                 sockaddr;
-    ngx_log_t                      log;         /* without nginx's lines     */
     ngx_str_t                      name;        /* the node's                */
-    ngx_str_t                      request;
     ngx_http_inference_balance_t  *balance;
     ngx_http_inference_node_t     *node;
-    size_t                         sent;        /* of the request            */
-    size_t                         received;
     u_char                         answer[INF_NODE_ANSWER_MAX];
 } ngx_http_inference_probe_t;
 
@@ -40,13 +37,10 @@ static ngx_int_t ngx_http_inference_probe_init(ngx_cycle_t *cycle,
 static void ngx_http_inference_prober_tick(ngx_event_t *ev);
 static ngx_uint_t ngx_http_inference_probe_due(
     ngx_http_inference_probe_t *probe);
-static void ngx_http_inference_probe_start(ngx_http_inference_probe_t *probe);
-static void ngx_http_inference_probe_write(ngx_event_t *wev);
-static void ngx_http_inference_probe_read(ngx_event_t *rev);
-static void ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe,
-    ngx_err_t err, const char *why);
-static void ngx_http_inference_probe_answered(
-    ngx_http_inference_probe_t *probe, ngx_uint_t closed);
+static ngx_uint_t ngx_http_inference_probe_enough(
+    ngx_http_inference_fetch_t *fetch);
+static void ngx_http_inference_probe_done(ngx_http_inference_fetch_t *fetch);
+static void ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe);
 static void ngx_http_inference_probe_note(ngx_http_inference_probe_t *probe,
     inf_node_answer_t *answer);
 static void ngx_http_inference_probe_report(
@@ -55,8 +49,6 @@ static void ngx_http_inference_probe_misreport(
     ngx_http_inference_probe_t *probe, const char *what, ngx_str_t *text);
 static ngx_uint_t ngx_http_inference_probe_state(
     ngx_http_inference_probe_t *probe, ngx_http_inference_node_state_e state);
-static void ngx_http_inference_probe_close(
-    ngx_http_inference_probe_t *probe);
 
 
 ngx_int_t
@@ -148,8 +140,9 @@ ngx_http_inference_probe_init(ngx_cycle_t *cycle,
     ngx_http_inference_balance_t *balance, ngx_addr_t *addr,
     ngx_http_inference_probe_t *probe)
 {
-    size_t   len;
-    u_char  *p;
+    size_t                       len;
+    u_char                      *p;
+    ngx_http_inference_fetch_t  *fetch;
 
     static const char  head[] =
         " HTTP/1.1" CRLF "Host: %V" CRLF
@@ -179,25 +172,23 @@ ngx_http_inference_probe_init(ngx_cycle_t *cycle,
         return NGX_ERROR;
     }
 
-    probe->request.data = p;
+    fetch = &probe->fetch;
+
+    ngx_http_inference_fetch_init(fetch, &probe->sockaddr.sockaddr,
+                                  addr->socklen, &probe->name);
+
+    fetch->request.data = p;
 
     p = ngx_sprintf(p, "GET %V", &balance->uri);
     p = ngx_sprintf(p, head, &balance->name);
 
-    probe->request.len = p - probe->request.data;
+    fetch->request.len = p - fetch->request.data;
 
-    probe->pc.sockaddr = &probe->sockaddr.sockaddr;
-    probe->pc.socklen = addr->socklen;
-    probe->pc.name = &probe->name;
-    probe->pc.get = ngx_event_get_peer;
-
-    /* what becomes of a node is logged once, and not at each probe */
-
-    probe->log = *cycle->log;
-    probe->log.log_level = NGX_LOG_ALERT;
-
-    probe->pc.log = &probe->log;
-    probe->pc.log_error = NGX_ERROR_IGNORE_ECONNRESET;
+    fetch->timeout = ngx_max(balance->interval, 1000);
+    fetch->answer = probe->answer;
+    fetch->size = INF_NODE_ANSWER_MAX;
+    fetch->enough = ngx_http_inference_probe_enough;
+    fetch->done = ngx_http_inference_probe_done;
 
     return NGX_OK;
 }
@@ -219,7 +210,7 @@ ngx_http_inference_prober_tick(ngx_event_t *ev)
 
     for (i = 0; i < prober->balance->addrs.nelts; i++) {
         if (ngx_http_inference_probe_due(&prober->probes[i])) {
-            ngx_http_inference_probe_start(&prober->probes[i]);
+            ngx_http_inference_fetch_start(&prober->probes[i].fetch);
         }
     }
 
@@ -235,7 +226,7 @@ ngx_http_inference_probe_due(ngx_http_inference_probe_t *probe)
     last = probe->node->probed;
     now = ngx_current_msec;
 
-    return probe->pc.connection == NULL
+    return !ngx_http_inference_fetch_runs(&probe->fetch)
            && (last == 0
                || (ngx_msec_int_t) (now - last)
                   >= (ngx_msec_int_t) probe->balance->interval)
@@ -243,161 +234,37 @@ ngx_http_inference_probe_due(ngx_http_inference_probe_t *probe)
 }
 
 
-static void
-ngx_http_inference_probe_start(ngx_http_inference_probe_t *probe)
+/* A body says nothing. */
+
+static ngx_uint_t
+ngx_http_inference_probe_enough(ngx_http_inference_fetch_t *fetch)
 {
-    ngx_int_t          rc;
-    ngx_connection_t  *c;
+    inf_node_answer_t  answer;
 
-    rc = ngx_event_connect_peer(&probe->pc);
+    return inf_node_answer_read(inf_slice((char *) fetch->answer,
+                                          fetch->received), &answer)
+           != INF_NODE_ANSWER_PARTIAL;
+}
 
-    if (rc != NGX_OK && rc != NGX_AGAIN) {
-        ngx_http_inference_probe_down(probe, ngx_socket_errno,
-                                      "cannot be connected to");
+
+static void
+ngx_http_inference_probe_done(ngx_http_inference_fetch_t *fetch)
+{
+    ngx_str_t                    text;
+    inf_node_answer_t            answer;
+    ngx_http_inference_probe_t  *probe;
+
+    probe = (ngx_http_inference_probe_t *) fetch;
+
+    if (fetch->why) {
+        ngx_http_inference_probe_down(probe);
         return;
     }
 
-    probe->sent = 0;
-    probe->received = 0;
-
-    c = probe->pc.connection;
-    c->data = probe;
-    c->write->handler = ngx_http_inference_probe_write;
-    c->read->handler = ngx_http_inference_probe_read;
-
-    /* of the whole probe */
-
-    ngx_add_timer(c->read, ngx_max(probe->balance->interval, 1000));
-
-    if (rc == NGX_OK) {
-        ngx_http_inference_probe_write(c->write);
-    }
-}
-
-
-static void
-ngx_http_inference_probe_write(ngx_event_t *wev)
-{
-    ssize_t                      n;
-    ngx_connection_t            *c;
-    ngx_http_inference_probe_t  *probe;
-
-    c = wev->data;
-    probe = c->data;
-
-    while (probe->sent < probe->request.len) {
-
-        n = c->send(c, probe->request.data + probe->sent,
-                    probe->request.len - probe->sent);
-
-        if (n == NGX_AGAIN) {
-            if (ngx_handle_write_event(wev, 0) != NGX_OK) {
-                ngx_http_inference_probe_down(probe, 0, "cannot be asked");
-            }
-
-            return;
-        }
-
-        if (n <= 0) {
-            ngx_http_inference_probe_down(probe, ngx_socket_errno,
-                                          "cannot be connected to");
-            return;
-        }
-
-        probe->sent += n;
-    }
-}
-
-
-static void
-ngx_http_inference_probe_read(ngx_event_t *rev)
-{
-    ssize_t                      n;
-    ngx_connection_t            *c;
-    ngx_http_inference_probe_t  *probe;
-
-    c = rev->data;
-    probe = c->data;
-
-    if (rev->timedout) {
-        ngx_http_inference_probe_down(probe, 0, "does not answer");
-        return;
-    }
-
-    while (probe->received < INF_NODE_ANSWER_MAX) {
-
-        n = c->recv(c, probe->answer + probe->received,
-                    INF_NODE_ANSWER_MAX - probe->received);
-
-        if (n == NGX_AGAIN) {
-            if (ngx_handle_read_event(rev, 0) != NGX_OK) {
-                ngx_http_inference_probe_down(probe, 0, "cannot be asked");
-                return;
-            }
-
-            ngx_http_inference_probe_answered(probe, 0);
-            return;
-        }
-
-        if (n == NGX_ERROR) {
-            ngx_http_inference_probe_down(probe, ngx_socket_errno,
-                                          "cannot be connected to");
-            return;
-        }
-
-        if (n == 0 && probe->received == 0) {
-            ngx_http_inference_probe_down(probe, 0, "closes the connection");
-            return;
-        }
-
-        if (n == 0) {
-            break;
-        }
-
-        probe->received += n;
-    }
-
-    ngx_http_inference_probe_answered(probe, 1);
-}
-
-
-static void
-ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe,
-    ngx_err_t err, const char *why)
-{
-    ngx_http_inference_probe_close(probe);
-
-    if (ngx_http_inference_probe_state(probe,
-                                       NGX_HTTP_INFERENCE_NODE_DOWN))
+    if (inf_node_answer_read(inf_slice((char *) fetch->answer,
+                                       fetch->received), &answer)
+        == INF_NODE_ANSWER_COMPLETE)
     {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, err,
-                      "inference: node %V of upstream \"%V\" %s: it gets no "
-                      "requests", &probe->name, &probe->balance->name, why);
-    }
-}
-
-
-/* closed: there will be no more of it. */
-
-static void
-ngx_http_inference_probe_answered(ngx_http_inference_probe_t *probe,
-    ngx_uint_t closed)
-{
-    ngx_str_t                text;
-    inf_node_answer_t        answer;
-    inf_node_answer_state_t  state;
-
-    state = inf_node_answer_read(inf_slice((char *) probe->answer,
-                                           probe->received),
-                                 &answer);
-
-    if (state == INF_NODE_ANSWER_PARTIAL && !closed) {
-        return;
-    }
-
-    ngx_http_inference_probe_close(probe);
-
-    if (state == INF_NODE_ANSWER_COMPLETE) {
         ngx_http_inference_probe_note(probe, &answer);
         return;
     }
@@ -406,12 +273,26 @@ ngx_http_inference_probe_answered(ngx_http_inference_probe_t *probe,
                                           NGX_HTTP_INFERENCE_NODE_UNKNOWN);
     probe->node->reported = 0;
 
-    text.data = probe->answer;
-    text.len = ngx_min(probe->received, 64);
+    text.data = fetch->answer;
+    text.len = ngx_min(fetch->received, 64);
 
     ngx_http_inference_probe_misreport(probe, "answers no HTTP/1 (\"port=\" "
                                        "of \"inference_balance\" names "
                                        "another port)", &text);
+}
+
+
+static void
+ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe)
+{
+    if (ngx_http_inference_probe_state(probe,
+                                       NGX_HTTP_INFERENCE_NODE_DOWN))
+    {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, probe->fetch.err,
+                      "inference: node %V of upstream \"%V\" %s: it gets no "
+                      "requests", &probe->name, &probe->balance->name,
+                      probe->fetch.why);
+    }
 }
 
 
@@ -525,14 +406,4 @@ ngx_http_inference_probe_state(ngx_http_inference_probe_t *probe,
     probe->node->state = state;
 
     return changed;
-}
-
-
-static void
-ngx_http_inference_probe_close(ngx_http_inference_probe_t *probe)
-{
-    if (probe->pc.connection) {
-        ngx_close_connection(probe->pc.connection);
-        probe->pc.connection = NULL;
-    }
 }

@@ -30,6 +30,8 @@ static char *ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx,
 static ngx_int_t ngx_http_inference_control_send(
     ngx_http_inference_ctx_t *ctx, inf_submission_t *s,
     inf_region_t **region);
+static ngx_int_t ngx_http_inference_control_take(
+    ngx_http_inference_ctx_t *ctx, ngx_str_t *body);
 static ngx_int_t ngx_http_inference_control_failed(
     ngx_http_inference_ctx_t *ctx, const void *text, size_t len);
 static ngx_int_t ngx_http_inference_control_output(
@@ -89,6 +91,10 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->retry == NULL && ngx_http_inference_control_make(ctx) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    if (ngx_http_inference_join_begin(ctx) != NGX_OK) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
     }
 
     if (!ngx_http_inference_call_has_body(ctx)) {
@@ -266,8 +272,37 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
 ngx_int_t
 ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
 {
+    ngx_int_t  rc;
+    ngx_str_t  body;
+
+    if (!ngx_http_inference_join_waits(ctx)
+        && ngx_http_inference_control_take(ctx, &body) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_inference_join_end(ctx, &body);
+
+    if (rc == NGX_AGAIN) {
+        /* its turn comes */
+        return NGX_DONE;
+    }
+
+    if (rc != NGX_OK || ngx_http_inference_load_queue(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->rc = ctx->grpc ? ngx_http_inference_grpc_answer(ctx, &body)
+                        : ngx_http_inference_control_output(ctx, &body);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_control_take(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
+{
     size_t       len;
-    ngx_str_t    body;
     const void  *answer;
 
     len = (size_t) ctx->reply.len;
@@ -287,29 +322,22 @@ ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_control_failed(ctx, answer, len);
     }
 
-    body.data = (u_char *) answer;
-    body.len = len;
+    body->data = (u_char *) answer;
+    body->len = len;
 
     if (ctx->reply.held && len <= INF_CALL_COPIED) {
 
-        body.data = ngx_pnalloc(ctx->request->pool, len);
-        if (body.data == NULL) {
+        body->data = ngx_pnalloc(ctx->request->pool, len);
+        if (body->data == NULL) {
             return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
                                            "out of memory");
         }
 
-        ngx_memcpy(body.data, answer, len);
+        ngx_memcpy(body->data, answer, len);
 
         ctx->reply.held = 0;
         ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
     }
-
-    if (ngx_http_inference_load_queue(ctx) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    ctx->rc = ctx->grpc ? ngx_http_inference_grpc_answer(ctx, &body)
-                        : ngx_http_inference_control_output(ctx, &body);
 
     return NGX_OK;
 }

@@ -113,9 +113,15 @@ char *ngx_http_inference_min_body_rate(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_forward_directive(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_inference_upstream_directive(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);        /* upstream.c */
 void *ngx_http_inference_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
+
+/* Finds the upstream that the location names, once all are read. */
+ngx_int_t ngx_http_inference_find_upstream(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *ilcf);   /* upstream.c */
 
 /* After all are merged: nginx's defaults of connections, where a server has
    locations with inference. */

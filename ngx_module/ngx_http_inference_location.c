@@ -571,12 +571,17 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->model = prev->model;
         conf->version = prev->version;
         conf->endpoint = prev->endpoint;
+        conf->upstream = prev->upstream;
 
         if (clcf->lmt_excpt && clcf->handler == NULL
             && ngx_http_inference_is_served(conf))
         {
             clcf->handler = ngx_http_inference_handler;
         }
+    }
+
+    if (conf->upstream && ngx_http_inference_find_upstream(cf, conf) != NGX_OK) {
+        return NGX_CONF_ERROR;
     }
 
     if (ngx_http_inference_is_served(conf)) {

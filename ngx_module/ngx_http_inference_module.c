@@ -254,6 +254,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       0,
       NULL },
 
+    { ngx_string("inference_upstream"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_upstream_directive,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("inference_balance"),
       NGX_HTTP_UPS_CONF|NGX_CONF_1MORE,
       ngx_http_inference_balance_directive,

@@ -312,6 +312,7 @@ typedef struct ngx_http_inference_stream_s  ngx_http_inference_stream_t;
 typedef struct ngx_http_inference_message_s  ngx_http_inference_message_t;
 typedef struct ngx_http_inference_watch_s  ngx_http_inference_watch_t;
 typedef struct ngx_http_inference_events_s  ngx_http_inference_events_t;
+typedef struct ngx_http_inference_join_s  ngx_http_inference_join_t;
 typedef struct ngx_http_inference_ctx_s  ngx_http_inference_ctx_t;
 
 struct ngx_http_inference_ctx_s {
@@ -366,6 +367,8 @@ struct ngx_http_inference_ctx_s {
 
     ngx_http_inference_retry_t  *retry;         /* NULL: it had one core     */
     ngx_http_inference_load_t    load;
+    ngx_http_inference_join_t   *join;          /* NULL: the core answers
+                                                   alone                     */
     ngx_http_inference_reply_t   reply;
     ngx_uint_t                   replies;
     inf_response_writer_t       *writer;
@@ -710,6 +713,20 @@ ngx_int_t ngx_http_inference_status_json(ngx_http_request_t *r,
 /* $inference_digest */
 ngx_int_t ngx_http_inference_variable_digest(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+
+
+/* ---- join.c ------------------------------------------------------------- */
+
+/* The upstream that is joined with ours, if there is one, is asked. */
+ngx_int_t ngx_http_inference_join_begin(ngx_http_inference_ctx_t *ctx);
+
+/* The core has answered, and is not asked again. */
+ngx_uint_t ngx_http_inference_join_waits(ngx_http_inference_ctx_t *ctx);
+
+/* Joins its answer with body, the core's, which is kept; NGX_AGAIN: it is still
+   to come, and then the request's turn, too. */
+ngx_int_t ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *body);
 
 
 /* ---- load_report.c ------------------------------------------------------ */

@@ -1,9 +1,6 @@
 #include "core/proto/node_answer.h"
 
-#include <stdbool.h>
 #include <strings.h>
-
-#define REPORT_HEADER "endpoint-load-metrics"
 
 static bool
 is_digit(char c)
@@ -57,26 +54,23 @@ read_status(inf_slice_t line, uint32_t *status)
     return true;
 }
 
-/* The value of a line that is this header's. */
-static bool
-read_report(inf_slice_t line, inf_slice_t *value)
+/* The value of a line that is this header's; empty: it is another one's. */
+static inf_slice_t
+header_value(inf_slice_t line, inf_slice_t name)
 {
-    const size_t name = sizeof(REPORT_HEADER) - 1;
-
-    if (line.len <= name || line.data[name] != ':'
-        || strncasecmp(line.data, REPORT_HEADER, name) != 0)
+    if (line.len <= name.len || line.data[name.len] != ':'
+        || strncasecmp(line.data, name.data, name.len) != 0)
     {
-        return false;
+        return inf_slice(NULL, 0);
     }
 
-    const char *p = line.data + name + 1;
+    const char *p = line.data + name.len + 1;
     const char *end = line.data + line.len;
     while (p < end && (*p == ' ' || *p == '\t')) {
         p++;
     }
 
-    *value = inf_slice(p, (size_t) (end - p));
-    return true;
+    return inf_slice(p, (size_t) (end - p));
 }
 
 /* A number that ends with the text or before a comma. */
@@ -173,9 +167,15 @@ inf_node_answer_read(inf_slice_t bytes, inf_node_answer_t *out)
         }
 
         if (out->report.len == 0) {
-            read_report(line, &out->report);
+            out->report = header_value(line,
+                INF_SLICE("endpoint-load-metrics"));
+        }
+        if (header_value(line, INF_SLICE("transfer-encoding")).len > 0) {
+            out->chunked = true;
         }
     }
+
+    out->head = (size_t) (p - bytes.data);
 
     if (out->report.len > 0) {
         find_queue(out);

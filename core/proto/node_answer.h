@@ -1,18 +1,19 @@
 /*
- * node_answer.h - the head of a node's answer to "GET /v2/health/ready": its
- *                 status, and the queue that its load report (ORCA) tells of.
+ * node_answer.h - the head of another server's answer: its status, and the
+ *                 queue that a node's load report (ORCA) tells of.
  *
  * Owner    The caller's memory.
  * Thread   any.
  * Units    requests; bytes.
  * Errors   A text that is no HTTP/1 and a report that cannot be true are
  *          values: the caller says which node has sent them.
- * Route    socket of a probe -> [node answer] -> state of the node.
+ * Route    socket of a fetch -> [node answer] -> state of the node.
  */
 
 #ifndef INF_PROTO_NODE_ANSWER_H
 #define INF_PROTO_NODE_ANSWER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/slice.h"
@@ -43,6 +44,8 @@ typedef struct {
     inf_node_queue_state_t queue_state;
     uint32_t               queue;       /* of a REPORTED one                 */
     inf_slice_t            report;      /* the report's text; empty: none    */
+    size_t                 head;        /* its length                        */
+    bool                   chunked;     /* the body is                       */
 } inf_node_answer_t;
 
 /* out is filled when the head is COMPLETE, and points into bytes. */

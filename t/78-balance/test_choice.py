@@ -87,8 +87,9 @@ def test_a_weight_divides_the_load(make_server, make_nodes):
 
 def test_equal_ones_share(make_server, make_nodes):
     a, b = make_nodes(7, 7)
-    server = balancer(make_server, [a.port, b.port])
-    settle(a, b)
+    server = balancer(make_server, [a.port, b.port], "queue interval=1h")
+    assert process.wait_until(
+        lambda: server.log_text().count("is ready") == 2, 10 * SLOW)
     assert ask(server, 60) == [200] * 60
     assert min(counts(a, b)) > 10
 

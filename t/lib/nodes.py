@@ -73,6 +73,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with node.lock:
             node.received.append(body)
         node.gate.wait(20)
+        if node.raw_answer is not None:
+            with contextlib.suppress(OSError):
+                self.wfile.write(node.raw_answer)
+            self.close_connection = True
+            return
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.send_response(node.status)
             self.send_header("Content-Length", str(len(node.answer)))
@@ -85,7 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Node(http.server.ThreadingHTTPServer):
     """queue: what it reports; report: the whole header; raw: its bytes in the
-    place of an answer about readiness."""
+    place of an answer; answer, raw_answer: the same for a POST."""
 
     daemon_threads = True
 
@@ -93,7 +98,7 @@ class Node(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.port = self.server_address[1]
         self.ready = True
-        self.raw = None
+        self.raw = self.raw_answer = None
         self.status, self.answer = 200, b"{}"
         self.lock = threading.Lock()
         self.received, self.probes = [], []

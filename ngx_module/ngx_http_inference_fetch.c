@@ -1,0 +1,166 @@
+/*
+ * ngx_http_inference_fetch.c - connects, sends a request, and receives until
+ *                              the caller has enough or the server closes.
+ */
+
+#include "ngx_module/ngx_http_inference_fetch.h"
+
+
+static void ngx_http_inference_fetch_write(ngx_event_t *wev);
+static void ngx_http_inference_fetch_read(ngx_event_t *rev);
+static void ngx_http_inference_fetch_end(ngx_http_inference_fetch_t *fetch,
+    ngx_err_t err, const char *why);
+
+
+void
+ngx_http_inference_fetch_init(ngx_http_inference_fetch_t *fetch,
+    struct sockaddr *sockaddr, socklen_t socklen, ngx_str_t *name)
+{
+    /* the caller says what has failed, nginx would do it at each try */
+
+    fetch->log = *ngx_cycle->log;
+    fetch->log.log_level = NGX_LOG_ALERT;
+
+    fetch->pc.sockaddr = sockaddr;
+    fetch->pc.socklen = socklen;
+    fetch->pc.name = name;
+    fetch->pc.get = ngx_event_get_peer;
+    fetch->pc.log = &fetch->log;
+    fetch->pc.log_error = NGX_ERROR_IGNORE_ECONNRESET;
+    fetch->pc.connection = NULL;
+}
+
+
+void
+ngx_http_inference_fetch_start(ngx_http_inference_fetch_t *fetch)
+{
+    ngx_int_t          rc;
+    ngx_connection_t  *c;
+
+    fetch->sent = 0;
+    fetch->received = 0;
+
+    rc = ngx_event_connect_peer(&fetch->pc);
+
+    if (rc != NGX_OK && rc != NGX_AGAIN) {
+        ngx_http_inference_fetch_end(fetch, ngx_socket_errno,
+                                     "cannot be connected to");
+        return;
+    }
+
+    c = fetch->pc.connection;
+    c->data = fetch;
+    c->write->handler = ngx_http_inference_fetch_write;
+    c->read->handler = ngx_http_inference_fetch_read;
+
+    ngx_add_timer(c->read, fetch->timeout);
+
+    if (rc == NGX_OK) {
+        ngx_http_inference_fetch_write(c->write);
+    }
+}
+
+
+static void
+ngx_http_inference_fetch_write(ngx_event_t *wev)
+{
+    ssize_t                      n;
+    ngx_connection_t            *c;
+    ngx_http_inference_fetch_t  *fetch;
+
+    c = wev->data;
+    fetch = c->data;
+
+    while (fetch->sent < fetch->request.len) {
+
+        n = c->send(c, fetch->request.data + fetch->sent,
+                    fetch->request.len - fetch->sent);
+
+        if (n == NGX_AGAIN && ngx_handle_write_event(wev, 0) == NGX_OK) {
+            return;
+        }
+
+        if (n <= 0) {
+            ngx_http_inference_fetch_end(fetch, ngx_socket_errno,
+                                         "cannot be connected to");
+            return;
+        }
+
+        fetch->sent += n;
+    }
+}
+
+
+static void
+ngx_http_inference_fetch_read(ngx_event_t *rev)
+{
+    ssize_t                      n;
+    ngx_connection_t            *c;
+    ngx_http_inference_fetch_t  *fetch;
+
+    c = rev->data;
+    fetch = c->data;
+
+    if (rev->timedout) {
+        ngx_http_inference_fetch_end(fetch, 0, "does not answer");
+        return;
+    }
+
+    while (fetch->received < fetch->size) {
+
+        n = c->recv(c, fetch->answer + fetch->received,
+                    fetch->size - fetch->received);
+
+        if (n == NGX_AGAIN && ngx_handle_read_event(rev, 0) == NGX_OK) {
+            return;
+        }
+
+        if (n < 0) {
+            ngx_http_inference_fetch_end(fetch, ngx_socket_errno,
+                                         "cannot be connected to");
+            return;
+        }
+
+        if (n == 0 && fetch->received == 0) {
+            ngx_http_inference_fetch_end(fetch, 0, "closes the connection");
+            return;
+        }
+
+        fetch->received += n;
+
+        if (n == 0 || fetch->enough(fetch)) {
+            break;
+        }
+    }
+
+    ngx_http_inference_fetch_end(fetch, 0, NULL);
+}
+
+
+static void
+ngx_http_inference_fetch_end(ngx_http_inference_fetch_t *fetch, ngx_err_t err,
+    const char *why)
+{
+    ngx_http_inference_fetch_cancel(fetch);
+
+    fetch->err = err;
+    fetch->why = why;
+    fetch->done(fetch);
+}
+
+
+ngx_uint_t
+ngx_http_inference_fetch_runs(ngx_http_inference_fetch_t *fetch)
+{
+    return fetch->pc.connection != NULL;
+}
+
+
+void
+ngx_http_inference_fetch_cancel(ngx_http_inference_fetch_t *fetch)
+{
+    if (fetch->pc.connection) {
+        ngx_close_connection(fetch->pc.connection);
+        fetch->pc.connection = NULL;
+    }
+}
