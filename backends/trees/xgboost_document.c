@@ -253,7 +253,9 @@ scalar(xgboost_document_t *d, int64_t number, bool whole)
         return true;
     }
     if (level->field < XGBOOST_KEPT_COUNT) {
-        return keep(d, level, whole ? number : 0);
+        return whole ? keep(d, level, number)
+            : fault(d, field_names[level->field], "of tree %zu has a value"
+                " that is no whole number of 64 bits", d->trees);
     }
 
     d->fields[level->field].count++;

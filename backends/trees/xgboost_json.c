@@ -4,9 +4,9 @@
 
 #include "xgboost_document.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define NAME_MOST 64                    /* of a model, with its escapes      */
 
 typedef struct {
     const char        *at;
@@ -86,7 +86,7 @@ static bool
 read_text(reader_t *r)
 {
     const char *from = r->at;
-    char name[NAME_MOST];
+    char *plain = NULL;
     bool escapes = false;
 
     while (r->at < r->end && *r->at != '"') {
@@ -99,26 +99,33 @@ read_text(reader_t *r)
 
     size_t len = (size_t) (r->at++ - from);
     if (escapes) {
-        len = unescaped(from, from + len, name);
-        from = name;
+        plain = malloc(len);
+        if (plain == NULL) {
+            r->document.err = bk_err_nomem("a text");
+            return false;
+        }
+        len = unescaped(from, from + len, plain);
+        from = plain;
     }
 
     pass_space(r);
-    if (r->at < r->end && *r->at == ':') {
-        return r->document.depth > 0
-            && xgboost_document_key(&r->document, from, len);
-    }
-    return xgboost_document_text(&r->document, from, len);
+    bool fits = r->at < r->end && *r->at == ':'
+        ? r->document.depth > 0
+            && xgboost_document_key(&r->document, from, len)
+        : xgboost_document_text(&r->document, from, len);
+
+    free(plain);
+    return fits;
 }
 
-/* As much as out holds: a longer text is none that matters.  Letters that are
- * not ASCII become one that is in no name. */
+/* out has room for all of it, as no escape is shorter than its letter.
+ * Letters that are not ASCII become one that is in no name. */
 static size_t
 unescaped(const char *from, const char *end, char *out)
 {
     size_t len = 0;
 
-    while (from < end && len < NAME_MOST) {
+    while (from < end) {
         char c = *from++;
 
         if (c == '\\' && from < end) {

@@ -221,6 +221,24 @@ def test_a_tree_of_xgboost_that_leads_out_of_itself(served, categories,
         assert (named or f'"{field}"') in text, (field, text)
 
 
+def test_numbers_and_texts_that_are_longer_than_they_look(served, categories):
+    """Integers beyond 64 bits, and a count behind an escape and zeros."""
+    for value in (9223372038733824000, 2 ** 64 - 1, 2 ** 70, 1.5, "1", None):
+        model = json.loads(categories)
+        trees = model["learner"]["gradient_booster"]["model"]["trees"]
+        trees[1]["categories_segments"][0] = value
+        text = reason(served, json.dumps(model).encode(), "xgboost.json")
+        assert '"categories_segments" of tree 1' in text, (value, text)
+
+    model = json.loads(categories)
+    trees = model["learner"]["gradient_booster"]["model"]["trees"]
+    trees[1]["tree_param"]["num_nodes"] = "NODES"
+    trees[1]["left_children"][0] = 10 ** 8
+    content = json.dumps(model).replace("NODES", "\\u0030" + "0" * 63 + "5")
+    text = reason(served, content.encode(), "xgboost.json")
+    assert "tree 1" in text, text
+
+
 @pytest.mark.parametrize("write, filename", [
     (lambda v: json.dumps(v).encode(), "xgboost.json"),
     (ubjson, "xgboost.ubj")])
