@@ -92,7 +92,9 @@ hello(py_interpreter_t *in, py_reader_t *r)
     py_data_t data;
     char bytes[2 * PY_INLINE_MAX];
 
-    in->hello = true;
+    if (in->progress == PY_PROGRESS_NONE) {
+        in->progress = PY_PROGRESS_HELLO;
+    }
     if (!py_read_list_of(r, 1) || !py_read_data(r, &data)
         || data.length > sizeof(bytes))
     {
@@ -138,9 +140,10 @@ ready_done(py_interpreter_t *in, py_reader_t *r)
     }
 
     pthread_mutex_lock(&in->lock);
-    snprintf(in->unready, sizeof(in->unready), "%s", why == NULL ? "" : why);
-    in->probing = false;
-    in->probes++;
+    snprintf(in->ready.why_not, sizeof(in->ready.why_not), "%s",
+        why == NULL ? "" : why);
+    in->ready.probing = false;
+    in->ready.answers++;
     pthread_cond_broadcast(&in->changed);
     pthread_mutex_unlock(&in->lock);
 }

@@ -223,7 +223,7 @@ batch_answer(py_interpreter_t *in, py_batch_t *b)
         return;
     }
 
-    in->useful = true;
+    in->progress = PY_PROGRESS_USEFUL;
     b->read = in->link->read;
     py_reader_init(&r, in->result.data, in->result.len);
     bool valid = py_read_list_of(&r, 2) && py_read_optional(&r, &error);

@@ -33,6 +33,21 @@ typedef enum {
     PY_ENDED
 } py_state_t;
 
+/* How far the present process has come. */
+typedef enum {
+    PY_PROGRESS_NONE,
+    PY_PROGRESS_HELLO,
+    PY_PROGRESS_USEFUL     /* it has answered a batch                       */
+} py_progress_t;
+
+/* The model's is_ready. */
+typedef struct {
+    bool     defined;
+    bool     probing;           /* it is being asked                         */
+    uint64_t answers;           /* so far                                    */
+    char     why_not[BK_ERR_MAX];           /* the last one's; "": ready     */
+} py_readiness_t;
+
 /* initialize()'s arguments, but for what the model knows. */
 typedef struct {
     const char *name;
@@ -50,21 +65,17 @@ typedef struct {
     int                 wake_fd;    /* entries were left behind              */
     pthread_t           thread;
 
-    pthread_mutex_t     lock;       /* guards the next seven                 */
+    pthread_mutex_t     lock;       /* guards the next four                  */
     pthread_cond_t      changed;
     py_state_t          state;
     char                reason[BK_ERR_MAX];
-    bool                has_ready;  /* the model has is_ready                */
-    bool                probing;    /* it is being asked                     */
-    uint64_t            probes;     /* answers so far                        */
-    char                unready[BK_ERR_MAX];    /* the last; "": ready       */
+    py_readiness_t      ready;
 
     pthread_mutex_t     role;       /* guards the rest; link is also set
                                        with lock held                        */
     py_link_t          *link;
     py_process_t        process;
-    bool                hello;
-    bool                useful;     /* it has answered a batch               */
+    py_progress_t       progress;
     bool                deaf;       /* it is told to stop, and knows         */
     py_requests_t       requests;
     py_arenas_t         arenas;
