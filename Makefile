@@ -65,6 +65,7 @@ bench: build
 	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/resubmission.py '64 B'
 	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/peek.py
 	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/cache_hop.py
+	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/balance_hop.py
 	@build/venv/bin/python -m pytest -q -s t/90-stress/test_slow_clients.py
 endif
 

@@ -251,9 +251,12 @@ ngx_http_inference_balance_load(ngx_http_inference_balance_t *balance,
     load = (ngx_int_t) node->requests;
     reported = node->reported;
 
+    /* the clock of the worker that was told may be ahead of this one's */
+
     if (reported
-        && ngx_current_msec - reported
-           <= NGX_HTTP_INFERENCE_REPORT_AGE * balance->interval)
+        && (ngx_msec_int_t) (ngx_current_msec - reported)
+           <= (ngx_msec_int_t) (NGX_HTTP_INFERENCE_REPORT_AGE
+                                * balance->interval))
     {
         load += (ngx_int_t) node->queue - (ngx_int_t) node->base;
     }
