@@ -6,6 +6,8 @@
 
 #include "core/proto/grpc.h"
 
+#include <ctype.h>
+
 
 typedef enum {
     ngx_http_inference_part_served,
@@ -31,6 +33,7 @@ static void ngx_http_inference_set_prefix(
     ngx_http_inference_loc_conf_t *ilcf);
 static ngx_int_t ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
     ngx_uint_t *parts);
+static ngx_uint_t ngx_http_inference_names_itself(ngx_str_t *value);
 static ngx_int_t ngx_http_inference_model_version(ngx_conf_t *cf,
     ngx_str_t *value, ngx_http_complex_value_t **version);
 static ngx_http_complex_value_t *ngx_http_inference_complex_value(
@@ -285,7 +288,7 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_strstr(value[1].data, "$inference_model") != NULL) {
+    if (ngx_http_inference_names_itself(&value[1])) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"inference_model %V\" names itself: the variable "
                            "has what this directive says", &value[1]);
@@ -326,6 +329,38 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return ngx_http_inference_install(cf, ilcf, cmd);
+}
+
+
+/* Whether it holds the variable $inference_model, in either form. */
+
+static ngx_uint_t
+ngx_http_inference_names_itself(ngx_str_t *value)
+{
+    u_char  *p, *end, *last;
+
+    static const ngx_str_t  name = ngx_string("inference_model");
+
+    last = value->data + value->len;
+
+    for (p = value->data; p < last; p++) {
+
+        if (*p != '$') {
+            continue;
+        }
+
+        p += (p + 1 < last && p[1] == '{');
+        end = p + 1 + name.len;
+
+        if (end <= last
+            && ngx_strncmp(p + 1, name.data, name.len) == 0
+            && (end == last || (*end != '_' && !isalnum(*end))))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -591,7 +626,11 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
             return NGX_CONF_ERROR;
         }
 
-    } else if (conf->peek && !clcf->noname) {
+    } else if (clcf->noname || clcf->lmt_excpt) {
+        conf->name = prev->name;
+        conf->prefix = prev->prefix;
+
+    } else if (conf->peek) {
         ngx_http_inference_set_name(cf, conf);
     }
 

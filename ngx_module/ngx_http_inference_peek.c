@@ -230,7 +230,10 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
     r = peek->waiter.request;
     method = ngx_http_inference_grpc_match(r);
 
-    if (method == NULL || method->names == NGX_HTTP_INFERENCE_NAMES_NONE) {
+    if (method == NULL || method->names == NGX_HTTP_INFERENCE_NAMES_NONE
+        || ngx_http_inference_preread_max(r)
+           < INF_GRPC_PREFIX + NGX_HTTP_INFERENCE_PEEK_SIZE)
+    {
         peek->state = NGX_HTTP_INFERENCE_PEEK_DONE;
         return NGX_OK;
     }
@@ -293,9 +296,9 @@ ngx_http_inference_peek_names(const ngx_http_inference_endpoint_t *method,
     inf_slice_t text)
 {
     static const inf_names_fields_t  fields[] = {
-        { 0, 0 },                           /* NAMES_NONE                */
-        { 1, 2 },                           /* NAMES_MODEL_AND_VERSION   */
-        { 2, 0 }                            /* NAMES_MODEL_SECOND        */
+        { 0, 0 },                           /* NAMES_NONE             */
+        { 1, 2 },                           /* NAMES_BOTH             */
+        { 2, 0 }                            /* NAMES_SECOND           */
     };
 
     return inf_message_names(text, fields[method->names]);
@@ -313,19 +316,15 @@ ngx_http_inference_peek_plain(ngx_http_inference_peek_t *peek,
     names = ngx_http_inference_peek_names(method, text);
 
     if (ngx_http_inference_peek_copy(pool, names.model, &peek->model)
-        != NGX_OK)
+        == NGX_OK
+        && ngx_http_inference_peek_copy(pool, names.version,
+                                        &peek->version_text)
+           == NGX_OK)
     {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NGX_OK;
     }
 
-    if (ngx_http_inference_peek_copy(pool, names.version,
-                                     &peek->version_text)
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return NGX_OK;
+    return NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 

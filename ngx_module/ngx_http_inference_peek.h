@@ -79,10 +79,13 @@ ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);
 
 /* ---- preread.c ----------------------------------------------------------- */
 
-/* The bytes that nginx has of a body that nobody reads yet, in one piece. */
-ngx_str_t ngx_http_inference_preread(ngx_http_request_t *r);
+/* How many bytes of a body nginx puts aside before somebody reads it; 0: none,
+   or it is being read. */
+size_t ngx_http_inference_preread_max(ngx_http_request_t *r);
 
-/* Whether more of it may come before somebody reads it. */
+/* Where that is not 0: the bytes that are there, in one piece; and whether more
+   may come. */
+ngx_str_t ngx_http_inference_preread(ngx_http_request_t *r);
 ngx_uint_t ngx_http_inference_preread_grows(ngx_http_request_t *r);
 
 /* Calls waiter->more once after bytes of the connection have been read: those

@@ -14,6 +14,8 @@
 
 #if (NGX_HTTP_V2)
 
+#include <ngx_http_v2_module.h>
+
 
 typedef struct {
     ngx_queue_t            waiters;
@@ -30,6 +32,21 @@ static void ngx_http_inference_preread_read(ngx_event_t *rev);
 static void ngx_http_inference_preread_event(ngx_event_t *ev);
 
 
+size_t
+ngx_http_inference_preread_max(ngx_http_request_t *r)
+{
+    ngx_http_v2_srv_conf_t  *h2scf;
+
+    if (r->stream == NULL || r->request_body) {
+        return 0;
+    }
+
+    h2scf = ngx_http_get_module_srv_conf(r, ngx_http_v2_module);
+
+    return h2scf->preread_size;
+}
+
+
 ngx_str_t
 ngx_http_inference_preread(ngx_http_request_t *r)
 {
@@ -38,9 +55,9 @@ ngx_http_inference_preread(ngx_http_request_t *r)
 
     ngx_str_null(&bytes);
 
-    b = r->stream ? r->stream->preread : NULL;
+    b = r->stream->preread;
 
-    if (b && r->request_body == NULL) {
+    if (b) {
         bytes.data = b->pos;
         bytes.len = b->last - b->pos;
     }
@@ -52,9 +69,7 @@ ngx_http_inference_preread(ngx_http_request_t *r)
 ngx_uint_t
 ngx_http_inference_preread_grows(ngx_http_request_t *r)
 {
-    return r->stream && r->request_body == NULL
-           && !r->stream->in_closed && !r->stream->skip_data
-           && r->stream->recv_window > 0;
+    return !r->stream->in_closed && !r->stream->skip_data;
 }
 
 
@@ -194,6 +209,13 @@ ngx_http_inference_preread_event(ngx_event_t *ev)
 
 
 #else
+
+
+size_t
+ngx_http_inference_preread_max(ngx_http_request_t *r)
+{
+    return 0;
+}
 
 
 ngx_str_t

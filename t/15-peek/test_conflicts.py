@@ -26,6 +26,8 @@ CONFLICTS = [
     ("location /x/ {\n inference_model $inference_model; }",
      r'"inference_model \$inference_model" names itself: the variable has '
      r"what this directive says in \S+:\d+"),
+    ("location /x/ {\n inference_model ${inference_model}_b; }",
+     r'"inference_model \$\{inference_model\}_b" names itself'),
     ("location /x/ {\n inference_peek maybe; }",
      r'invalid value "maybe" in "inference_peek" directive, it must be "on" '
      r'or "off" in \S+:\d+'),
@@ -50,7 +52,9 @@ ALLOWED = ["inference_peek on; location /x/ { inference infer; }",
            "location /x/ { inference infer; inference_peek off; }",
            "inference_peek on; location /x/ { inference_model m; }",
            "location /x/ { inference_peek on; return 204; }",
-           "location ~ ^/x/ { inference_peek on; return 204; }"]
+           "location ~ ^/x/ { inference_peek on; return 204; }",
+           "set $inference_models m;\n"
+           "location /x/ { inference_model $inference_models; }"]
 
 
 @pytest.mark.parametrize("text", ALLOWED, ids=range(len(ALLOWED)))

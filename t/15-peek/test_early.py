@@ -13,7 +13,7 @@ from lib import models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.grpc_client import (SERVICE, Client, Failure, frame, infer, number,
                              numbers, status_in)
-from lib.h2 import H2, WINDOW
+from lib.h2 import DATA, H2, WINDOW
 from lib.server import SLOW, Server, nap
 from lib.wire import request_bytes
 
@@ -21,6 +21,8 @@ Code = grpc.StatusCode
 HEADERS = {"content-type": "application/grpc", "te": "trailers"}
 INFER = SERVICE + "ModelInfer"
 STREAM = SERVICE + "ModelStreamInfer"
+PADDED = 8                                      # flag of a frame
+PAD = b"\xa2\x06\x88\x27" + bytes(5000)         # field 100
 PARTS = "health metadata config infer statistics repository metrics " \
         "trace logging shared_memory"
 USED = re.compile(r"request_arena_used_bytes\S* (\d+)")
@@ -307,6 +309,20 @@ def test_stream_may_be_idle_before_its_first_message(server):
         assert number(stream.read()) == 7
 
 
+def test_padding_does_not_hide_the_name(server):
+    """It takes the window, and the names are still waited for."""
+    data = frame(PAD + numbers("id_int32", [5]).SerializeToString())
+    with H2(server.port2) as c:
+        stream = c.post("/hasty" + INFER, {**HEADERS, "x-tenant": "padding"})
+        sent = 0
+        while sent + 257 <= WINDOW:
+            byte, data = data[:1], data[1:]
+            c.frame(DATA, PADDED, stream, bytes([255]) + byte + bytes(255))
+            sent += 257
+        assert c.read(stream).reset is not None
+        assert c.streams[stream].status is None
+
+
 def test_call_without_a_body(server):
     with H2(server.port2) as c:
         for body in (b"", frame(b""), frame(b"", size=9), b"\0\0"):
@@ -327,9 +343,6 @@ def test_bytes_that_name_nothing(server, data):
 
 
 # ---- another name behind the first bytes
-
-PAD = b"\xa2\x06\x88\x27" + bytes(5000)         # field 100
-
 
 @pytest.mark.parametrize("before,behind", [
     (b"", PAD + b"\x0a\x08id_int32"), (b"\x0a\x05other",

@@ -68,6 +68,11 @@ def server(far):
             rewrite ^/on(/.*) $1 break;
             grpc_pass grpc://127.0.0.1:{far.port2};
         }}
+        location /second/ {{
+            inference infer; inference_intercept_errors on;
+            error_page 404 = @other;
+        }}
+        location @other {{ inference_model id_uint8; }}
 """) as s:
         yield s
         arena.assert_empty(s, ARENA)
@@ -160,6 +165,17 @@ def test_lengths_with_idle_bytes_keep_our_error(server):
     with Client(server.port2, "/on") as c, pytest.raises(Failure) as caught:
         c.call("ModelInfer", data)
     assert caught.value.code == Code.NOT_FOUND
+
+
+@pytest.mark.parametrize("compression", [None, grpc.Compression.Deflate])
+def test_call_goes_on_to_another_model(server, compression):
+    data = os.urandom(200_000)
+    with Client(server.port2, "/second") as c:
+        answer = c.call("ModelInfer", infer(
+            "absent", tensor("IN", "UINT8", [len(data)], data)),
+            compression=compression)
+    assert answer.model_name == "id_uint8"
+    assert answer.raw_output_contents[0] == data
 
 
 def test_calls_about_a_model_go_on(server):

@@ -53,6 +53,10 @@ def server(far):
             grpc_pass grpc://$pool;
         }}
         location /rest/ {{ proxy_pass http://elsewhere; }}
+        location /choice/ {{
+            if ($inference_model = m) {{ return 200 "local"; }}
+            proxy_pass http://elsewhere;
+        }}
         location ~ ^/any/ {{ proxy_pass http://elsewhere; }}
         location /blind/ {{
             inference_peek off; proxy_pass http://elsewhere/;
@@ -129,3 +133,9 @@ def test_rest_by_the_path(server, path, model, version, verb):
     line = log.line(uri=path)
     assert (line["model"], line["version"], line["verb"]) \
         == (model, version, verb)
+
+
+def test_rest_may_be_switched_before_access(server):
+    assert server.post("/choice/v2/models/m/infer", b"{}").body == b"local"
+    path = "/choice/v2/models/other/infer"
+    assert server.post(path, b"{}").json()["path"] == path

@@ -6,7 +6,9 @@
  * anywhere.
  *
  * However they come, the answer is that of the same bytes in one piece: the
- * same failure, or the same record with the same tensors.  No region is left
+ * same failure, or the same record with the same tensors.  A call that fails
+ * and goes on to another handler has its bytes again, all of them and, where
+ * its fields stand as clients write them, in their order.  No region is left
  * when the call is gone.
  */
 
@@ -23,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
     HOW_BYTES = 0x01, HOW_GZIP = 0x02, HOW_ZLIB = 0x04, HOW_DAMAGED = 0x08,
     HOW_SHORT = 0x10, HOW_LENGTH = 0x20, HOW_TWICE = 0x40, HOW_LIMITED = 0x80,
-    HOW_FLAG = 0x100
+    HOW_FLAG = 0x100, HOW_ERROR_PAGE = 0x200
 };
 
 typedef struct {
@@ -51,7 +53,7 @@ put_text(inf_buf_t *out, char tag, const char *text, size_t len)
 }
 
 static void
-put_tensor(inf_buf_t *out, inf_buf_t *raw, input_t *in)
+put_tensor(const scene_t *s, inf_buf_t *out, inf_buf_t *raw, input_t *in)
 {
     uint64_t count = input_next(in, 1) * (input_next(in, 1) & 1 ? 60 : 1);
     uint64_t size = count + (input_next(in, 1) & 0x3f ? 0 : 1);
@@ -68,9 +70,14 @@ put_tensor(inf_buf_t *out, inf_buf_t *raw, input_t *in)
     inf_buf_fini(&input);
 
     inf_buf_putc(raw, 0x3a);
-    inf_buf_putc(raw, (char) ((size & 0x7f) | 0x80));
-    inf_buf_putc(raw, (char) ((size >> 7 & 0x7f) | 0x80));
-    inf_buf_putc(raw, (char) (size >> 14));
+    if (s->how & HOW_ERROR_PAGE) {
+        char len[INF_WIRE_VARINT_MAX];
+        inf_buf_put(raw, len, (size_t) (inf_wire_put_varint(len, size) - len));
+    } else {                            /* with idle bytes                   */
+        inf_buf_putc(raw, (char) ((size & 0x7f) | 0x80));
+        inf_buf_putc(raw, (char) ((size >> 7 & 0x7f) | 0x80));
+        inf_buf_putc(raw, (char) (size >> 14));
+    }
     for (uint64_t i = 0; i < size; i++) {
         inf_buf_putc(raw, (char) (i % 251));
     }
@@ -90,7 +97,7 @@ make_message(const scene_t *s, input_t *in, inf_buf_t *message)
     put_text(message, 0x0a, "m", 1);
     put_text(message, 0x1a, "id", 2);
     for (uint64_t n = input_next(in, 1) & 3; n > 0; n--) {
-        put_tensor(message, &raw, in);
+        put_tensor(s, message, &raw, in);
     }
     inf_buf_put(message, raw.data, raw.len);
     inf_buf_fini(&raw);
@@ -168,6 +175,19 @@ set_up(const scene_t *s, inf_client_t *client)
     fake.main_conf.arena = ARENA_BOUND;
     fake.loc_conf.max_body = s->how & HOW_LIMITED ? 300 : 0;
 
+    if (s->how & HOW_ERROR_PAGE) {
+        static const ngx_int_t statuses[8] = { 400, 404, 413, 429, 500, 501,
+            503, 504 };
+
+        for (size_t i = 0; i < 8; i++) {
+            fake.pages[i].status = statuses[i];
+        }
+        fake.loc_conf.intercept = 1;
+        fake.error_pages.elts = fake.pages;
+        fake.error_pages.nelts = 8;
+        fake.core_conf.error_pages = &fake.error_pages;
+    }
+
     ngx_str_set(&type.value, "application/grpc");
     r->headers_in.content_type = &type;
     r->headers_in.chunked = 1;
@@ -177,6 +197,33 @@ set_up(const scene_t *s, inf_client_t *client)
         const char *name = s->how & HOW_GZIP ? "gzip" : "deflate";
         fake_header("grpc-encoding", name, strlen(name));
     }
+}
+
+/* Another handler has got the body, if it has got anything. */
+static void
+check_handed_on(const scene_t *s)
+{
+    const ngx_http_request_t *r = &fake.request;
+    inf_buf_t bytes;
+
+    if (r->request_body == NULL || r->request_body->bufs == NULL) {
+        return;
+    }
+
+    inf_buf_init(&bytes);
+    for (ngx_chain_t *cl = r->request_body->bufs; cl != NULL; cl = cl->next) {
+        inf_buf_put(&bytes, cl->buf->pos,
+            (size_t) (cl->buf->last - cl->buf->pos));
+    }
+
+    check(!fake.submitted && fake.rc >= 400);
+    check(bytes.len == s->frames.len);
+    if (!(s->how & (HOW_BYTES | HOW_DAMAGED))
+        || (s->how & (HOW_GZIP | HOW_ZLIB)))
+    {
+        check(memcmp(bytes.data, s->frames.data, bytes.len) == 0);
+    }
+    inf_buf_fini(&bytes);
 }
 
 static void
@@ -234,6 +281,7 @@ run(scene_t *s, bool whole, inf_client_t *client, result_t *result)
         fake_record(&result->record);
     }
 
+    check_handed_on(s);
     fake_close();
     check(inf_client_arena_stats(client)->regions == 0);
     check(inf_client_arena_stats(client)->in_use == 0);
