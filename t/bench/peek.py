@@ -3,7 +3,9 @@
 received: limit_req by $inference_model beside limit_req by nginx's own $uri,
 for models of this nginx and for those of a server behind it.
 
-CPU of the nginx in front (and its core), per request.  Both servers are
+The row of the fallback is beside that of a proxied model: a model that only
+the server behind has, by error_page.  CPU of the nginx in front (and its
+core), per request.  Both servers are
 started anew several times and measured in interleaved rounds, as by base.py;
 printed are the medians, and the quartiles of the difference within a round.
 Its target: 3 us at most.
@@ -32,15 +34,14 @@ STARTS = 2 if QUICK else 4
 ROUNDS = 1 if QUICK else 6
 TARGET_US = 3.0
 KEYS = {"uri": "$uri", "model": "$inference_model"}
-REST = "/v2/models/bytes/infer"
 CALL = SERVICE + "ModelInfer"
 
 
 class Row:
-    def __init__(self, name, prefix, size, grpc):
+    def __init__(self, name, prefix, size, grpc, model="bytes"):
         self.name, self.size, self.grpc = name, size, grpc
-        self.path = prefix + (CALL if grpc else REST)
-        self.data = frame(infer("bytes", tensor(
+        self.path = prefix + (CALL if grpc else f"/v2/models/{model}/infer")
+        self.data = frame(infer(model, tensor(
             "IN", "UINT8", [size], bytes(size)))) if grpc else bytes(size)
 
     def verify(self, server):
@@ -77,7 +78,9 @@ def rows():
             Row("REST, proxied", "/far", 64, False),
             Row("gRPC, own model", "/own", 64, True),
             Row("gRPC, own model 32 KiB", "/own", 1 << 15, True),
-            Row("gRPC, proxied", "/grpc", 64, True)]
+            Row("gRPC, proxied", "/grpc", 64, True),
+            Row("REST, fallback", "/try", 64, False, "there"),
+            Row("gRPC, fallback", "/try", 64, True, "there")]
 
 
 def front(far, repository, key):
@@ -93,6 +96,19 @@ def front(far, repository, key):
         location /far/ {{
             {peek} proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_pass http://far/;
+        }}
+        location /try/ {{
+            inference infer; inference_intercept_errors on;
+            error_page 404 = $fallback;
+        }}
+        set $fallback @rest;
+        if ($content_type = application/grpc) {{ set $fallback @grpc; }}
+        location @rest {{
+            rewrite ^/try(/.*) $1 break; proxy_http_version 1.1;
+            proxy_set_header Connection ""; proxy_pass http://far;
+        }}
+        location @grpc {{
+            rewrite ^/try(/.*) $1 break; grpc_pass grpc://far_grpc;
         }}
         location /grpc/ {{
             {peek} rewrite ^/grpc(/.*) $1 break; grpc_pass grpc://far_grpc;
@@ -115,12 +131,14 @@ def run(words):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="inf-bench-"))
     (folder / "models").mkdir()
     models.identity(folder / "models", "bytes", [("IN", "UINT8", [-1])])
+    shutil.copytree(folder / "models", folder / "far")
+    models.identity(folder / "far", "there", [("IN", "UINT8", [-1])])
     chosen = [r for r in rows()
               if not words or any(w in r.name for w in words)]
     samples = {r: {key: [] for key in KEYS} for r in chosen}
     servers = []
     try:
-        far = Server(folder / "models", http2=True, log_level="warn", http="""
+        far = Server(folder / "far", http2=True, log_level="warn", http="""
     keepalive_requests 1000000000;""").start()
         servers.append(far)
         for number in range(STARTS):
