@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-struct gpu_instance_s {
+typedef struct {
     gpu_model_t                 *model;
     TRITONBACKEND_ModelInstance *handle;
     gpu_batch_t                  batch;
@@ -16,7 +16,7 @@ struct gpu_instance_s {
     TRITONBACKEND_State        **slot_states;
     uint32_t                     slot_cap;
     gpu_late_t                   late;
-};
+} gpu_instance_t;
 
 static TRITONSERVER_Error *instance_setup(gpu_instance_t *inst);
 static TRITONSERVER_Error *find_place(gpu_instance_t *inst, int32_t *device);
@@ -33,26 +33,18 @@ static void group_report(gpu_instance_t *inst, const gpu_slot_t *slots,
     uint32_t count, const bk_times_t *times);
 
 TRITONSERVER_Error *
-gpu_instance_new(gpu_instance_t **out, TRITONBACKEND_ModelInstance *handle)
+gpu_instance_new(void **out, TRITONBACKEND_ModelInstance *handle,
+    void *model)
 {
-    TRITONBACKEND_Model *model;
-    void *state = NULL;
-
     gpu_instance_t *inst = calloc(1, sizeof(*inst));
     if (inst == NULL) {
         return bk_err_nomem("state of an instance");
     }
 
     inst->handle = handle;
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceModel(handle,
-        &model);
-    if (err == NULL) {
-        err = TRITONBACKEND_ModelState(model, &state);
-    }
-    if (err == NULL) {
-        inst->model = state;
-        err = gpu_model_blame(inst->model, instance_setup(inst));
-    }
+    inst->model = model;
+    TRITONSERVER_Error *err = gpu_model_blame(inst->model,
+        instance_setup(inst));
     if (err != NULL) {
         gpu_instance_free(inst);
         return err;
@@ -64,8 +56,10 @@ gpu_instance_new(gpu_instance_t **out, TRITONBACKEND_ModelInstance *handle)
 
 /* Of kernels that have not ended everything stays, until the process ends. */
 void
-gpu_instance_free(gpu_instance_t *inst)
+gpu_instance_free(void *instance)
 {
+    gpu_instance_t *inst = instance;
+
     if (inst == NULL) {
         return;
     }
@@ -94,9 +88,10 @@ gpu_instance_free(gpu_instance_t *inst)
 }
 
 TRITONSERVER_Error *
-gpu_instance_execute(gpu_instance_t *inst, TRITONBACKEND_Request **requests,
+gpu_instance_execute(void *instance, TRITONBACKEND_Request **requests,
     uint32_t count)
 {
+    gpu_instance_t *inst = instance;
     bk_times_t times = { .start_ns = bk_now_ns() };
 
     (void) gpu_late_release(&inst->late);
@@ -120,8 +115,9 @@ gpu_instance_execute(gpu_instance_t *inst, TRITONBACKEND_Request **requests,
 }
 
 TRITONSERVER_Error *
-gpu_instance_state(gpu_instance_t *inst)
+gpu_instance_ready(void *instance)
 {
+    const gpu_instance_t *inst = instance;
     TRITONSERVER_Error *err = gpu_device_state(inst->batch.device);
 
     return err != NULL || !gpu_late_is_waiting(&inst->late) ? err
@@ -258,7 +254,7 @@ group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
     times.compute_start_ns = bk_now_ns();
     times.compute_end_ns = times.compute_start_ns;
     if (slots[0].err == NULL) {
-        TRITONSERVER_Error *err = gpu_instance_state(inst);
+        TRITONSERVER_Error *err = gpu_instance_ready(inst);
         if (err == NULL) {
             err = gpu_batch_run(&inst->batch, slots, count, &times, &stuck);
             alone = err != NULL && count > 1 && !inst->batch.queued;

@@ -16,16 +16,14 @@
 #include "batch.h"
 #include "model.h"
 
-typedef struct gpu_instance_s gpu_instance_t;
+BK_CHECK TRITONSERVER_Error *gpu_instance_new(void **out,
+    TRITONBACKEND_ModelInstance *handle, void *model);
+void gpu_instance_free(void *instance);
 
-BK_CHECK TRITONSERVER_Error *gpu_instance_new(gpu_instance_t **out,
-    TRITONBACKEND_ModelInstance *handle);
-void gpu_instance_free(gpu_instance_t *inst);
-
-BK_CHECK TRITONSERVER_Error *gpu_instance_execute(gpu_instance_t *inst,
+BK_CHECK TRITONSERVER_Error *gpu_instance_execute(void *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
 
 /* Why it runs nothing; NULL: it does. */
-BK_CHECK TRITONSERVER_Error *gpu_instance_state(gpu_instance_t *inst);
+BK_CHECK TRITONSERVER_Error *gpu_instance_ready(void *instance);
 
 #endif /* GPU_INSTANCE_H */

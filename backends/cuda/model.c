@@ -20,18 +20,17 @@ struct gpu_model_s {
 
 static TRITONSERVER_Error *model_setup(gpu_model_t *m,
     TRITONBACKEND_Model *handle);
-static TRITONSERVER_Error *find_runtime(gpu_model_t *m,
-    TRITONBACKEND_Model *handle);
 static TRITONSERVER_Error *check_kernels(const gpu_model_t *m);
 
 TRITONSERVER_Error *
-gpu_model_new(gpu_model_t **out, TRITONBACKEND_Model *handle)
+gpu_model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
 {
     gpu_model_t *m = calloc(1, sizeof(*m));
     if (m == NULL) {
         return bk_err_nomem("state of a cuda model");
     }
 
+    m->rt = runtime;
     pthread_mutex_init(&m->lock, NULL);
     TRITONSERVER_Error *err = model_setup(m, handle);
     if (err != NULL) {
@@ -44,8 +43,10 @@ gpu_model_new(gpu_model_t **out, TRITONBACKEND_Model *handle)
 }
 
 void
-gpu_model_free(gpu_model_t *m)
+gpu_model_free(void *model)
 {
+    gpu_model_t *m = model;
+
     if (m == NULL) {
         return;
     }
@@ -131,10 +132,7 @@ model_setup(gpu_model_t *m, TRITONBACKEND_Model *handle)
 {
     gpu_driver_t *driver;
 
-    TRITONSERVER_Error *err = find_runtime(m, handle);
-    if (err == NULL) {
-        err = bk_model_config_init(&m->config, handle);
-    }
+    TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
     if (err == NULL) {
         err = gpu_model_file_find(&m->file, handle, &m->config);
     }
@@ -157,20 +155,6 @@ model_setup(gpu_model_t *m, TRITONBACKEND_Model *handle)
         err = gpu_library_open(&m->library, m->file.path);
     }
     return gpu_model_blame(m, err);
-}
-
-static TRITONSERVER_Error *
-find_runtime(gpu_model_t *m, TRITONBACKEND_Model *handle)
-{
-    TRITONBACKEND_Backend *backend;
-    void *state = NULL;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelBackend(handle, &backend);
-    if (err == NULL) {
-        err = TRITONBACKEND_BackendState(backend, &state);
-    }
-    m->rt = state;
-    return err;
 }
 
 static TRITONSERVER_Error *

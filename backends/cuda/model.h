@@ -19,9 +19,9 @@
 
 typedef struct gpu_model_s gpu_model_t;
 
-BK_CHECK TRITONSERVER_Error *gpu_model_new(gpu_model_t **out,
-    TRITONBACKEND_Model *handle);
-void gpu_model_free(gpu_model_t *m);
+BK_CHECK TRITONSERVER_Error *gpu_model_new(void **out,
+    TRITONBACKEND_Model *handle, void *runtime);
+void gpu_model_free(void *model);
 
 const gpu_program_t *gpu_model_program(const gpu_model_t *m);
 

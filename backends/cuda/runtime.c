@@ -25,7 +25,7 @@ static TRITONSERVER_Error *set_policy(const gpu_runtime_t *rt,
 static TRITONSERVER_Error *find_driver(gpu_runtime_t *rt);
 
 TRITONSERVER_Error *
-gpu_runtime_open(gpu_runtime_t **out, TRITONBACKEND_Backend *backend)
+gpu_runtime_open(void **out, TRITONBACKEND_Backend *backend)
 {
     gpu_runtime_t *rt = calloc(1, sizeof(*rt));
     if (rt == NULL) {
@@ -51,8 +51,10 @@ gpu_runtime_open(gpu_runtime_t **out, TRITONBACKEND_Backend *backend)
 }
 
 void
-gpu_runtime_close(gpu_runtime_t *rt)
+gpu_runtime_close(void *runtime)
 {
+    gpu_runtime_t *rt = runtime;
+
     if (rt == NULL) {
         return;
     }

@@ -19,9 +19,9 @@
 typedef struct gpu_runtime_s gpu_runtime_t;
 
 /* Reads the backend's settings. */
-BK_CHECK TRITONSERVER_Error *gpu_runtime_open(gpu_runtime_t **out,
+BK_CHECK TRITONSERVER_Error *gpu_runtime_open(void **out,
     TRITONBACKEND_Backend *backend);
-void gpu_runtime_close(gpu_runtime_t *rt);
+void gpu_runtime_close(void *runtime);
 
 BK_CHECK TRITONSERVER_Error *gpu_runtime_driver(const gpu_runtime_t *rt,
     gpu_driver_t **out);

@@ -1,8 +1,7 @@
 /*
  * identity.c - a backend whose outputs are its inputs.
  *
- * Owner    The model's state is made in ModelInitialize and freed in
- *          ModelFinalize; instances have no state of their own.
+ * Owner    as common/entry.h has it; an instance borrows its model.
  * Thread   Execute runs on one thread per instance; the state is read-only.
  * Units    times in ns on the monotonic clock; parameters name theirs.
  * Errors   A request that cannot be answered gets an error response; Execute
@@ -10,6 +9,7 @@
  * Route    instance thread -> [identity] -> response -> release
  */
 
+#include "common/entry.h"
 #include "common/request.h"
 #include "pairs.h"
 
@@ -32,21 +32,29 @@ typedef struct {
 } identity_model_t;
 
 typedef struct {
+    TRITONBACKEND_ModelInstance *handle;
+    const identity_model_t      *model;
+} identity_instance_t;
+
+typedef struct {
     bk_times_t times;
     uint64_t   rows;                    /* batch rows seen so far            */
 } identity_run_t;
 
+static TRITONSERVER_Error *model_new(void **model,
+    TRITONBACKEND_Model *handle, void *runtime);
 static TRITONSERVER_Error *model_setup(identity_model_t *m,
     TRITONBACKEND_Model *handle);
-static void model_free(identity_model_t *m);
-static TRITONSERVER_Error *instance_model(
-    TRITONBACKEND_ModelInstance *instance, identity_model_t **out);
+static void model_free(void *model);
+static TRITONSERVER_Error *instance_new(void **instance,
+    TRITONBACKEND_ModelInstance *handle, void *model);
+static TRITONSERVER_Error *execute(void *instance,
+    TRITONBACKEND_Request **requests, uint32_t count);
 static uint64_t execution_delay(const identity_model_t *m,
     TRITONBACKEND_Request **requests, uint32_t count);
 static void sleep_until(uint64_t ns);
-static void request_run(TRITONBACKEND_ModelInstance *instance,
-    const identity_model_t *m, TRITONBACKEND_Request *request,
-    identity_run_t *run, bool last);
+static void request_run(const identity_instance_t *inst,
+    TRITONBACKEND_Request *request, identity_run_t *run, bool last);
 static TRITONSERVER_Error *request_answer(const identity_model_t *m,
     TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
     uint64_t *rows);
@@ -59,85 +67,31 @@ static TRITONSERVER_Error *parameters_echo(TRITONBACKEND_Request *request,
 static TRITONSERVER_Error *parameter_echo(TRITONBACKEND_Response *response,
     const char *key, TRITONSERVER_ParameterType type, const void *value);
 
-TRITONSERVER_Error *
-TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
+const bk_backend_t bk_backend = {
+    .model_new = model_new,
+    .model_free = model_free,
+    .instance_new = instance_new,
+    .instance_free = free,
+    .execute = execute,
+    .cpu_only = true
+};
+
+static TRITONSERVER_Error *
+model_new(void **model, TRITONBACKEND_Model *handle, void *runtime)
 {
-    (void) backend;
-
-    return bk_check_api_version();
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend,
-    TRITONBACKEND_BackendAttribute *attributes)
-{
-    (void) backend;
-
-    /* without an instance group a model is not on a GPU, where there is one */
-    TRITONSERVER_Error *err =
-        TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes,
-            TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, NULL, 0);
-    return err != NULL ? err
-        : TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
-            attributes, true);
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
-{
+    (void) runtime;
     identity_model_t *m = calloc(1, sizeof(*m));
     if (m == NULL) {
         return bk_err_nomem("state of an identity model");
     }
 
-    TRITONSERVER_Error *err = model_setup(m, model);
-    if (err == NULL) {
-        err = TRITONBACKEND_ModelSetState(model, m);
-    }
+    TRITONSERVER_Error *err = model_setup(m, handle);
     if (err != NULL) {
         model_free(m);
-    }
-
-    return err;
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
-{
-    void *state = NULL;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelState(model, &state);
-    if (err == NULL) {
-        model_free(state);
-    }
-
-    return err;
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
-    TRITONBACKEND_Request **requests, const uint32_t request_count)
-{
-    identity_model_t *m;
-
-    identity_run_t run = { .times.start_ns = bk_now_ns() };
-    TRITONSERVER_Error *err = instance_model(instance, &m);
-    if (err != NULL) {
         return err;
     }
 
-    run.times.compute_start_ns = run.times.start_ns;
-    run.times.compute_end_ns = run.times.start_ns;
-    uint64_t delay_ns = execution_delay(m, requests, request_count);
-    if (delay_ns != 0) {
-        sleep_until(run.times.start_ns + delay_ns);
-        run.times.compute_end_ns = bk_now_ns();
-    }
-
-    for (uint32_t i = 0; i < request_count; i++) {
-        request_run(instance, m, requests[i], &run, i + 1 == request_count);
-    }
-
+    *model = m;
     return NULL;
 }
 
@@ -182,30 +136,48 @@ model_setup(identity_model_t *m, TRITONBACKEND_Model *handle)
 }
 
 static void
-model_free(identity_model_t *m)
+model_free(void *model)
 {
-    if (m != NULL) {
-        bk_pairs_fini(&m->pairs);
-        bk_model_config_fini(&m->config);
-        free(m);
-    }
+    identity_model_t *m = model;
+
+    bk_pairs_fini(&m->pairs);
+    bk_model_config_fini(&m->config);
+    free(m);
 }
 
 static TRITONSERVER_Error *
-instance_model(TRITONBACKEND_ModelInstance *instance, identity_model_t **out)
+instance_new(void **instance, TRITONBACKEND_ModelInstance *handle,
+    void *model)
 {
-    TRITONBACKEND_Model *model;
-    void *state = NULL;
-
-    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceModel(instance,
-        &model);
-    if (err != NULL) {
-        return err;
+    identity_instance_t *inst = calloc(1, sizeof(*inst));
+    if (inst == NULL) {
+        return bk_err_nomem("state of an identity instance");
     }
 
-    err = TRITONBACKEND_ModelState(model, &state);
-    *out = state;
-    return err;
+    *inst = (identity_instance_t) { .handle = handle, .model = model };
+    *instance = inst;
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+execute(void *instance, TRITONBACKEND_Request **requests, uint32_t count)
+{
+    const identity_instance_t *inst = instance;
+    identity_run_t run = { .times.start_ns = bk_now_ns() };
+
+    run.times.compute_start_ns = run.times.start_ns;
+    run.times.compute_end_ns = run.times.start_ns;
+    uint64_t delay_ns = execution_delay(inst->model, requests, count);
+    if (delay_ns != 0) {
+        sleep_until(run.times.start_ns + delay_ns);
+        run.times.compute_end_ns = bk_now_ns();
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        request_run(inst, requests[i], &run, i + 1 == count);
+    }
+
+    return NULL;
 }
 
 /* A request whose rows can't be told counts as one; it is answered with the
@@ -244,27 +216,27 @@ sleep_until(uint64_t ns)
 
 /* The batch is counted before its last response leaves. */
 static void
-request_run(TRITONBACKEND_ModelInstance *instance, const identity_model_t *m,
-    TRITONBACKEND_Request *request, identity_run_t *run, bool last)
+request_run(const identity_instance_t *inst, TRITONBACKEND_Request *request,
+    identity_run_t *run, bool last)
 {
     TRITONBACKEND_Response *response = NULL;
     uint64_t rows = 1;
 
     TRITONSERVER_Error *err = TRITONBACKEND_ResponseNew(&response, request);
     if (err == NULL) {
-        err = request_answer(m, request, response, &rows);
+        err = request_answer(inst->model, request, response, &rows);
     }
 
     run->rows += rows;
     run->times.end_ns = bk_now_ns();
     if (last) {
-        bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance,
-            run->rows, run->times.start_ns, run->times.compute_start_ns,
-            run->times.compute_end_ns, run->times.end_ns),
-            "batch statistics");
+        bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(
+            inst->handle, run->rows, run->times.start_ns,
+            run->times.compute_start_ns, run->times.compute_end_ns,
+            run->times.end_ns), "batch statistics");
     }
 
-    bk_request_finish(request, response, err, instance, &run->times);
+    bk_request_finish(request, response, err, inst->handle, &run->times);
 }
 
 static TRITONSERVER_Error *
