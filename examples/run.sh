@@ -22,6 +22,7 @@ main()
         exit 0
     fi
 
+    began=$(date +%s)
     sh t/setup.sh examples
     sh tools/build.sh build
     stop_server
@@ -29,8 +30,11 @@ main()
     nginx -p "$run" -c "$run/nginx.conf" -e "$run/error.log"
     wait_ready
     build/venv/bin/python examples/digits/send.py --url "127.0.0.1:$port"
+    first=$(($(date +%s) - began))
     send_picture
     cat <<END
+
+The first answer came after $first s.
 
 The server goes on at http://127.0.0.1:$port/v2 (log: ${run#"$root/"}/error.log).
 Stop it with: sh examples/run.sh stop

@@ -21,11 +21,14 @@ deps=$root/build/deps
 what=${1:-base}
 
 packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
-    nginx nginx-dev libnginx-mod-http-js
+    nginx nginx-dev
     protobuf-c-compiler libprotobuf-c-dev libjansson-dev zlib1g-dev
-    libexpat1-dev libcurl4-openssl-dev libssl-dev libpng-dev libarchive-dev
-    libcmocka-dev libjemalloc2 libpython3.11 python3-dev libb64-0d
-    python3 python3-venv curl wrk nghttp2-client procps clang"
+    libexpat1-dev libcurl4-openssl-dev libssl-dev libpng-dev libjemalloc2
+    python3 python3-venv curl procps"
+
+# of tests, of backends python and pytorch and of NVIDIA's prebuilt ones
+more_packages="libnginx-mod-http-js libarchive-dev libcmocka-dev
+    libpython3.11 python3-dev libb64-0d wrk nghttp2-client clang"
 
 browser=chromium-headless-shell
 
@@ -49,9 +52,9 @@ main()
     mkdir -p "$deps"
     install_packages
     make_venv
-    lay_perf_analyzer
     lay_onnxruntime
     if [ $what = base ]; then
+        lay_perf_analyzer
         install_runtimes
         lay_openvino
         lay_treelite
@@ -143,8 +146,12 @@ make_venv()
         rm -rf "$venv"
         "$python" -m venv "$venv"
     fi
-    "$venv/bin/python" -m pip install --disable-pip-version-check -q \
-        -r t/requirements.txt
+    if [ $what = examples ]; then       # its library is all that they need
+        set -- --no-deps "$(grep '^onnxruntime==' t/requirements.txt)"
+    else
+        set -- -r t/requirements.txt
+    fi
+    "$venv/bin/python" -m pip install --disable-pip-version-check -q "$@"
 }
 
 install_runtimes()

@@ -47,7 +47,7 @@ for dir in "$build"/backends/*/; do
 done
 
 # Files that backend python puts into the interpreters of models.
-if [ -d "$lib/backends/python" ]; then
+if [ -f "$build/backends/python/_native.abi3.so" ]; then
     install -m 644 "$build"/backends/python/*.py "$lib/backends/python/"
     install -m 755 "$build"/backends/python/_native.abi3.so \
         "$lib/backends/python/"
