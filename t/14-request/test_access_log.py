@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import queue
 import re
 
+import numpy
 import pytest
+import tritonclient.grpc
 
-from lib import models
+from lib import decoupled, gpu, models
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.server import SLOW, Server
 from lib.wire import tensor
@@ -181,3 +184,51 @@ def test_line_of_a_request_that_never_reached_the_handler(limited):
     assert (line["model"], line["version"], line["verb"]) \
         == ("slow", "3", "infer")
     assert line["code"] == line["tries"] == line["batch"] == ""
+
+
+@pytest.fixture(scope="module")
+def streaming():
+    def repository(folder):
+        decoupled.square(folder)
+        models.write_model(folder, "far", models.identity_config(
+            "far", [("IN", "INT32", [-1])]).replace(
+                "kind: KIND_CPU", "kind: KIND_GPU gpus: [ 0 ]"))
+
+    with Server(repository, http=FORMAT, server=WRITTEN, http2=True,
+                parts="health infer generate",
+                inference_env=gpu.env()) as s:
+        yield s
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_responses_of_a_stream(streaming, count):
+    path = "/v2/models/square/generate_stream"
+    line = logged(streaming, path, lambda: streaming.post(
+        path, json.dumps({"IN": count}).encode()))
+    assert line["responses"] == str(count)
+    assert bool(line["first"]) == (count > 0)
+
+
+def test_responses_of_a_stream_of_grpc(streaming):
+    done = queue.Queue()
+    log = AccessLog(streaming)
+    with tritonclient.grpc.InferenceServerClient(
+            f"127.0.0.1:{streaming.port2}") as client:
+        client.start_stream(lambda result, error: done.put((result, error)))
+        for count in (2, 3):
+            given = tritonclient.grpc.InferInput("IN", [1], "INT32")
+            given.set_data_from_numpy(numpy.array([count], numpy.int32))
+            client.async_stream_infer("square", [given])
+        for _ in range(5):
+            result, error = done.get(timeout=20 * SLOW)
+            assert error is None and result is not None
+        client.stop_stream()
+    line = log.line(uri="/inference.GRPCInferenceService/ModelStreamInfer")
+    assert line["responses"] == "5"
+    assert re.fullmatch(r"\d+\.\d{6}", line["first"])
+
+
+def test_the_gpu_of_an_execution(streaming):
+    path = "/v2/models/far/infer"
+    line = logged(streaming, path, lambda: streaming.post(path, body()))
+    assert line["device"] == "gpu0"

@@ -101,6 +101,7 @@ find(const uint8_t *uri, size_t uri_len, const uint8_t *raw, size_t raw_len,
     }
     if (how & 4) {
         fake.loc_conf.parts = NGX_HTTP_INFERENCE_METRICS;
+        ngx_str_set(&fake.loc_conf.alone, "/metrics");
     }
 
     ctx->request = r;

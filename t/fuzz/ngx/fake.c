@@ -249,6 +249,21 @@ ngx_atoof(u_char *line, size_t n)
     return n > 0 ? value : NGX_ERROR;
 }
 
+ssize_t
+ngx_atosz(u_char *line, size_t n)
+{
+    return ngx_atoof(line, n);
+}
+
+u_char *
+ngx_hex_dump(u_char *dst, u_char *src, size_t len)
+{
+    for (size_t i = 0; i < 2 * len; i++) {
+        *dst++ = "0123456789abcdef"[src[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    }
+    return dst;
+}
+
 uintptr_t
 ngx_escape_json(u_char *dst, u_char *src, size_t size)
 {
