@@ -40,13 +40,13 @@ as_archive(const uint8_t *data, size_t size)
         has_words(err);
 
     } else {
-        check(strncmp(package.library, package.directory,
-            strlen(package.directory)) == 0);
+        check(strncmp(package.library, package.directory.path,
+            strlen(package.directory.path)) == 0);
         check(access(package.library, R_OK) == 0);
         pt_package_close(&package);
     }
 
-    check(package.directory == NULL);
+    check(package.directory.path == NULL);
     close(fd);
 }
 
