@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/near_name.h"
 #include "core/proto/message.h"
-
-#define SUGGEST_MAX 64          /* longer names are not typing errors        */
 
 /* Any element of an array, any singular value; {0} zeroes all of it because
    the largest member is the first. */
@@ -61,9 +60,6 @@ static inf_err_t *map_fold(ProtobufCMessage *m,
 static inf_err_t *map_fill_value(ProtobufCMessage *entry);
 static int map_compare(const void *a, const void *b);
 static int map_compare_key(const map_slot_t *a, const map_slot_t *b);
-static size_t suggest_fold(char *dst, inf_slice_t name);
-static size_t suggest_distance(const char *a, size_t na, const char *b,
-    size_t nb);
 
 const ProtobufCFieldDescriptor *
 inf_field_find(const ProtobufCMessageDescriptor *desc, inf_slice_t name)
@@ -94,30 +90,13 @@ inf_field_find(const ProtobufCMessageDescriptor *desc, inf_slice_t name)
 const char *
 inf_field_suggest(const ProtobufCMessageDescriptor *desc, inf_slice_t name)
 {
-    if (name.len == 0 || name.len > SUGGEST_MAX) {
-        return NULL;
-    }
+    inf_near_name_t near;
 
-    char wanted[SUGGEST_MAX];
-    size_t wanted_len = suggest_fold(wanted, name);
-    const char *best = NULL;
-    size_t best_distance = wanted_len / 3 + 2;
-
+    inf_near_name_init(&near, name);
     for (unsigned i = 0; i < desc->n_fields; i++) {
-        inf_slice_t known = inf_slice_str(desc->fields[i].name);
-        if (known.len > SUGGEST_MAX) {
-            continue;
-        }
-
-        char folded[SUGGEST_MAX];
-        size_t len = suggest_fold(folded, known);
-        size_t distance = suggest_distance(wanted, wanted_len, folded, len);
-        if (distance < best_distance) {
-            best_distance = distance;
-            best = known.data;
-        }
+        inf_near_name_offer(&near, desc->fields[i].name);
     }
-    return best;
+    return near.best;
 }
 
 size_t
@@ -784,43 +763,4 @@ map_compare_key(const map_slot_t *a, const map_slot_t *b)
     }
     /* any order will do, as long as equal keys meet */
     return x.u < y.u ? -1 : x.u > y.u;
-}
-
-/* Case and '_' are what people mix up: they do not count. */
-static size_t
-suggest_fold(char *dst, inf_slice_t name)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.data[i];
-        if (c == '_' || c == '-') {
-            continue;
-        }
-        dst[n++] = c >= 'A' && c <= 'Z' ? (char) (c - 'A' + 'a') : c;
-    }
-    return n;
-}
-
-/* Edit distance; both lengths are at most SUGGEST_MAX. */
-static size_t
-suggest_distance(const char *a, size_t na, const char *b, size_t nb)
-{
-    size_t row[SUGGEST_MAX + 1];
-
-    for (size_t j = 0; j <= nb; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[nb];
 }
