@@ -70,6 +70,13 @@
     ((ilcf)->parts != 0 || (ilcf)->model != NULL)
 
 
+/* of the configuration */
+typedef struct {
+    u_char                     *file;           /* NULL: nowhere             */
+    ngx_uint_t                  number;
+} ngx_http_inference_line_t;
+
+
 typedef struct {
     ngx_str_t                   core;           /* program                   */
     ngx_str_t                   external;       /* socket of a core started
@@ -78,10 +85,12 @@ typedef struct {
                                                    and lists are the pool's  */
     ngx_array_t                 env;            /* ngx_str_t NAME=value      */
     off_t                       arena;          /* per worker, bound, bytes  */
-    ngx_str_t                   load_file;      /* where the first
-                                                   inference_load_model
-                                                   stands                    */
-    ngx_uint_t                  load_line;
+    NginxInference__NamedModel **named;         /* by directives             */
+    size_t                      n_named;
+    ngx_http_inference_line_t   load;           /* of the first
+                                                   inference_load_model      */
+    ngx_http_inference_line_t   resource;       /* ... _rate_limit_resource  */
+    ngx_http_inference_line_t   serving;        /* inference(_model)         */
     ngx_uint_t                  check;          /* what nginx -t does        */
     ngx_shm_zone_t             *shm_zone;       /* counters, survive reloads */
     ngx_array_t                 servers;        /* ngx_http_core_loc_conf_t *
@@ -129,9 +138,7 @@ typedef struct {
     ngx_http_complex_value_t   *model;          /* "inference_model"         */
     ngx_http_complex_value_t   *version;
     const ngx_http_inference_endpoint_t  *endpoint;     /* that model's      */
-    u_char                     *file;           /* where one of the two is
-                                                   written; NULL: nowhere    */
-    ngx_uint_t                  line;
+    ngx_http_inference_line_t   line;           /* of one of the two         */
     ngx_msec_t                  timeout;        /* 0: none                   */
     ngx_uint_t                  tries;
     ngx_uint_t                  errors;         /* ..._errors_e              */

@@ -67,6 +67,12 @@ u_char *
 ngx_http_inference_core_config_bytes(ngx_http_inference_main_conf_t *imcf,
     size_t *len, ngx_pool_t *pool)
 {
+    NginxInference__CoreConfig  *config;
+
+    config = &imcf->config;
+    config->named_models = imcf->named;
+    config->n_named_models = imcf->n_named;
+
     return ngx_http_inference_core_config_pack(imcf, 0, len, pool);
 }
 

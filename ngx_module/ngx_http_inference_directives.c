@@ -559,10 +559,7 @@ ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    if (config->n_load_models == 0) {
-        imcf->load_file = cf->conf_file->file.name;
-        imcf->load_line = cf->conf_file->line;
-    }
+    ngx_http_inference_note_line(cf, &imcf->load);
 
     if (ngx_http_inference_append(cf->pool, &config->load_models,
                                   &config->n_load_models, value[1].data)
@@ -571,32 +568,20 @@ ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    star = (ngx_strcmp(config->load_models[0], "*") == 0
-            || ngx_strcmp(value[1].data, "*") == 0);
+    star = (ngx_strcmp(value[1].data, "*") == 0);
+
+    if (!star && ngx_http_inference_name_model(cf, &value[1], NULL, 1)
+                 != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    star |= (ngx_strcmp(config->load_models[0], "*") == 0);
 
     if (star && config->n_load_models > 1) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"inference_load_model %V\" beside another: \"*\" "
                            "means all models and stands alone", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_inference_init_models(ngx_conf_t *cf,
-    ngx_http_inference_main_conf_t *imcf)
-{
-    if (imcf->config.n_load_models > 0
-        && imcf->config.model_control
-           != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT)
-    {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"inference_load_model\" needs "
-                      "\"inference_model_control explicit\" in %V:%ui",
-                      &imcf->load_file, imcf->load_line);
         return NGX_CONF_ERROR;
     }
 

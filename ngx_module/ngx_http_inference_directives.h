@@ -38,8 +38,20 @@ char *ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* Completes and checks settings of models once all of http{} is read. */
-char *ngx_http_inference_init_models(ngx_conf_t *cf,
+
+/* ---- http{}: directives that are compared with others (compared.c) ------- */
+
+/* Notes the line that is being read, unless an earlier one is noted. */
+void ngx_http_inference_note_line(ngx_conf_t *cf,
+    ngx_http_inference_line_t *line);
+
+/* Notes a model for the check of nginx -t; version may be NULL.  One whose name
+   or version holds variables is known to requests alone. */
+ngx_int_t ngx_http_inference_name_model(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *version, ngx_uint_t load);
+
+/* Checks what belongs together, once all of http{} is read. */
+char *ngx_http_inference_compare(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);
 
 

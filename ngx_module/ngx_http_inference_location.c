@@ -324,7 +324,11 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     ilcf->model = ngx_http_inference_complex_value(cf, &value[1]);
-    if (ilcf->model == NULL) {
+    if (ilcf->model == NULL
+        || ngx_http_inference_name_model(cf, &value[1],
+                                         nelts == 3 ? &value[2] : NULL, 0)
+           != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
@@ -500,11 +504,11 @@ ngx_http_inference_install(ngx_conf_t *cf,
 
     clcf->handler = ngx_http_inference_handler;
 
-    ilcf->file = cf->conf_file->file.name.data;
-    ilcf->line = cf->conf_file->line;
-
     imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
     imcf->used = 1;
+
+    ngx_http_inference_note_line(cf, &ilcf->line);
+    ngx_http_inference_note_line(cf, &imcf->serving);
 
     return NGX_CONF_OK;
 }
@@ -529,8 +533,7 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      *     ilcf->alone = { 0, NULL };
      *     ilcf->model = NULL;
      *     ilcf->version = NULL;
-     *     ilcf->file = NULL;
-     *     ilcf->line = 0;
+     *     ilcf->line = { NULL, 0 };
      */
 
     ilcf->timeout = NGX_CONF_UNSET_MSEC;
@@ -585,12 +588,12 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    if (conf->file && clcf->handler != ngx_http_inference_handler) {
+    if (conf->line.file && clcf->handler != ngx_http_inference_handler) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"%s\" in a location that something behind it "
                       "answers in %s:%ui",
                       conf->model ? "inference_model" : "inference",
-                      conf->file, conf->line);
+                      conf->line.file, conf->line.number);
         return NGX_CONF_ERROR;
     }
 

@@ -341,6 +341,11 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
      *     imcf->core = { 0, NULL };
      *     imcf->external = { 0, NULL };
      *     imcf->shm_zone = NULL;
+     *     imcf->named = NULL;
+     *     imcf->n_named = 0;
+     *     imcf->load = { NULL, 0 };
+     *     imcf->resource = { NULL, 0 };
+     *     imcf->serving = { NULL, 0 };
      *     imcf->used = 0;
      *     imcf->configured = 0;
      */
@@ -374,7 +379,7 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_value(imcf->arena, NGX_HTTP_INFERENCE_ARENA);
     ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
 
-    if (ngx_http_inference_init_models(cf, imcf) != NGX_CONF_OK) {
+    if (ngx_http_inference_compare(cf, imcf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 

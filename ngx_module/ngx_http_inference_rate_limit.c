@@ -53,6 +53,8 @@ ngx_http_inference_rate_limit_resource(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
+    ngx_http_inference_note_line(cf, &imcf->resource);
+
     nginx_inference__rate_limit_resource__init(resource);
 
     resource->name = (char *) value[1].data;

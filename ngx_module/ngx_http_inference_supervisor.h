@@ -110,7 +110,8 @@ u_char *ngx_http_inference_kept_bytes(ngx_http_inference_kept_e what,
 ngx_int_t ngx_http_inference_core_config_update(
     ngx_http_inference_main_conf_t *imcf, ngx_log_t *log);
 
-/* The same serialised, for a program that is to look at it; NULL: failed. */
+/* The same serialised, with the models that directives name, for the check;
+   NULL: failed. */
 u_char *ngx_http_inference_core_config_bytes(
     ngx_http_inference_main_conf_t *imcf, size_t *len, ngx_pool_t *pool);
 

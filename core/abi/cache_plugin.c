@@ -38,6 +38,8 @@ static inf_err_t *call_lookup(const inf_cache_plugin_t *plugin,
     const char *key, TRITONCACHE_CacheEntry *entry,
     TRITONCACHE_Allocator *allocator, inf_cache_span_t *span, bool *hit);
 static bool plugin_counts(void *cache, inf_cache_counts_t *out);
+static inf_err_t *find_cache(const inf_cache_spec_t *spec, char *path,
+    size_t cap);
 static inf_err_t *check_name(const char *name);
 static inf_err_t *find_library(const inf_cache_spec_t *spec, char *path,
     size_t cap);
@@ -59,6 +61,16 @@ const inf_cache_opener_t inf_cache_plugin_opener = {
 };
 
 inf_err_t *
+inf_cache_plugin_check(const inf_cache_spec_t *spec)
+{
+    char path[PATH_MAX];
+
+    inf_err_t *err = find_cache(spec, path, sizeof(path));
+    return err == NULL ? NULL
+        : inf_err_add(err, "response cache \"%s\"", spec->name);
+}
+
+inf_err_t *
 inf_cache_plugin_open(const inf_cache_spec_t *spec, inf_cache_plugin_t **out)
 {
     char path[PATH_MAX];
@@ -69,11 +81,8 @@ inf_cache_plugin_open(const inf_cache_spec_t *spec, inf_cache_plugin_t **out)
     }
     plugin->name = strdup(spec->name);
 
-    inf_err_t *err = plugin->name != NULL ? check_name(spec->name)
-        : inf_err_nomem();
-    if (err == NULL) {
-        err = find_library(spec, path, sizeof(path));
-    }
+    inf_err_t *err = plugin->name != NULL
+        ? find_cache(spec, path, sizeof(path)) : inf_err_nomem();
     if (err == NULL && path[0] != '\0') {
         err = load_library(plugin, path);
     } else if (err == NULL) {
@@ -208,6 +217,14 @@ plugin_counts(void *cache, inf_cache_counts_t *out)
 }
 
 /* It becomes part of a path. */
+/* The path of its library; empty: it is the built-in one. */
+static inf_err_t *
+find_cache(const inf_cache_spec_t *spec, char *path, size_t cap)
+{
+    inf_err_t *err = check_name(spec->name);
+    return err != NULL ? err : find_library(spec, path, cap);
+}
+
 static inf_err_t *
 check_name(const char *name)
 {

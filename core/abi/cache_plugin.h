@@ -21,6 +21,9 @@
 
 #include "core/cache/cache_ops.h"
 
+/* Whether spec's cache is there, as far as files tell: nothing is opened. */
+INF_CHECK inf_err_t *inf_cache_plugin_check(const inf_cache_spec_t *spec);
+
 /* Loads spec's library and initializes a cache with spec's settings. */
 INF_CHECK inf_err_t *inf_cache_plugin_open(const inf_cache_spec_t *spec,
     inf_cache_plugin_t **out);

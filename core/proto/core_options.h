@@ -176,6 +176,8 @@ typedef struct {
         .reload = INF_RELOAD_NOW)                                             \
     OPTION("inference_load_model", .field = "load_models",                    \
         .reload = INF_RELOAD_NOW)                                             \
+    OPTION("inference_model", .field = "named_models",                        \
+        .reload = INF_RELOAD_NOW)                                             \
     OPTION("inference", .field = "client_shared_memory",                      \
         .reload = INF_RELOAD_NOW, .logged = "inference shared_memory")        \
     GROUP("inference_shared_memory",                                          \

@@ -12,6 +12,7 @@
 #include "core/repository/agent_table.h"
 #include "core/repository/ensemble_check.h"
 #include "core/repository/model_validate.h"
+#include "core/repository/name_check.h"
 #include "core/repository/rate_check.h"
 #include "core/repository/scan.h"
 #include "core/storage/storage.h"
@@ -39,6 +40,8 @@ typedef struct {
 static inf_err_t *open_roots(checker_t *c);
 static void close_roots(checker_t *c);
 static bool is_remote(const char *address);
+static inf_err_t *check_names(const checker_t *c, const inf_scan_t *scan);
+static inf_name_check_t name_check(const checker_t *c);
 static void check_model(checker_t *c, const inf_scan_model_t *m);
 static void add_unknown(checker_t *c, const inf_scan_model_t *m);
 static bool check_agents(checker_t *c, const inf_scan_model_t *m);
@@ -97,6 +100,9 @@ inf_repository_check(const inf_core_config_t *config, inf_check_fn fn,
         }
         for (size_t i = 0; err == NULL && i < scan.model_count; i++) {
             check_ensemble(&c, &scan.models[i]);
+        }
+        if (err == NULL) {
+            err = check_names(&c, &scan);
         }
         inf_ensemble_check_free(c.ensembles);
         inf_scan_fini(&scan);
@@ -166,6 +172,30 @@ is_remote(const char *address)
     const char *colon = strstr(address, "://");
     return colon != NULL && memchr(address, '/', (size_t) (colon - address))
         == NULL;
+}
+
+/* Those that directives name; a repository that is not known may have them. */
+static inf_err_t *
+check_names(const checker_t *c, const inf_scan_t *scan)
+{
+    const inf_name_check_t names = name_check(c);
+
+    for (size_t i = 0; i < c->root_count; i++) {
+        if (scan->root_failed[i]) {
+            return NULL;
+        }
+    }
+    return c->whole ? inf_name_check_unknown(&names, scan) : NULL;
+}
+
+static inf_name_check_t
+name_check(const checker_t *c)
+{
+    return (inf_name_check_t) {
+        .config = c->core_config->values,
+        .fn = c->fn,
+        .userp = c->userp
+    };
 }
 
 static void
@@ -302,6 +332,7 @@ check_versions(checker_t *c, const inf_scan_model_t *m,
 {
     const inf_model_id_t id = { .space = m->space, .name = m->name };
     const inf_lifecycle_options_t options = { .plugins = NULL };
+    const inf_name_check_t names = name_check(c);
     inf_model_load_t what = {
         .options = &options,
         .core_config = c->core_config,
@@ -318,6 +349,12 @@ check_versions(checker_t *c, const inf_scan_model_t *m,
 
     inf_err_t *err = inf_versions_select(config->msg->version_policy, m->name,
         m->versions, m->version_count, &versions, &count);
+    if (err == NULL && m->space[0] == '\0') {
+        err = inf_name_check_versions(&names, m, versions, count);
+        if (err != NULL) {
+            free(versions);
+        }
+    }
     if (err != NULL) {
         report_error(c, m->dir, err);
         return false;

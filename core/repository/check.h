@@ -11,7 +11,8 @@
  *
  * No library is opened and no network is used: an address that is not a local
  * one is skipped, and so is what depends on a backend (missing tensors) or on
- * the GPUs.  Of a model that goes through repository agents only their
+ * the GPUs.  Models that directives name are looked for in local repositories,
+ * and missed only where no remote one may hold them.  Of a model that goes through repository agents only their
  * libraries are searched for: the agents decide what the model will be.
  */
 

@@ -3,10 +3,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/abi/cache_plugin.h"
+#include "core/base/os/host_check.h"
 #include "core/repository/check.h"
 #include "core/server/core_config.h"
 #include "core/service/core_main.h"
 
+static void check_cache(const NginxInference__CoreConfig *config,
+    unsigned *errors);
+static void check_policies(const inf_host_policies_t *policies,
+    unsigned *errors);
+static void print_error(inf_log_level_t level, inf_err_t *err,
+    unsigned *errors);
 static void print_record(void *userp, inf_log_level_t level, const char *file,
     int line_no, const char *text);
 static void print_finding(void *userp, inf_log_level_t level,
@@ -22,6 +30,8 @@ inf_check_main(const char *file)
         : inf_core_config_from_fd(INF_CORE_FD_CONFIG, &config);
     if (err == NULL) {
         inf_log_set_sink(print_record, NULL);
+        check_cache(config->values, &errors);
+        check_policies(&config->host_policies, &errors);
         err = inf_repository_check(config, print_finding, &errors);
         inf_log_set_sink(NULL, NULL);
         inf_core_config_unref(config);
@@ -34,6 +44,40 @@ inf_check_main(const char *file)
         return 2;
     }
     return fflush(stdout) != 0 ? 2 : errors > 0;
+}
+
+static void
+check_cache(const NginxInference__CoreConfig *config, unsigned *errors)
+{
+    const inf_cache_spec_t spec = {
+        .name = config->cache_name,
+        .dirs = (const char *const *) config->cache_directories,
+        .dir_count = config->n_cache_directories
+    };
+
+    if (config->cache_name[0] != '\0') {
+        print_error(INF_LOG_ERROR, inf_cache_plugin_check(&spec), errors);
+    }
+}
+
+static void
+check_policies(const inf_host_policies_t *policies, unsigned *errors)
+{
+    for (size_t i = 0; i < policies->count; i++) {
+        inf_err_t *err = inf_host_check(&policies->items[i]);
+        print_error(err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND
+            ? INF_LOG_ERROR : INF_LOG_WARN, err, errors);
+    }
+}
+
+/* Takes err, which may be NULL. */
+static void
+print_error(inf_log_level_t level, inf_err_t *err, unsigned *errors)
+{
+    if (err != NULL) {
+        print_finding(errors, level, inf_err_msg(err));
+        inf_err_free(err);
+    }
 }
 
 /* A message that a load would log: it fails no check. */

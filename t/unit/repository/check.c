@@ -70,12 +70,14 @@ make_good(void **state)
 {
     (void) state;
     ProtobufCMessage *values;
-    char text[1024];
+    char text[1200];
 
     tree = tree_new();
     snprintf(text, sizeof(text), "repositories: '%s/models'"
         " backend_directories: '%s' rate_limit: RATE_LIMIT_EXECUTION_COUNT"
-        " rate_limit_resources { name: 'R' count: 4 device: -1 }", tree, tree);
+        " rate_limit_resources { name: 'R' count: 4 device: -1 }"
+        " named_models { place: 'nginx.conf:7' name: 'm' version: 2 }"
+        " named_models { place: 'nginx.conf:8' name: 'm' }", tree, tree);
     assert_ok(inf_text_parse(&nginx_inference__core_config__descriptor,
         inf_slice_str(text), "", &values));
     assert_ok(inf_core_config_new((NginxInference__CoreConfig *) (void *)
@@ -138,6 +140,30 @@ every_version_needs_its_backend(void **state)
     reported("two/2");
 }
 
+/* Asked for by directives: version 9 of m, and a model M. */
+static void
+name_what_is_not_there(void)
+{
+    NginxInference__NamedModel **named = config->values->named_models;
+
+    named[0]->version = 9;
+    named[1]->name[0] = 'M';
+}
+
+static void
+a_model_and_a_version_that_directives_name_are_missed(void **state)
+{
+    (void) state;
+
+    name_what_is_not_there();
+    assert_ok(check());
+    assert_int_equal(reports, 2);
+    reported("\"inference_model m\" in nginx.conf:7: the model has no version"
+        " 9; it has 1, 2\n");
+    reported("\"inference_model M\" in nginx.conf:8: no repository has a model"
+        " of that name; did you mean \"m\"?\n");
+}
+
 static void
 all_models_that_an_ensemble_lacks_are_one_report(void **state)
 {
@@ -179,6 +205,7 @@ a_failed_allocation_leaves_nothing_behind(void **state)
 #if OWN_MALLOC
     long n = 1;
 
+    name_what_is_not_there();
     add_model("lacks", ENSEMBLE(STEP("one", "IN", "OUT")));
     add_model("limited", "backend: 'b' " IN OUT "instance_group { kind:"
         " KIND_CPU rate_limiter { resources { name: 'R' count: 5 } } }");
@@ -216,6 +243,9 @@ main(void)
             each_file_that_a_load_needs_is_reported, make_good, remove_all),
         cmocka_unit_test_setup_teardown(every_version_needs_its_backend,
             make_good, remove_all),
+        cmocka_unit_test_setup_teardown(
+            a_model_and_a_version_that_directives_name_are_missed, make_good,
+            remove_all),
         cmocka_unit_test_setup_teardown(
             all_models_that_an_ensemble_lacks_are_one_report, make_good,
             remove_all),

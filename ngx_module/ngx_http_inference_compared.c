@@ -1,0 +1,105 @@
+/*
+ * Directives that only make sense beside others: noted while they are read,
+ * compared once all of http{} is.
+ */
+
+#include "ngx_module/ngx_http_inference_directives.h"
+
+
+void
+ngx_http_inference_note_line(ngx_conf_t *cf, ngx_http_inference_line_t *line)
+{
+    if (line->file == NULL) {
+        line->file = cf->conf_file->file.name.data;
+        line->number = cf->conf_file->line;
+    }
+}
+
+
+ngx_int_t
+ngx_http_inference_name_model(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *version, ngx_uint_t load)
+{
+    u_char                          *place;
+    size_t                           len;
+    NginxInference__NamedModel      *model;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
+
+    if (!load && ngx_http_script_variables_count(name) > 0) {
+        return NGX_OK;
+    }
+
+    len = cf->conf_file->file.name.len + sizeof(":") + NGX_INT_T_LEN;
+
+    model = ngx_palloc(cf->pool, sizeof(NginxInference__NamedModel));
+    place = ngx_pnalloc(cf->pool, len);
+
+    if (model == NULL || place == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_sprintf(place, "%V:%ui%Z", &cf->conf_file->file.name,
+                cf->conf_file->line);
+
+    nginx_inference__named_model__init(model);
+
+    model->place = (char *) place;
+    model->name = (char *) name->data;
+    model->load = load;
+
+    if (version && ngx_http_script_variables_count(version) == 0) {
+        model->version = ngx_atoi(version->data, version->len);
+    }
+
+    return ngx_http_inference_append(cf->pool, &imcf->named, &imcf->n_named,
+                                     model);
+}
+
+
+char *
+ngx_http_inference_compare(ngx_conf_t *cf,
+    ngx_http_inference_main_conf_t *imcf)
+{
+    ngx_uint_t                   explicitly;
+    NginxInference__CoreConfig  *config;
+
+    config = &imcf->config;
+    explicitly = (config->model_control
+                  == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT);
+
+    if (config->n_load_models > 0 && !explicitly) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"inference_load_model\" needs "
+                      "\"inference_model_control explicit\" in %s:%ui",
+                      imcf->load.file, imcf->load.number);
+        return NGX_CONF_ERROR;
+    }
+
+    /* a core that was started elsewhere has a configuration of its own */
+
+    if (imcf->external.len > 0) {
+        return NGX_CONF_OK;
+    }
+
+    /* a request that loads a model may bring its files */
+
+    if (imcf->serving.file && config->n_repositories == 0 && !explicitly) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "no \"inference_repository\": there are no models for "
+                      "the location in %s:%ui",
+                      imcf->serving.file, imcf->serving.number);
+    }
+
+    if (imcf->resource.file
+        && config->rate_limit == NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF)
+    {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "\"inference_rate_limit_resource\" has no effect without "
+                      "\"inference_rate_limit execution_count\" in %s:%ui",
+                      imcf->resource.file, imcf->resource.number);
+    }
+
+    return NGX_CONF_OK;
+}
