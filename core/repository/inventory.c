@@ -187,7 +187,10 @@ merge(inf_repository_name_t *names, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         if (n > 0 && inf_model_id_equal(&names[n - 1].id, &names[i].id)) {
-            names[n - 1].duplicate |= names[i].problem == NULL;
+            if (names[i].problem == NULL) {
+                names[n - 1].duplicate = true;
+                names[n - 1].other = names[i].repository;
+            }
             names[n - 1].remote |= names[i].remote;
             names[n - 1].polled |= names[i].polled;
             continue;

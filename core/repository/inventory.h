@@ -23,6 +23,7 @@ typedef struct {
     inf_model_id_t id;              /* these are constant                    */
     size_t         repository;      /* index into the list                   */
     bool           duplicate;       /* in two or more of them                */
+    size_t         other;           /* then: another one's index             */
     const char    *problem;         /* why it can be no model now; NULL: it
                                        is one                                */
     bool           unsure;          /* a problem that may pass               */

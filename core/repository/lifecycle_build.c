@@ -24,8 +24,8 @@ static inf_err_t *commit(load_t *l, bool whole);
 static void drop(load_t *l);
 static void end_changes(load_t *l, bool whole);
 static void tell_agents(load_t *l, bool whole);
-static inf_err_t *failure(const load_t *l);
-static void log_outcome(const load_t *l, bool whole);
+static inf_err_t *failure(const load_t *l, const char *serving);
+static void log_outcome(const load_t *l, bool whole, const char *serving);
 
 inf_err_t *
 inf_lifecycle_build(inf_load_t *l, inf_loading_place_t *place)
@@ -204,6 +204,7 @@ commit(load_t *l, bool whole)
 {
     inf_lifecycle_t *lc = l->lc;
     inf_reason_room_t room = { .size = 0 };
+    char serving[INF_SERVING_MAX];
     inf_graph_plan_t *plan;
     inf_link_t gone;
     inf_link_init(&gone);
@@ -218,6 +219,7 @@ commit(load_t *l, bool whole)
         inf_lifecycle_renew_locked(lc, &room);
     }
     inf_lifecycle_drain_locked(lc, &gone, &room);
+    inf_model_record_serving(l->record, serving);
     inf_unlock(&lc->lock);
 
     inf_lifecycle_publish_unlock(lc);
@@ -225,9 +227,9 @@ commit(load_t *l, bool whole)
     if (l->lack != NULL) {
         inf_load_fail_all(l);
     }
-    inf_err_t *err = whole ? NULL : failure(l);
+    inf_err_t *err = whole ? NULL : failure(l, serving);
     free(plan);
-    log_outcome(l, whole);
+    log_outcome(l, whole, serving);
     tell_agents(l, whole);
     inf_model_source_leave(l->left);
     l->left = NULL;
@@ -291,8 +293,9 @@ tell_agents(load_t *l, bool whole)
     }
 }
 
+/* serving: the end of a text. */
 static inf_err_t *
-failure(const load_t *l)
+failure(const load_t *l, const char *serving)
 {
     inf_buf_t text;
     inf_buf_init(&text);
@@ -311,23 +314,26 @@ failure(const load_t *l)
         }
     }
 
+    if (serving[0] != '\0' && !l->ensemble) {
+        serving++;                      /* a ";" ends each version's         */
+    }
     inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
-        "load failed for model '%s': %s\n", l->record->name,
-        text.data != NULL ? text.data : "");
+        "load failed for model '%s': %s%s\n", l->record->name,
+        text.data != NULL ? text.data : "", serving);
     inf_buf_fini(&text);
     return err;
 }
 
 static void
-log_outcome(const load_t *l, bool whole)
+log_outcome(const load_t *l, bool whole, const char *serving)
 {
     for (size_t i = 0; i < l->count; i++) {
         const load_version_t *v = &l->versions[i];
         if (v->err != NULL) {
-            inf_log(INF_LOG_ERROR, "model=%s version=%lld %s: %s",
+            inf_log(INF_LOG_ERROR, "model=%s version=%lld %s: %s%s",
                 l->record->title, (long long) v->version, v->keep
                 ? "serves on with the instances it has" : "failed to load",
-                inf_err_msg(v->err));
+                inf_err_msg(v->err), v->keep ? "" : serving);
         } else if (!v->keep && whole) {
             inf_log(INF_LOG_NOTICE, "model=%s version=%lld is ready after %llu"
                 " ms", l->record->title, (long long) v->version,

@@ -172,7 +172,9 @@ report(const inf_inventory_t *l)
         const inf_repository_name_t *n = &l->names[i];
         if (n->duplicate) {
             inf_log(INF_LOG_ERROR, "model '%s' appears in two or more"
-                " repositories", n->id.name);
+                " repositories: '%s' and '%s'", n->id.name,
+                l->list->items[n->repository]->address,
+                l->list->items[n->other]->address);
         } else if (n->problem != NULL
             && l->q.occasion == INF_INVENTORY_START)
         {

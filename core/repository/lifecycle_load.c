@@ -679,16 +679,23 @@ rejected(load_t *l, inf_err_t *err)
     inf_reason_t *reason = inf_reason_of(err);
     bool known = inf_err_code(err) != INF_ERR_NOT_FOUND
         && inf_model_name_problem(r->name, strlen(r->name)) == NULL;
+    char serving[INF_SERVING_MAX];
 
     inf_lock(&l->lc->lock);
     inf_model_set_reject(l->edit, known, reason);
+    inf_model_record_serving(r, serving);
     inf_unlock(&l->lc->lock);
 
     inf_lifecycle_publish(l->lc);
-    inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", r->title));
+    inf_log(INF_LOG_ERROR, "model \"%s\" is not loaded: %s%s", r->title,
+        inf_err_msg(err), serving);
+    bool reload = serving[0] != '\0';
+    inf_err_t *told = inf_err_new(INF_ERR_INTERNAL, "failed to load '%s',"
+        " failed to poll from model repository%s%s%s", r->name,
+        reload ? ": " : "", reload ? inf_err_msg(err) : "", serving);
+    inf_err_free(err);
     inf_reason_unref(reason);
-    return inf_err_new(INF_ERR_INTERNAL, "failed to load '%s', failed to poll"
-        " from model repository", r->name);
+    return told;
 }
 
 /* Its configuration leaves nothing to load.  Takes err. */
@@ -696,8 +703,14 @@ static inf_err_t *
 no_version(load_t *l, inf_err_t *err)
 {
     inf_model_record_t *r = l->record;
+    char serving[INF_SERVING_MAX];
+
+    inf_lock(&l->lc->lock);
+    inf_model_record_serving(r, serving);
+    inf_unlock(&l->lc->lock);
     inf_err_t *told = inf_err_new(INF_ERR_INVALID_ARG,
-        "load failed for model '%s': %s\n", r->name, inf_err_msg(err));
+        "load failed for model '%s': %s%s\n", r->name, inf_err_msg(err),
+        serving);
 
     inf_err_free(rejected(l, err));
     return told;

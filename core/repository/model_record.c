@@ -89,6 +89,29 @@ inf_model_record_any_ready(const inf_model_record_t *r)
     return false;
 }
 
+void
+inf_model_record_serving(const inf_model_record_t *r,
+    char text[INF_SERVING_MAX])
+{
+    unsigned count = 0;
+    int64_t first = 0;
+
+    for (size_t i = 0; i < r->version_count; i++) {
+        if (r->versions[i].state == INF_VERSION_READY) {
+            first = count++ == 0 ? r->versions[i].version : first;
+        }
+    }
+
+    text[0] = '\0';
+    if (count == 1) {
+        snprintf(text, INF_SERVING_MAX,
+            "; not reloaded, version %lld goes on serving", (long long) first);
+    } else if (count > 1) {
+        snprintf(text, INF_SERVING_MAX,
+            "; not reloaded, %u versions go on serving", count);
+    }
+}
+
 inf_model_t *
 inf_model_record_serves(const inf_model_record_t *r, int64_t version)
 {

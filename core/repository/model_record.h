@@ -119,6 +119,13 @@ inf_model_t *inf_model_record_serves(const inf_model_record_t *r,
 /* Whether any version serves. */
 bool inf_model_record_any_ready(const inf_model_record_t *r);
 
+#define INF_SERVING_MAX 80u         /* bytes of that text                    */
+
+/* "; not reloaded, version 1 goes on serving": the end of a sentence about a
+   load that failed; "": none is READY. */
+void inf_model_record_serving(const inf_model_record_t *r,
+    char text[INF_SERVING_MAX]);
+
 /* Whether it is out of service on purpose, not because something failed. */
 bool inf_record_version_is_unloaded(const inf_record_version_t *v);
 

@@ -319,7 +319,8 @@ take_scan(inf_model_source_t *source, const inf_source_query_t *q,
     }
     if (m->duplicate) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-            "model appears in two or more repositories");
+            "model appears in two or more repositories: '%s' and '%s'",
+            m[0].dir, m[1].dir);
     }
     if (m->unreadable) {
         return inf_err_new(INF_ERR_INTERNAL,

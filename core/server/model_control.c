@@ -28,10 +28,13 @@ static inf_err_t *wrong_type(const char *key, const char *expected);
 inf_err_t *
 inf_model_control_allowed(const inf_server_t *server)
 {
-    return atomic_load(&server->control)
-        == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
+    int control = (int) atomic_load(&server->control);
+
+    return control == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
         : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
-            " not allowed if polling is enabled");
+            " not allowed%s", control == NGINX_INFERENCE__MODEL_CONTROL__POLL
+            ? " if polling is enabled"
+            : ": inference_model_control is none");
 }
 
 inf_err_t *

@@ -3,6 +3,7 @@ lacks, behind Triton's words."""
 
 import os
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -81,3 +82,48 @@ def test_too_few_labels(make_server):
     assert server.wait_log(r"\[warn\] .*model=few: labels.txt has 2 labels "
                            r"for the 3 elements of output 'OUT'", 20 * SLOW)
     assert "model=enough: labels" not in server.log_text()
+
+
+RELOAD = "; not reloaded, version 1 goes on serving"
+
+
+@pytest.mark.parametrize("text,reason", [
+    ('backend: "identity"\ninput [ { nmae: "x" } ]\n', r"nmae.*mean.*name"),
+    ('backend: "identity"\nversion_policy { specific { versions: 7 } }\n',
+     "version"),
+    ('backend: "gone"\n' + models.io_block("input", [("IN", "INT32", [-1])])
+     + models.io_block("output", [("OUT", "INT32", [-1])]),
+     "unable to find backend library"),
+], ids=["config", "policy", "backend"])
+def test_a_reload_that_fails(make_server, text, reason):
+    """Log and client are told why, and that the loaded version goes on."""
+    def fill(repository):
+        models.identity(repository, "m", [("IN", "INT32", [-1])])
+
+    server = make_server(fill, parts="health repository",
+                         http="    inference_model_control explicit;\n"
+                              "    inference_load_model m;\n")
+    (server.models / "m/config.pbtxt").write_text(text)
+    answer = server.post("/v2/repository/models/m/load", b"{}")
+    assert answer.status >= 400
+    told = answer.json()["error"]
+    assert re.search(reason, told) and told.strip().endswith(RELOAD), told
+    assert server.wait_log(rf"\[error\] .*m\b.*{reason}.*{RELOAD}", 20 * SLOW)
+    assert server.get("/v2/models/m/versions/1/ready").status == 200
+
+    answer = server.post("/v2/repository/models/no/load", b"{}")
+    assert answer.json()["error"] == \
+        "failed to load 'no', failed to poll from model repository"
+
+
+def test_a_model_of_two_repositories_names_both(make_server, tmp_path):
+    tmp_path.chmod(0o755)
+
+    def fill(repository):
+        models.identity(repository, "m", [("IN", "INT32", [-1])])
+        models.identity(tmp_path, "m", [("IN", "INT32", [-1])])
+
+    server = make_server(fill, wait="live", parts="health repository",
+                         http=f"    inference_repository {tmp_path};\n")
+    assert server.wait_log(rf"'m' appears in two or more repositories: "
+                           rf"'{server.models}' and '{tmp_path}'", 20 * SLOW)

@@ -226,7 +226,7 @@ what_one_version_cannot_have_no_version_gets(void **state)
     fake.fail = "iinit m_0_2/2";
     assert_error(load(CPU(3)), INF_ERR_INVALID_ARG, "load failed for model"
         " 'm': version 2 is at READY state: Unavailable: no room"
-        " (instance 'm_0_2');\n");
+        " (instance 'm_0_2'); not reloaded, 2 versions go on serving\n");
     assert_int_equal(fake_count("iinit m_0_1/1"), 1);
     assert_int_equal(fake_count("ifini m_0_1/1"), 1);
     assert_int_equal(fake_count("ifini m_0_2/1"), 1);
@@ -246,7 +246,7 @@ what_one_version_cannot_have_no_version_gets(void **state)
     tree_dir(w.tree, "repo/m/3");
     fake.fail = "init m/3";
     assert_error(load(CPU(4)), INF_ERR_INVALID_ARG, "version 3 is at"
-        " UNAVAILABLE state: Unsupported: told to fail;\n");
+        " UNAVAILABLE state: Unsupported: told to fail; not reloaded");
     assert_int_equal(fake_count("iinit m_0_3/1"), 1);
     assert_int_equal(fake_count("ifini m_0_3/1"), 1);
     assert_string_equal(instances_of(1), "m_0_0:0 m_0_1:0 m_0_2:0");

@@ -353,7 +353,8 @@ a_failed_reload_keeps_the_old_version_serving(void **state)
     fake.fail = "init m/2";
     assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_INVALID_ARG,
         "load failed for model 'm': version 2 is at UNAVAILABLE state:"
-        " Unsupported: told to fail;\n");
+        " Unsupported: told to fail; not reloaded,"
+        " 2 versions go on serving\n");
     assert_string_equal(rows(),
         "m/1 READY \nm/2 READY Unsupported: told to fail\n");
     assert_ok(find("m", 2, &now));
