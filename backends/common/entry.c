@@ -175,6 +175,7 @@ unused_log(TRITONBACKEND_Model *handle)
     }
 
     bk_config_log_unused(&config, bk_backend.used_fields);
+    bk_config_log_unknown(&config, bk_backend.parameters);
     bk_model_config_fini(&config);
 }
 

@@ -41,6 +41,11 @@ typedef struct {
      * that are set are named in the log once a load. */
     const char *const *used_fields;
 
+    /* Parameters of models that it reads, NULL ends the list; one that ends in
+     * "*" stands for all that begin so.  Others that a model has are named in
+     * the log likewise.  NULL is the list: models may have any. */
+    const char *const *parameters;
+
     bool cpu_only;      /* models without an instance group run on the CPU,
                          * where there is a GPU, too                         */
 } bk_backend_t;

@@ -27,6 +27,15 @@ static const field_t fields[] = {
     { BK_FIELD_INPUT_FORMAT, "FORMAT_NONE" }
 };
 
+/* Those of all backends that the core reads. */
+static const char *const core_parameters[] = {
+    "INFERENCE_MAX_QUEUE_SIZE", "INFERENCE_WRITABLE_INPUTS", NULL
+};
+
+/* A library that is a model's own, and may read any parameter. */
+#define OWN_LIBRARY "TRITON_BATCH_STRATEGY_PATH"
+
+static bool is_known(const char *key, const char *const *known);
 static bool is_used(const char *name, const char *const *used);
 static bool is_set(const bk_json_t *v, const char *path, const char *usual);
 static bool has_value(const bk_json_t *v, const char *usual);
@@ -61,6 +70,47 @@ bk_config_log_unused(const bk_model_config_t *config,
         bk_log(TRITONSERVER_LOG_WARN, "model \"%s\": its backend does not "
             "act on %s of the configuration", config->name, names);
     }
+}
+
+void
+bk_config_log_unknown(const bk_model_config_t *config,
+    const char *const *known)
+{
+    bk_json_iter_t it = {
+        .object = bk_json_member(config->root, "parameters")
+    };
+    char names[NAMES_MAX] = "";
+    size_t len = 0;
+
+    if (known == NULL || bk_model_config_parameter(config, OWN_LIBRARY) != NULL)
+    {
+        return;
+    }
+
+    while (it.object != NULL && bk_json_next(&it)) {
+        if (!is_known(it.key, known) && !is_known(it.key, core_parameters)) {
+            len = put_name(names, len, it.key);
+        }
+    }
+
+    if (len != 0) {
+        bk_log(TRITONSERVER_LOG_WARN, "model \"%s\": neither its backend nor "
+            "the server knows these parameters: %s", config->name, names);
+    }
+}
+
+static bool
+is_known(const char *key, const char *const *known)
+{
+    for ( ; *known != NULL; known++) {
+        size_t len = strlen(*known);
+        if ((*known)[len - 1] == '*' ? strncmp(key, *known, len - 1) == 0
+            : strcmp(key, *known) == 0)
+        {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool

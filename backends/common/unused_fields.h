@@ -1,5 +1,6 @@
 /*
- * unused_fields.h - fields of a configuration that have no effect.
+ * unused_fields.h - fields and parameters of a configuration that have no
+ *                   effect.
  *
  * Owner    nothing is kept.
  * Thread   any.
@@ -29,5 +30,9 @@
  * be NULL.  Backends with a table (entry.h) have the list there. */
 void bk_config_log_unused(const bk_model_config_t *config,
     const char *const *used);
+
+/* Likewise parameters that neither known lists (entry.h) nor the core reads. */
+void bk_config_log_unknown(const bk_model_config_t *config,
+    const char *const *known);
 
 #endif /* BK_UNUSED_FIELDS_H */

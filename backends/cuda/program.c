@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/unused_fields.h"
+
 #define KERNELS_MAX 256
 #define KEY_MAX     256
 #define TIMEOUT_MS  60000
@@ -429,7 +431,13 @@ load_kernels(gpu_program_t *p, const bk_model_config_t *c)
 static TRITONSERVER_Error *
 check_keys(const gpu_program_t *p, const bk_model_config_t *c)
 {
+    static const char *const known[] = {
+        "kernel_*", "shape_*", "require_*", "scratch_*", "weights_*",
+        "compile_options", "timeout", "memory", "graphs", NULL
+    };
     bk_json_iter_t it = { .object = bk_json_member(c->root, "parameters") };
+
+    bk_config_log_unknown(c, known);
 
     while (bk_json_next(&it)) {
         const char *kernel = behind(it.key, "kernel_");

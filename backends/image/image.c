@@ -33,12 +33,17 @@ static TRITONSERVER_Error *run(void *self, bk_run_t *run);
 static TRITONSERVER_Error *output_reserve(instance_t *inst,
     const bk_value_t *in, bk_value_t *out);
 
+static const char *const parameters[] = {
+    "mean", "scale", "max_pixels", NULL
+};
+
 const bk_backend_t bk_backend = {
     .model_new = image_model_new,
     .model_free = image_model_free,
     .instance_new = instance_new,
     .instance_free = instance_free,
     .execute = execute,
+    .parameters = parameters,
     .cpu_only = true
 };
 

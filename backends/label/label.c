@@ -60,12 +60,17 @@ static void label_give(instance_t *inst, const float *scores, uint64_t rows,
 static void score_give(instance_t *inst, const float *scores, uint64_t rows,
     bk_value_t *out);
 
+static const char *const parameters[] = {
+    "labels", NULL
+};
+
 const bk_backend_t bk_backend = {
     .model_new = model_new,
     .model_free = model_free,
     .instance_new = instance_new,
     .instance_free = instance_free,
     .execute = execute,
+    .parameters = parameters,
     .cpu_only = true
 };
 

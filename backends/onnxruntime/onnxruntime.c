@@ -19,6 +19,13 @@ static const char *const used_fields[] = {
     BK_FIELD_OPERATIONS, NULL
 };
 
+static const char *const parameters[] = {
+    "intra_op_thread_count", "inter_op_thread_count", "execution_mode",
+    "enable_mem_arena", "enable_mem_pattern", "memory.*", "session.*",
+    "cudnn_conv_algo_search", "gpu_mem_limit", "arena_extend_strategy",
+    "do_copy_in_default_stream", NULL
+};
+
 const bk_backend_t bk_backend = {
     .open = ort_runtime_open,
     .close = ort_runtime_close,
@@ -27,5 +34,6 @@ const bk_backend_t bk_backend = {
     .instance_new = ort_instance_new,
     .instance_free = ort_instance_free,
     .execute = ort_instance_execute,
-    .used_fields = used_fields
+    .used_fields = used_fields,
+    .parameters = parameters
 };

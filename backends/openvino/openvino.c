@@ -17,6 +17,13 @@ static TRITONSERVER_Error *runtime_open(void **runtime,
     TRITONBACKEND_Backend *backend);
 static void runtime_close(void *runtime);
 
+static const char *const parameters[] = {
+    "TARGET_DEVICE", "PERFORMANCE_HINT", "NUM_STREAMS",
+    "INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "HINT_BF16",
+    "CPU_EXTENSION_PATH", "SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING",
+    "RESHAPE_IO_LAYERS", NULL
+};
+
 const bk_backend_t bk_backend = {
     .open = runtime_open,
     .close = runtime_close,
@@ -25,6 +32,7 @@ const bk_backend_t bk_backend = {
     .instance_new = vino_instance_new,
     .instance_free = vino_instance_free,
     .execute = vino_instance_execute,
+    .parameters = parameters,
     .cpu_only = true
 };
 

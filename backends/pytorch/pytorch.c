@@ -18,6 +18,13 @@
 #define PT_CPU_ONLY false
 #endif
 
+static const char *const parameters[] = {
+    "INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT", "INFERENCE_MODE",
+    "DISABLE_OPTIMIZED_EXECUTION", "ENABLE_WEIGHT_SHARING",
+    "ENABLE_JIT_EXECUTOR", "ENABLE_JIT_PROFILING", "ENABLE_TENSOR_FUSER",
+    "DISABLE_CUDNN", "ENABLE_CACHE_CLEANING", NULL
+};
+
 const bk_backend_t bk_backend = {
     .open = pt_runtime_open,
     .model_new = pt_model_new,
@@ -25,5 +32,6 @@ const bk_backend_t bk_backend = {
     .instance_new = pt_instance_new,
     .instance_free = pt_instance_free,
     .execute = pt_instance_execute,
+    .parameters = parameters,
     .cpu_only = PT_CPU_ONLY
 };

@@ -12,6 +12,16 @@
 
 #include "common/entry.h"
 
+/* The second half has no effect, which options.c says. */
+static const char *const parameters[] = {
+    "model_type", "output_class", "predict_proba", "threshold",
+    "transfer_threshold", "xgboost_allow_unknown_field",
+
+    "use_experimental_optimizations", "storage_type", "algo",
+    "threads_per_tree", "blocks_per_sm", "cpu_nthread", "layout",
+    "chunk_size", NULL
+};
+
 const bk_backend_t bk_backend = {
     .open = trees_runtime_open,
     .close = trees_runtime_close,
@@ -20,5 +30,6 @@ const bk_backend_t bk_backend = {
     .instance_new = trees_instance_new,
     .instance_free = trees_instance_free,
     .execute = trees_instance_execute,
+    .parameters = parameters,
     .cpu_only = true
 };
