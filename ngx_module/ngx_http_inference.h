@@ -347,6 +347,10 @@ ngx_msec_t ngx_http_inference_grace(void);
    empty, or a text that begins with a colon.  Until the next call. */
 ngx_str_t *ngx_http_inference_why_no_channel(void);
 
+/* The words of the last core that has died, or empty, to be appended likewise.
+   Until the next core dies. */
+ngx_str_t *ngx_http_inference_last_crash(void);
+
 /*
  * The channel, or NULL while it is down; changes after a core's death.  A
  * channel that died stays valid (mapped, its regions to be freed with

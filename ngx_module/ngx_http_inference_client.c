@@ -41,6 +41,9 @@ typedef struct {
                                                        welcome us or cannot be
                                                        reached; "": not known */
 
+    u_char                               crash[INF_CRASH_MAX + 2];
+    ngx_str_t                            last_crash;
+
     ngx_event_t                          retry;
     ngx_event_t                          patience;
     ngx_event_t                          sweep;
@@ -62,6 +65,7 @@ static void ngx_http_inference_client_again(ngx_http_inference_channel_t *ch);
 static void ngx_http_inference_client_up(ngx_http_inference_channel_t *ch);
 static void ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     const char *why);
+static void ngx_http_inference_client_crash(ngx_http_inference_channel_t *ch);
 static void ngx_http_inference_wake_waiting(ngx_int_t rc);
 static void ngx_http_inference_client_patience(ngx_event_t *ev);
 static void ngx_http_inference_client_sweep(ngx_event_t *ev);
@@ -255,6 +259,13 @@ ngx_http_inference_why_no_channel(void)
     text.len = (size_t) (p - buf);
 
     return &text;
+}
+
+
+ngx_str_t *
+ngx_http_inference_last_crash(void)
+{
+    return &ngx_http_inference_client.last_crash;
 }
 
 
@@ -559,9 +570,11 @@ ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     ngx_queue_init(&lost);
     n = ngx_http_inference_in_flight_detach(ch, &lost);
 
+    ngx_http_inference_client_crash(ch);
+
     ngx_log_error(NGX_LOG_WARN, client->log, 0,
-                  "inference: core %uD is gone (%s), %ui requests were with it",
-                  pid, why, n);
+                  "inference: core %uD is gone (%s), %ui requests were with "
+                  "it%V", pid, why, n, &client->last_crash);
 
     ngx_http_inference_client_plan_sweep();
     ngx_http_inference_client_retry(&client->retry);
@@ -576,6 +589,28 @@ ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
         submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
         submission->answer(submission, NULL);
     }
+}
+
+
+static void
+ngx_http_inference_client_crash(ngx_http_inference_channel_t *ch)
+{
+    char                          text[INF_CRASH_MAX];
+    u_char                       *p;
+    ngx_http_inference_client_t  *client;
+
+    client = &ngx_http_inference_client;
+
+    inf_client_crash(ch->client, text);
+
+    p = client->crash;
+
+    if (text[0] != '\0') {
+        p = ngx_sprintf(p, ": %s", text);
+    }
+
+    client->last_crash.data = client->crash;
+    client->last_crash.len = p - client->crash;
 }
 
 

@@ -24,7 +24,8 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
     if (c == NULL && submission->sequence) {
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core ended: sequence "
-                                       "lost, start again");
+                                       "lost, start again%V",
+                                       ngx_http_inference_last_crash());
         return NGX_OK;
     }
 
@@ -32,10 +33,11 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
         ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core ended before it "
-                                       "answered%s",
+                                       "answered%s%V",
                                        ngx_http_inference_is_infer(ctx)
                                        ? "" : ": the call may have been "
-                                              "carried out");
+                                              "carried out",
+                                       ngx_http_inference_last_crash());
         return NGX_OK;
     }
 

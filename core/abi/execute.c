@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/abi/executions.h"
 #include "core/abi/plugin.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -13,30 +14,9 @@
 #include "core/tensor/memory.h"
 #include "core/tensor/response.h"
 
-/* The payload that an instance executes: the backend may write into the array
-   that it is given, so the core keeps its own. */
-typedef struct inf_execution_s execution_t;
-typedef _Atomic(execution_t *) place_t;     /* acq_rel; NULL: it is free     */
-
-struct inf_execution_s {
-    inf_instance_t *instance;
-    place_t        *place;          /* or NULL                               */
-    _Atomic bool    executing;      /* relaxed: for other threads' crashes   */
-    uint32_t        count;
-    uint32_t        cap;
-    uint32_t        next;           /* the next release is looked for here   */
-    uint32_t        released;
-    bool            suspect;        /* of a request that was executing when
-                                       a core died                           */
-    bool            guilty;         /* its request alone has broken its GPU  */
-    inf_request_t  *requests[];     /* NULL: released                        */
-};
-
-#define PLACES 4096u
-
 static void execute(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count);
-static execution_t *execution_start(inf_instance_t *instance,
+static inf_execution_t *execution_start(inf_instance_t *instance,
     inf_request_t **requests, uint32_t count);
 static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
@@ -45,22 +25,12 @@ static int64_t gpu_of(const inf_instance_t *instance);
 static void judge(const inf_model_t *model, int64_t gpu);
 static void tell_of_gpu(const inf_model_t *model, bool guilty,
     const char *why);
-static bool is_guilty(const execution_t *e);
-static void place_take(execution_t *e);
-static void place_give(execution_t *e);
-static bool is_busy(const execution_t *e);
+static bool is_guilty(const inf_execution_t *e);
 static void give_back(const inf_request_t *request, inf_instance_t *ran_on);
 static void await_answers(const inf_request_t *request);
-static void complain_released(const execution_t *e);
+static void complain_released(const inf_execution_t *e);
 
 const inf_executor_t inf_backend_executor = { .execute = execute };
-
-/* This thread is in a backend's Execute with it; NULL: it is not. */
-static _Thread_local execution_t *running;
-
-/* Those of all instances that have executed, where the handler of a crash finds
-   them without a lock. */
-static place_t places[PLACES];
 
 static void
 execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
@@ -83,7 +53,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         return;
     }
 
-    execution_t *e = execution_start(instance, requests, count);
+    inf_execution_t *e = execution_start(instance, requests, count);
     if (e == NULL) {
         fail_all(instance, requests, count, inf_err_nomem());
         return;
@@ -95,7 +65,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         inf_ledger_add(ledger, requests[i]);
     }
 
-    running = e;
+    inf_execution_running = e;
     atomic_store_explicit(&e->executing, true, memory_order_relaxed);
     INF_POINT(BACKEND_CALLED);
     inf_err_t *err = inf_plugin_execute(instance, requests, count);
@@ -104,7 +74,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         judge(instance->model, gpu_of(instance));
     }
     atomic_store_explicit(&e->executing, false, memory_order_relaxed);
-    running = NULL;
+    inf_execution_running = NULL;
 
     if (err != NULL) {
         if (e->released > 0) {
@@ -135,7 +105,7 @@ gpu_failure(const inf_instance_t *instance)
         return NULL;
     }
 
-    const execution_t *e = instance->abi.execution;
+    const inf_execution_t *e = instance->abi.execution;
     tell_of_gpu(instance->model, e != NULL && e->guilty, why);
     return inf_err_new(INF_ERR_UNAVAILABLE, "%s", why);
 }
@@ -157,12 +127,13 @@ judge(const inf_model_t *model, int64_t gpu)
 {
     inf_err_t *gone = inf_memory_check_gpu(inf_memory_shared(), gpu);
 
-    if (gone != NULL && running != NULL && gpu_of(running->instance) == gpu
-        && is_guilty(running))
+    inf_execution_t *e = inf_execution_running;
+    if (gone != NULL && e != NULL && gpu_of(e->instance) == gpu
+        && is_guilty(e))
     {
-        running->guilty = true;
-        if (running->requests[0] != NULL) {
-            atomic_store(&running->requests[0]->factory->gpu, INF_GPU_GUILTY);
+        e->guilty = true;
+        if (e->requests[0] != NULL) {
+            atomic_store(&e->requests[0]->factory->gpu, INF_GPU_GUILTY);
         }
     } else if (gone != NULL) {
         tell_of_gpu(model, false, inf_err_msg(gone));
@@ -182,7 +153,7 @@ tell_of_gpu(const inf_model_t *model, bool guilty, const char *why)
    then others were not under way before it.  Other instances' executions are
    read only where the process ends for it: elsewhere they may be freed. */
 static bool
-is_guilty(const execution_t *e)
+is_guilty(const inf_execution_t *e)
 {
     const inf_server_t *server = e->instance->model->server;
 
@@ -193,89 +164,19 @@ is_guilty(const execution_t *e)
         return e->count == 1;
     }
 
-    for (uint32_t i = 0; i < PLACES; i++) {
-        const execution_t *o = atomic_load_explicit(&places[i],
-            memory_order_acquire);
-        if (o != NULL && o != e && is_busy(o)
-            && gpu_of(o->instance) == gpu_of(e->instance))
-        {
+    const inf_execution_t *o;
+    for (uint32_t at = 0; (o = inf_executions_next(&at)) != NULL; ) {
+        if (o != e && gpu_of(o->instance) == gpu_of(e->instance)) {
             return false;
         }
     }
     return true;
 }
 
-/* Without a free one other threads' crashes don't count against e. */
-static void
-place_take(execution_t *e)
-{
-    e->place = NULL;
-    for (uint32_t i = 0; e->place == NULL && i < PLACES; i++) {
-        execution_t *none = NULL;
-        if (atomic_compare_exchange_strong_explicit(&places[i], &none, e,
-            memory_order_acq_rel, memory_order_relaxed))
-        {
-            e->place = &places[i];
-        }
-    }
-}
-
-static void
-place_give(execution_t *e)
-{
-    if (e != NULL && e->place != NULL) {
-        atomic_store_explicit(e->place, NULL, memory_order_release);
-        e->place = NULL;
-    }
-}
-
-/* Its backend executes, or goes on with what it has kept. */
-static bool
-is_busy(const execution_t *e)
-{
-    return atomic_load_explicit(&e->executing, memory_order_relaxed)
-        || atomic_load(&e->instance->returned)
-            < atomic_load(&e->instance->kept);
-}
-
-const inf_model_t *
-inf_execution_culprit(bool *certain)
-{
-    bool several;
-
-    *certain = running != NULL;
-    return running != NULL ? running->instance->model
-        : inf_execution_likely_culprit(&several);
-}
-
-const inf_model_t *
-inf_execution_likely_culprit(bool *several)
-{
-    const inf_model_t *one = NULL;
-    bool suspect = false;
-    *several = false;
-
-    for (uint32_t i = 0; i < PLACES; i++) {
-        const execution_t *e = atomic_load_explicit(&places[i],
-            memory_order_acquire);
-        if (e == NULL || !is_busy(e) || (suspect && !e->suspect)) {
-            continue;
-        }
-        if (e->suspect && !suspect) {
-            suspect = true;
-            *several = false;
-            one = NULL;
-        }
-        *several |= one != NULL && one != e->instance->model;
-        one = e->instance->model;
-    }
-    return *several ? NULL : one;
-}
-
 void
-inf_execution_free(execution_t *execution)
+inf_execution_free(inf_execution_t *execution)
 {
-    place_give(execution);
+    inf_executions_remove(execution);
     free(execution);
 }
 
@@ -311,7 +212,7 @@ inf_execution_reschedule(inf_request_t *request)
 static void
 give_back(const inf_request_t *request, inf_instance_t *ran_on)
 {
-    execution_t *e = running;
+    inf_execution_t *e = inf_execution_running;
 
     for (uint32_t n = 0; e != NULL && n < e->count; n++) {
         uint32_t at = e->next + n < e->count ? e->next + n
@@ -350,7 +251,7 @@ await_answers(const inf_request_t *request)
 inf_err_t *
 inf_execution_complain(const char *what)
 {
-    const execution_t *e = running;
+    const inf_execution_t *e = inf_execution_running;
 
     inf_log(INF_LOG_ERROR, "backend \"%s\" of model=%s: %s", e != NULL
         ? e->instance->model->backend->name : "?", e != NULL
@@ -359,11 +260,11 @@ inf_execution_complain(const char *what)
 }
 
 /* The instance's memory is used again; NULL: there is none. */
-static execution_t *
+static inf_execution_t *
 execution_start(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count)
 {
-    execution_t *e = instance->abi.execution;
+    inf_execution_t *e = instance->abi.execution;
 
     if (e == NULL || e->cap < count) {
         e = malloc(sizeof(*e) + count * sizeof(e->requests[0]));
@@ -375,7 +276,7 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
         atomic_init(&e->executing, false);
         inf_execution_free(instance->abi.execution);
         instance->abi.execution = e;
-        place_take(e);
+        inf_executions_add(e);
     }
 
     e->count = count;
@@ -415,7 +316,7 @@ fail_all(inf_instance_t *instance, inf_request_t *const *requests,
 }
 
 static void
-complain_released(const execution_t *e)
+complain_released(const inf_execution_t *e)
 {
     inf_log(INF_LOG_ERROR, "model=%s: the backend \"%s\" failed an execution"
         " after it had released %u of its %u requests",

@@ -11,6 +11,7 @@
 #ifndef INF_ABI_EXECUTE_H
 #define INF_ABI_EXECUTE_H
 
+#include "core/base/os/signal_text.h"
 #include "core/sched/executor.h"
 
 extern const inf_executor_t inf_backend_executor;
@@ -23,6 +24,11 @@ extern const inf_executor_t inf_backend_executor;
  */
 const inf_model_t *inf_execution_culprit(bool *certain);
 const inf_model_t *inf_execution_likely_culprit(bool *several);
+
+/* For the same handler: "model=m version=1 backend=b instance=m_0_0" of this
+   thread's execution, or of all that go on, with "; " between.  Whether this
+   thread has one. */
+bool inf_execution_describe(inf_signal_text_t *text);
 
 /*
  * A backend has failed to execute a request, and nobody has been told yet.  If

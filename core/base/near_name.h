@@ -25,6 +25,7 @@ typedef struct {
     char        wanted[INF_NEAR_NAME_MAX];
 } inf_near_name_t;
 
+/* wanted is the mistyped name; nothing is kept of it. */
 void inf_near_name_init(inf_near_name_t *n, inf_slice_t wanted);
 
 /* known is a name that would be right. */

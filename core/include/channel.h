@@ -173,6 +173,14 @@ typedef struct {
                                            any more                          */
 } inf_rings_header_t;
 
+/*
+ * Where in the header's page, far behind it, the core's handler of a crash says
+ * what was executing or loading then: a text with a NUL, empty before.  A core
+ * that knows nothing of it leaves zeros there.
+ */
+#define INF_CRASH_OFFSET  2048u
+#define INF_CRASH_MAX     512u
+
 typedef enum {
     INF_SUBMIT_INFER   = 1,     /* record: inf_infer_record_t                */
     INF_SUBMIT_CALL    = 2,     /* record: protobuf request of `method`      */

@@ -40,6 +40,8 @@ typedef struct inf_backend_s {
         inf_link_t  link;
         uint64_t    opened_with;        /* hash of its settings,             */
         bool        opened_as_python;   /* which are the Python backend's    */
+        uint64_t    file;               /* that was last in its library's
+                                           place; 0: none                    */
     } repository;
 
     struct {

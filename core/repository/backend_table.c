@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/hash.h"
 #include "core/base/lock.h"
@@ -19,6 +20,8 @@ struct inf_backend_table_s {
 
 static inf_backend_t *find_locked(inf_backend_table_t *t, const char *name,
     const char *library) INF_NEEDS(t->lock);
+static uint64_t file_of(const char *library);
+static bool differs_locked(inf_backend_t *b, uint64_t file);
 static inf_err_t *directory_of(const NginxInference__CoreConfig *config,
     const char *library, char **out);
 static inf_err_t *settings_of(const NginxInference__CoreConfig *config,
@@ -74,11 +77,15 @@ inf_backend_table_get(inf_backend_table_t *t,
     size_t count = 0;
     char *directory = NULL;
     inf_err_t *err = NULL;
+    uint64_t file = file_of(where->library);
+    bool differs = false;
 
     inf_lock(&t->lock);
 
     *out = find_locked(t, name, where->library);
-    if (*out == NULL) {
+    if (*out != NULL) {
+        differs = differs_locked(*out, file);
+    } else {
         err = directory_of(config, where->library, &directory);
         if (err == NULL) {
             err = settings_of(config, where->python_based ? "python" : name,
@@ -91,6 +98,7 @@ inf_backend_table_get(inf_backend_table_t *t,
         if (err == NULL) {
             (*out)->repository.opened_with = hash_of(settings, count);
             (*out)->repository.opened_as_python = where->python_based;
+            (*out)->repository.file = file;
             inf_list_push_back(&t->backends, &(*out)->repository.link);
         }
     }
@@ -98,6 +106,11 @@ inf_backend_table_get(inf_backend_table_t *t,
     inf_unlock(&t->lock);
     free(settings);
     free(directory);
+    if (differs) {
+        inf_log(INF_LOG_WARN, "backend \"%s\": %s has changed since it was"
+            " opened: models go on with the one that is open; the next"
+            " core opens the new one", name, where->library);
+    }
     return err;
 }
 
@@ -137,6 +150,34 @@ find_locked(inf_backend_table_t *t, const char *name, const char *library)
     }
 
     return NULL;
+}
+
+/* A number that changes with the file at that path; 0: there is none now. */
+static uint64_t
+file_of(const char *library)
+{
+    struct stat st;
+    if (stat(library, &st) != 0) {
+        return 0;
+    }
+
+    const uint64_t parts[5] = {
+        (uint64_t) st.st_dev, (uint64_t) st.st_ino, (uint64_t) st.st_size,
+        (uint64_t) st.st_mtim.tv_sec, (uint64_t) st.st_mtim.tv_nsec
+    };
+    return inf_hash(parts, sizeof(parts));
+}
+
+/* Once for each file that has come into its place. */
+static bool
+differs_locked(inf_backend_t *b, uint64_t file)
+{
+    bool differs = file != 0 && file != b->repository.file;
+
+    if (differs) {
+        b->repository.file = file;
+    }
+    return differs;
 }
 
 /*

@@ -15,6 +15,7 @@
 #define PAGE_MAGIC   UINT64_C(0x3248535243464e49)   /* "INFCRSH2" */
 #define PAGE_RECORDS 1024u
 #define PAGE_NAME    464u
+#define PAGE_WORDS   192u
 
 /* Crashes, then quarantine; those of executions each within the time after the
    one before. */
@@ -67,7 +68,16 @@ typedef struct {
     char             name[PAGE_NAME];
     uint8_t          pad1[16];
     page_record_t    records[PAGE_RECORDS];
+    uint32_t         loader;        /* 1 + the record that the thread which
+                                       crashed was loading; 0: none          */
+    char             words[PAGE_WORDS];         /* of the execution that is to
+                                       blame; "": not known                  */
+    char             doers[PAGE_RECORDS][PAGE_WORDS];   /* backend and instance
+                                       of each record's last crash           */
 } page_memory_t;
+
+/* The version that this thread loads. */
+static _Thread_local page_record_t *own_load;
 
 struct inf_crash_page_s {
     page_memory_t    *memory;       /* these are set in new()                */
@@ -88,7 +98,8 @@ static bool clean(page_record_t *r, uint64_t now_ns);
 static void put_death(const inf_crash_page_t *page, char *text, size_t cap);
 static void judge_load(inf_crash_page_t *page, page_record_t *r,
     uint64_t now_ns);
-static void judge_execution(inf_crash_page_t *page, uint64_t now_ns);
+static void judge_execution(inf_crash_page_t *page, uint64_t now_ns,
+    bool certain);
 static page_record_t *take_again(inf_crash_page_t *page,
     const inf_load_attempt_t *load);
 static void wait_for_turn(inf_crash_page_t *page, bool alone);
@@ -168,8 +179,37 @@ void
 inf_crash_page_note_signal(inf_crash_page_t *page, int signo)
 {
     if (page != NULL) {
-        atomic_store(&page->memory->signal, signo);
+        page_memory_t *m = page->memory;
+        bool loads = own_load >= m->records
+            && own_load < m->records + PAGE_RECORDS;
+        m->loader = loads ? 1 + (uint32_t) (own_load - m->records) : 0;
+        m->words[0] = '\0';
+        atomic_store(&m->signal, signo);
     }
+}
+
+void
+inf_crash_page_note_words(inf_crash_page_t *page, const char *words)
+{
+    if (page != NULL) {
+        size_t len = strnlen(words, PAGE_WORDS - 1);
+        memcpy(page->memory->words, words, len);
+        page->memory->words[len] = '\0';
+    }
+}
+
+bool
+inf_crash_page_loading(const inf_crash_page_t *page, inf_signal_text_t *text)
+{
+    if (page == NULL || own_load == NULL) {
+        return false;
+    }
+
+    inf_signal_text_puts(text, "model=");
+    inf_signal_text_puts(text, own_load->name);
+    inf_signal_text_puts(text, " version=");
+    inf_signal_text_number(text, (uint64_t) own_load->version);
+    return true;
 }
 
 void
@@ -199,6 +239,7 @@ judge(inf_crash_page_t *page)
     page_memory_t *m = page->memory;
     uint64_t now = inf_clock_ns();
     bool loading = false;
+    uint32_t loader = m->loader;
 
     if (m->magic != PAGE_MAGIC) {
         bool strange = m->magic != 0;
@@ -213,6 +254,8 @@ judge(inf_crash_page_t *page)
 
     m->starts++;
     m->name[PAGE_NAME - 1] = '\0';
+    m->words[PAGE_WORDS - 1] = '\0';
+    m->loader = 0;
     page->last_signal = atomic_exchange(&m->signal, 0);
     uint32_t blame = atomic_exchange(&m->blame, PAGE_NOBODY);
 
@@ -228,7 +271,7 @@ judge(inf_crash_page_t *page)
             continue;
         }
         if (page->last_signal == 0 || page->last_signal == PAGE_GPU
-            || executing)
+            || executing || (loader != 0 && loader != i + 1))
         {
             atomic_store(&r->state, PAGE_FREE);
         } else {
@@ -236,8 +279,9 @@ judge(inf_crash_page_t *page)
         }
     }
     if (executing) {
-        judge_execution(page, now);
+        judge_execution(page, now, blame == PAGE_CERTAIN);
     }
+    m->words[0] = '\0';
 }
 
 /* Frees r where it makes no sense, or no difference any more; true: it was
@@ -289,11 +333,13 @@ judge_load(inf_crash_page_t *page, page_record_t *r, uint64_t now_ns)
         : "it is loaded alone now");
 }
 
+/* certain: the words are about the thread that crashed. */
 static void
-judge_execution(inf_crash_page_t *page, uint64_t now_ns)
+judge_execution(inf_crash_page_t *page, uint64_t now_ns, bool certain)
 {
     char death[96];
     page_memory_t *m = page->memory;
+    const char *doer = certain ? strstr(m->words, " backend=") : NULL;
     page_record_t *r = find_record(m, m->name, m->version, PAGE_EXECUTES_IT);
     if (r == NULL) {
         r = take_record(page, m->name, m->version, PAGE_EXECUTES_IT);
@@ -306,10 +352,12 @@ judge_execution(inf_crash_page_t *page, uint64_t now_ns)
     r->crash_ns = now_ns;
     atomic_store(&r->state, r->crashes >= PAGE_EXECUTIONS
         ? PAGE_QUARANTINED : PAGE_CRASHED);
+    doer = doer != NULL ? doer : "";
+    strcpy(m->doers[r - m->records], doer);
     put_death(page, death, sizeof(death));
-    inf_log(INF_LOG_WARN, "the last core %s while model=%s version=%lld was"
+    inf_log(INF_LOG_WARN, "the last core %s while model=%s version=%lld%s was"
         " executing, %u in a row%s", death, r->name, (long long) r->version,
-        r->crashes, r->crashes >= PAGE_EXECUTIONS
+        doer, r->crashes, r->crashes >= PAGE_EXECUTIONS
         ? "; it is quarantined now" : "");
 }
 
@@ -348,6 +396,7 @@ take_record(inf_crash_page_t *page, const char *name, int64_t version,
     r->version = version;
     r->phase = phase;
     strcpy(r->name, name);
+    page->memory->doers[r - page->memory->records][0] = '\0';
     page->stamps[r - page->memory->records] = 0;
     atomic_store(&r->state, phase == PAGE_LOADS_IT ? PAGE_LOADING
         : PAGE_CRASHED);
@@ -412,6 +461,7 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
             ? "a request loads it" : "its files have changed");
     }
 
+    own_load = r;
     *mark = r;
     return NULL;
 }
@@ -460,11 +510,14 @@ reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
         return NULL;
     }
 
+    const char *doer = page->memory->doers[r - page->memory->records];
     *stamp = load->stamp;
     return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "the core died %u"
-        " times while this model was %s: it is quarantined until a request"
-        " loads it or its files change", r->crashes, phase == PAGE_LOADS_IT
-        ? "loading" : "executing"), INF_CAUSE_QUARANTINED);
+        " times while this model was %s%s%.*s%s: it is quarantined until a"
+        " request loads it or its files change", r->crashes,
+        phase == PAGE_LOADS_IT ? "loading" : "executing",
+        doer[0] != '\0' ? " (last:" : "", (int) PAGE_WORDS - 1, doer,
+        doer[0] != '\0' ? ")" : ""), INF_CAUSE_QUARANTINED);
 }
 
 /* A load that is late counts as loading for the next core until it returns: its
@@ -474,6 +527,7 @@ watch_end(void *userp, void *mark, bool late)
 {
     page_record_t *r = mark;
 
+    own_load = NULL;
     if (r != NULL) {
         atomic_store(&r->state, PAGE_FREE);
     }

@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/os/signal_text.h"
 #include "core/repository/lifecycle.h"
 
 typedef struct inf_crash_page_s inf_crash_page_t;
@@ -48,6 +49,15 @@ void inf_crash_page_note_signal(inf_crash_page_t *page, int signo);
 /* Likewise: this core ends because a GPU has failed, which counts as a crash;
    loading: of a version that is being loaded. */
 void inf_crash_page_note_gpu(inf_crash_page_t *page, bool loading);
+
+/* Likewise: words that name it, with its backend and instance, in the thread
+   that crashes. */
+void inf_crash_page_note_words(inf_crash_page_t *page, const char *words);
+
+/* Likewise: puts "model=m version=1" of what this thread loads; false: it loads
+   nothing. */
+bool inf_crash_page_loading(const inf_crash_page_t *page,
+    inf_signal_text_t *text);
 
 /* Likewise: that version is executing.  certain: in the thread that crashes;
    else it counts only if nothing is loading. */

@@ -24,6 +24,7 @@
 #include "core/server/server.h"
 #include "core/service/check_main.h"
 #include "core/service/intake.h"
+#include "core/service/last_words.h"
 
 #define RESPONSE_BOUND_DEFAULT (UINT64_C(1) << 30)
 
@@ -355,7 +356,8 @@ on_crash(int signo, siginfo_t *info, void *context)
         raise(signo);
         return;
     }
-    if (info->si_code > 0 || info->si_pid == core_pid) {
+    bool own = info->si_code > 0 || info->si_pid == core_pid;
+    if (own) {
         inf_crash_page_note_signal(core_page, signo);
         const inf_model_t *model = inf_execution_culprit(&certain);
         if (model != NULL) {
@@ -364,6 +366,9 @@ on_crash(int signo, siginfo_t *info, void *context)
         }
     }
     note_end(0);                /* told to or not, this is no end of its own */
+    if (own) {
+        inf_last_words_say(core_page);
+    }
     raise(signo);
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/os/events.h"
 #include "core/base/points.h"
+#include "core/service/last_words.h"
 
 #define INTAKE_UPKEEP_NS UINT64_C(1000000000)
 
@@ -56,6 +57,7 @@ inf_intake_add_session(void *userp, inf_channel_t *channel, uint32_t pid)
     }
 
     inf_list_push_back(&in->sessions, &is->peer.link);
+    inf_last_words_add(inf_channel_crash(channel));
     bool log = inf_admission_may_log(in->admission);
     if (log) {
         inf_log(INF_LOG_INFO, "worker %u is connected", worker_pid(is));
@@ -96,6 +98,7 @@ inf_intake_end_session(inf_intake_t *in, inf_intake_session_t *is,
     epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, inf_channel_control_fd(channel),
         NULL);
 
+    inf_last_words_remove(inf_channel_crash(channel));
     inf_channel_dead(channel);
     if (in->pinner != NULL) {
         inf_arena_pinner_cancel(in->pinner, channel);

@@ -132,6 +132,20 @@ inf_client_slot_state(const inf_client_t *c, inf_slot_id_t id)
     return __atomic_load_n(&c->slot_states[id.slot], __ATOMIC_ACQUIRE);
 }
 
+void
+inf_client_crash(const inf_client_t *c, char text[INF_CRASH_MAX])
+{
+    const char *shared = (const char *) c->rings + INF_CRASH_OFFSET;
+
+    memcpy(text, shared, INF_CRASH_MAX);
+    text[INF_CRASH_MAX - 1] = '\0';
+    for (char *p = text; *p != '\0'; p++) {
+        if ((unsigned char) *p < 0x20 || *p == 0x7f) {
+            *p = '?';
+        }
+    }
+}
+
 bool
 inf_client_has_suspect(const inf_client_t *c)
 {

@@ -141,6 +141,10 @@ void inf_client_abandon(inf_client_t *c, inf_slot_id_t id,
 /* INF_SLOT_* and INF_SLOT_RETRYABLE as last stored by the core. */
 uint8_t inf_client_slot_state(const inf_client_t *c, inf_slot_id_t id);
 
+/* The core's words about the execution or load in which it crashed, printable;
+   "": it has left none. */
+void inf_client_crash(const inf_client_t *c, char text[INF_CRASH_MAX]);
+
 /* Whether a suspect was under way when the core last said so. */
 bool inf_client_has_suspect(const inf_client_t *c);
 

@@ -9,7 +9,8 @@
 
 #define RINGS_PAGE 4096u
 
-_Static_assert(sizeof(inf_rings_header_t) <= RINGS_PAGE, "header page");
+_Static_assert(sizeof(inf_rings_header_t) <= INF_CRASH_OFFSET
+    && INF_CRASH_OFFSET + INF_CRASH_MAX <= RINGS_PAGE, "header page");
 
 static inf_ring_result_t refresh_head(inf_ring_producer_t *p);
 static inf_ring_result_t refresh_tail(inf_ring_consumer_t *c);

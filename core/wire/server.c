@@ -215,6 +215,12 @@ inf_channel_set_slot(inf_channel_t *ch, uint32_t slot, uint8_t state)
     __atomic_store_n(&ch->slot_states[slot], state, __ATOMIC_RELEASE);
 }
 
+char *
+inf_channel_crash(const inf_channel_t *ch)
+{
+    return (char *) ch->rings + INF_CRASH_OFFSET;
+}
+
 void
 inf_channel_set_suspect(inf_channel_t *ch, bool under_way)
 {

@@ -146,6 +146,9 @@ void inf_channel_reject(inf_channel_t *ch, const inf_submission_t *s);
    To be stored before the completion that it describes. */
 void inf_channel_set_slot(inf_channel_t *ch, uint32_t slot, uint8_t state);
 
+/* INF_CRASH_MAX bytes for the handler of a crash; as long as the channel. */
+char *inf_channel_crash(const inf_channel_t *ch);
+
 /* Whether a suspect is under way in the core, to be stored before it is. */
 void inf_channel_set_suspect(inf_channel_t *ch, bool under_way);
 

@@ -157,3 +157,17 @@ def test_resources_while_the_limiter_is_off(check):
                      r"in [^\n]*nginx\.conf:\d+\n", output)
     assert "[warn]" not in check(
         http=resource + "inference_rate_limit execution_count;")
+
+
+def test_an_unknown_model_of_a_map_is_named_when_it_is_asked_for(make_server):
+    server = make_server(
+        lambda r: models.identity(r, "digits", ANY),
+        http="    map $arg_m $model { default digits; old digit; }\n",
+        server="        location = /m { inference_model $model; }\n")
+    body = b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],' \
+        b'"data":[1]}]}'
+    assert server.post("/m", body).status == 200
+    assert server.post("/m?m=old", body).status == 404
+    assert re.search(r'\[error\] [^\n]*inference request of model "digit" '
+                     r"failed: [^\n]*'digit'[^\n]*request: \"POST /m\?m=old",
+                     server.log_text())

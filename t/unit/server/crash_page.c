@@ -1,6 +1,7 @@
 /* Cores one after another over one page: who is loaded alone, and who no more,
    after a core has died in the midst of loading. */
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -122,6 +123,33 @@ load_begins(const char *name, int64_t version)
     return mark;
 }
 
+typedef struct {
+    const char *name;
+    int64_t     version;
+    void       *mark;
+} elsewhere_t;
+
+static void *
+begin_there(void *arg)
+{
+    elsewhere_t *e = arg;
+
+    e->mark = load_begins(e->name, e->version);
+    return NULL;
+}
+
+/* In another thread than the one that crashes. */
+static void *
+load_begins_elsewhere(const char *name, int64_t version)
+{
+    elsewhere_t e = { .name = name, .version = version };
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, begin_there, &e), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return e.mark;
+}
+
 static void
 load_ends(void *mark)
 {
@@ -217,9 +245,9 @@ a_kill_from_outside_counts_against_nobody(void **state)
 static void
 load_beside_late_bad(void)
 {
-    inf_crash_page_watch.late(w.page, load_begins("bad", 1));
+    inf_crash_page_watch.late(w.page, load_begins_elsewhere("bad", 1));
     load_ends(load_begins("good", 1));
-    load_begins("bad", 2);
+    load_begins_elsewhere("bad", 2);
 }
 
 static void
@@ -253,8 +281,8 @@ a_late_load_that_returns_is_cleared(void **state)
 static void
 begin_both(void)
 {
-    load_begins("bad", 1);
-    load_begins("good", 1);
+    load_begins_elsewhere("bad", 1);
+    load_begins_elsewhere("good", 1);
 }
 
 static void
@@ -273,6 +301,54 @@ the_innocent_of_two_is_cleared(void **state)
     core_starts();
     is_quarantined("bad", 1);
     load_ends(load_begins("good", 1));
+    core_ends();
+}
+
+static void
+begin_bad_beside_good(void)
+{
+    load_begins_elsewhere("good", 1);
+    load_begins("bad", 1);
+}
+
+static void
+begin_good(void)
+{
+    load_begins("good", 1);
+}
+
+static void
+the_load_of_the_thread_that_crashes_counts_alone(void **state)
+{
+    (void) state;
+    core_dies(begin_bad_beside_good, SIGSEGV);
+    core_dies(begin_good, SIGSEGV);     /* the first that counts against it  */
+    core_starts();
+    load_ends(load_begins("good", 1));
+    core_ends();
+    core_dies(begin_bad, SIGSEGV);
+    core_starts();
+    is_quarantined("bad", 1);
+    core_ends();
+}
+
+static void
+the_load_is_named_by_its_own_thread(void **state)
+{
+    (void) state;
+    char text[64];
+    inf_signal_text_t t;
+
+    core_starts();
+    inf_signal_text_init(&t, text, sizeof(text));
+    void *there = load_begins_elsewhere("good", 1);
+    assert_false(inf_crash_page_loading(w.page, &t));
+    void *here = load_begins("bad", 12);
+    assert_true(inf_crash_page_loading(w.page, &t));
+    assert_string_equal(text, "model=bad version=12");
+    load_ends(here);
+    assert_false(inf_crash_page_loading(w.page, &t));
+    load_ends(there);
     core_ends();
 }
 
@@ -558,6 +634,8 @@ main(void)
         T(a_full_page_still_quarantines),
         T(a_late_load_that_returns_is_cleared),
         T(the_innocent_of_two_is_cleared),
+        T(the_load_of_the_thread_that_crashes_counts_alone),
+        T(the_load_is_named_by_its_own_thread),
         T(a_version_that_ends_five_cores_is_quarantined),
         T(loads_and_executions_share_no_blame),
         T(a_core_that_ends_for_a_gpu_counts_as_a_crash),
