@@ -93,6 +93,10 @@ ngx_int_t ngx_http_inference_add_setting(ngx_pool_t *pool,
 ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
+/* As ngx_conf_set_enum_slot(), but an unknown word is told which are known. */
+char *ngx_http_inference_enum_slot(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 /* Whether value is that text. */
 ngx_uint_t ngx_http_inference_is(ngx_str_t *value, const char *text);
 

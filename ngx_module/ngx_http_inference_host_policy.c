@@ -31,6 +31,13 @@ ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    if (cf->args->nelts == 2) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"inference_host_policy %V\" has no setting: it "
+                           "takes numa-node=N and cpu-cores=LIST", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
     for (i = 2; i < cf->args->nelts; i++) {
         if (ngx_http_inference_host_setting(cf, &imcf->config, &value[1],
                                             &value[i])

@@ -122,7 +122,8 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (ilcf->parts == NGX_HTTP_INFERENCE_GRPC) {
-        return "grpc names no part of the API";
+        return "needs a part of the API beside grpc, such as "
+               "\"inference infer grpc\"";
     }
 
     if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {
@@ -379,9 +380,9 @@ ngx_http_inference_model_version(ngx_conf_t *cf, ngx_str_t *value,
 
         if (n == NGX_ERROR || n == 0) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid version \"%V\" in "
-                               "\"inference_model\": it is a positive number",
-                               value);
+                               "invalid \"%V\" in \"inference_model\": after "
+                               "NAME comes VERSION, a positive number, or "
+                               "infer, generate or generate_stream", value);
             return NGX_ERROR;
         }
     }

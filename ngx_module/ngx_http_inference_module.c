@@ -122,7 +122,7 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       NULL },
 
     { ngx_string("inference_host_policy"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_inference_host_policy,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
@@ -151,7 +151,7 @@ static ngx_command_t  ngx_http_inference_commands[] = {
 
     { ngx_string("inference_check"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_inference_enum_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_inference_main_conf_t, check),
       &ngx_http_inference_checks },
@@ -200,14 +200,14 @@ static ngx_command_t  ngx_http_inference_commands[] = {
 
     { ngx_string("inference_errors"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_inference_enum_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, errors),
       &ngx_http_inference_errors },
 
     { ngx_string("inference_grpc_compression"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_inference_enum_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, grpc_compression),
       &ngx_http_inference_grpc_levels },

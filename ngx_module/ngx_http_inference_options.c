@@ -20,6 +20,7 @@ static ngx_int_t ngx_http_inference_set_option(
     ngx_str_t *value);
 static char *ngx_http_inference_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
     const inf_core_option_t *option, ngx_str_t *value);
+static u_char *ngx_http_inference_wanted(const inf_core_option_t *option);
 static ngx_int_t ngx_http_inference_read_number(
     const inf_core_option_t *option, ngx_str_t *value, int64_t *number);
 static ngx_int_t ngx_http_inference_read_choice(const char *words,
@@ -86,6 +87,36 @@ ngx_http_inference_value(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_inference_enum_slot(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    u_char           *p, words[128];
+    ngx_str_t        *value;
+    ngx_conf_enum_t  *e;
+
+    value = cf->args->elts;
+    p = words;
+
+    for (e = cmd->post; e->name.len > 0; e++) {
+
+        if (e->name.len == value[1].len
+            && ngx_strcasecmp(e->name.data, value[1].data) == 0)
+        {
+            return ngx_conf_set_enum_slot(cf, cmd, conf);
+        }
+
+        p = ngx_slprintf(p, words + sizeof(words), " %V", &e->name);
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid value \"%V\" in \"%V\" directive, it must be "
+                       "one of:%*s", &value[1], &cmd->name,
+                       (size_t) (p - words), words);
+
+    return NGX_CONF_ERROR;
 }
 
 
@@ -303,10 +334,52 @@ ngx_http_inference_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
 
     default:
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\" in \"%V\" directive",
-                           value, &cmd->name);
+                           "invalid value \"%V\" in \"%V\" directive, "
+                           "it must be %s", value, &cmd->name,
+                           ngx_http_inference_wanted(option));
         return NGX_CONF_ERROR;
     }
+}
+
+
+/* Until the next call. */
+
+static u_char *
+ngx_http_inference_wanted(const inf_core_option_t *option)
+{
+    u_char         *p, *last;
+    static u_char   text[128];
+
+    static const char  *kinds[] = {
+        [INF_OPTION_NUMBER] = "a number",
+        [INF_OPTION_TIME] = "a time, such as 30s",
+        [INF_OPTION_MICROSECONDS] = "microseconds, such as 5us",
+        [INF_OPTION_SIZE] = "a size, such as 64m",
+        [INF_OPTION_TEXT] = "a text that is not empty",
+        [INF_OPTION_QUANTILES] = "like 0.5:0.05,0.9:0.01"
+    };
+
+    p = text;
+    last = text + sizeof(text) - 1;
+
+    if (option->kind == INF_OPTION_CHOICE) {
+        p = ngx_slprintf(p, last, "one of: %s", option->words);
+
+    } else {
+        p = ngx_slprintf(p, last, "%s", kinds[option->kind]);
+    }
+
+    if (option->kind == INF_OPTION_NUMBER) {
+        p = ngx_slprintf(p, last, " from %L", option->min);
+
+        if (option->max) {
+            p = ngx_slprintf(p, last, " to %L", option->max);
+        }
+    }
+
+    *p = '\0';
+
+    return text;
 }
 
 

@@ -55,6 +55,7 @@ const inf_cache_ops_t inf_cache_plugin_ops = {
 
 const inf_cache_opener_t inf_cache_plugin_opener = {
     .open       = inf_cache_plugin_open,
+    .check      = inf_cache_plugin_check,
     .close      = inf_cache_plugin_close,
     .is_builtin = inf_cache_plugin_is_builtin,
     .ops        = &inf_cache_plugin_ops
@@ -64,10 +65,17 @@ inf_err_t *
 inf_cache_plugin_check(const inf_cache_spec_t *spec)
 {
     char path[PATH_MAX];
+    inf_cache_plugin_t *builtin = NULL;
 
     inf_err_t *err = find_cache(spec, path, sizeof(path));
-    return err == NULL ? NULL
-        : inf_err_add(err, "response cache \"%s\"", spec->name);
+    if (err != NULL) {
+        return inf_err_add(err, "response cache \"%s\"", spec->name);
+    }
+    if (path[0] == '\0') {
+        err = inf_cache_plugin_open(spec, &builtin);
+        inf_cache_plugin_close(builtin);
+    }
+    return err;
 }
 
 inf_err_t *

@@ -21,7 +21,8 @@
 
 #include "core/cache/cache_ops.h"
 
-/* Whether spec's cache is there, as far as files tell: nothing is opened. */
+/* Whether spec's cache is there: no library is opened, but the built-in cache
+   reads its settings. */
 INF_CHECK inf_err_t *inf_cache_plugin_check(const inf_cache_spec_t *spec);
 
 /* Loads spec's library and initializes a cache with spec's settings. */

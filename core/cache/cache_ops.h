@@ -60,6 +60,9 @@ typedef struct {
 typedef struct {
     inf_err_t *(*open)(const inf_cache_spec_t *spec, inf_cache_plugin_t **out);
 
+    /* Whether it can be opened, as far as that is known without a library. */
+    inf_err_t *(*check)(const inf_cache_spec_t *spec);
+
     /* plugin may be NULL. */
     void (*close)(inf_cache_plugin_t *plugin);
 

@@ -9,6 +9,8 @@
 
 #define KEY_SECRET "key-secret"
 
+static inf_err_t *write_spec(const NginxInference__CoreConfig *config,
+    inf_buf_t *json, inf_cache_spec_t *spec);
 static inf_err_t *make_cache(inf_server_cache_t *c,
     const NginxInference__CoreConfig *config);
 static inf_err_t *find_secret(const NginxInference__CoreConfig *config,
@@ -20,6 +22,7 @@ inf_err_t *
 inf_server_cache_open(inf_server_cache_t *c, const inf_cache_opener_t *opener,
     const NginxInference__CoreConfig *config)
 {
+    inf_cache_spec_t spec;
     inf_buf_t json;
     *c = (inf_server_cache_t) { .opener = NULL };
     if (config->cache_name[0] == '\0') {
@@ -28,14 +31,8 @@ inf_server_cache_open(inf_server_cache_t *c, const inf_cache_opener_t *opener,
 
     c->opener = opener;
     inf_buf_init(&json);
-    inf_err_t *err = write_config(config, &json);
+    inf_err_t *err = write_spec(config, &json, &spec);
     if (err == NULL) {
-        const inf_cache_spec_t spec = {
-            .name = config->cache_name,
-            .config = inf_buf_slice(&json).data,
-            .dirs = (const char *const *) config->cache_directories,
-            .dir_count = config->n_cache_directories
-        };
         err = opener->open(&spec, &c->plugin);
     }
     inf_buf_fini(&json);
@@ -47,6 +44,41 @@ inf_server_cache_open(inf_server_cache_t *c, const inf_cache_opener_t *opener,
     if (err != NULL) {
         inf_server_cache_close(c);
     }
+    return err;
+}
+
+inf_err_t *
+inf_server_cache_check(const inf_cache_opener_t *opener,
+    const NginxInference__CoreConfig *config)
+{
+    inf_cache_spec_t spec;
+    inf_buf_t json;
+    if (config->cache_name[0] == '\0') {
+        return NULL;
+    }
+
+    inf_buf_init(&json);
+    inf_err_t *err = write_spec(config, &json, &spec);
+    if (err == NULL) {
+        err = opener->check(&spec);
+    }
+    inf_buf_fini(&json);
+    return err;
+}
+
+/* spec borrows of json, which has its settings. */
+static inf_err_t *
+write_spec(const NginxInference__CoreConfig *config, inf_buf_t *json,
+    inf_cache_spec_t *spec)
+{
+    inf_err_t *err = write_config(config, json);
+
+    *spec = (inf_cache_spec_t) {
+        .name = config->cache_name,
+        .config = inf_buf_slice(json).data,
+        .dirs = (const char *const *) config->cache_directories,
+        .dir_count = config->n_cache_directories
+    };
     return err;
 }
 

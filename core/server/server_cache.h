@@ -26,6 +26,10 @@ INF_CHECK inf_err_t *inf_server_cache_open(inf_server_cache_t *c,
     const inf_cache_opener_t *opener,
     const NginxInference__CoreConfig *config);
 
+/* Whether that can be opened, as far as it is known without a library. */
+INF_CHECK inf_err_t *inf_server_cache_check(const inf_cache_opener_t *opener,
+    const NginxInference__CoreConfig *config);
+
 /* c may be {0} or closed. */
 void inf_server_cache_close(inf_server_cache_t *c);
 

@@ -7,10 +7,9 @@
 #include "core/base/os/host_check.h"
 #include "core/repository/check.h"
 #include "core/server/core_config.h"
+#include "core/server/server_cache.h"
 #include "core/service/core_main.h"
 
-static void check_cache(const NginxInference__CoreConfig *config,
-    unsigned *errors);
 static void check_policies(const inf_host_policies_t *policies,
     unsigned *errors);
 static void print_error(inf_log_level_t level, inf_err_t *err,
@@ -30,7 +29,8 @@ inf_check_main(const char *file)
         : inf_core_config_from_fd(INF_CORE_FD_CONFIG, &config);
     if (err == NULL) {
         inf_log_set_sink(print_record, NULL);
-        check_cache(config->values, &errors);
+        print_error(INF_LOG_ERROR, inf_server_cache_check(
+            &inf_cache_plugin_opener, config->values), &errors);
         check_policies(&config->host_policies, &errors);
         err = inf_repository_check(config, print_finding, &errors);
         inf_log_set_sink(NULL, NULL);
@@ -44,20 +44,6 @@ inf_check_main(const char *file)
         return 2;
     }
     return fflush(stdout) != 0 ? 2 : errors > 0;
-}
-
-static void
-check_cache(const NginxInference__CoreConfig *config, unsigned *errors)
-{
-    const inf_cache_spec_t spec = {
-        .name = config->cache_name,
-        .dirs = (const char *const *) config->cache_directories,
-        .dir_count = config->n_cache_directories
-    };
-
-    if (config->cache_name[0] != '\0') {
-        print_error(INF_LOG_ERROR, inf_cache_plugin_check(&spec), errors);
-    }
 }
 
 static void

@@ -128,6 +128,10 @@ def test_a_cache_without_its_library(check):
                "strict;", status=1)
     assert "[warn]" not in check(
         http="inference_response_cache local size=1m;")
+    for settings in "", "siz=1m":
+        output = check(http=f"inference_response_cache local {settings};")
+        assert re.search(r'\[warn\] [^\n]*response cache "local": [^\n]*size',
+                         output)
 
 
 def test_cores_and_nodes_that_the_machine_lacks(check):
