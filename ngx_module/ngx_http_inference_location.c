@@ -561,13 +561,13 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_core_loc_conf_t  *clcf;
 
-    if (conf->file && conf->peek == 1) {
+    if (conf->line.file && conf->peek == 1) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"inference_peek\" beside \"%s\" in %s:%ui: it is "
                       "for locations of other handlers, this one has the "
                       "variables anyway",
                       conf->model ? "inference_model" : "inference",
-                      conf->file, conf->line);
+                      conf->line.file, conf->line.number);
         return NGX_CONF_ERROR;
     }
 

@@ -24,7 +24,7 @@
 
 SLOT(ngx_conf_set_flag_slot)
 SLOT(ngx_conf_set_num_slot)
-SLOT(ngx_conf_set_enum_slot)
+SLOT(ngx_http_inference_enum_slot)
 SLOT(ngx_conf_set_msec_slot)
 SLOT(ngx_conf_set_size_slot)
 SLOT(ngx_conf_set_off_slot)
@@ -121,7 +121,7 @@ print_slot(const ngx_command_t *command, const char *location)
     if (command->conf != NGX_HTTP_LOC_CONF_OFFSET) {
         field = NULL;               /* of http{}: no merged value            */
     }
-    if (command->set == ngx_conf_set_enum_slot) {
+    if (command->set == ngx_http_inference_enum_slot) {
         printf("choice\t");
         print_words(command->post);
         printf("\t");
