@@ -553,14 +553,6 @@ ngx_http_inference_why_no_channel(void)
 }
 
 
-ngx_str_t *
-ngx_http_inference_last_crash(void)
-{
-    static ngx_str_t  text = ngx_null_string;
-
-    return &text;
-}
-
 ngx_msec_t
 ngx_http_inference_grace(void)
 {
