@@ -7,7 +7,8 @@
 #include "ngx_module/ngx_http_inference_balance.h"
 
 
-/* older reports say nothing */
+/* older reports say nothing: in intervals, of which each has a second at least,
+   because a busy worker's probes are late */
 #define NGX_HTTP_INFERENCE_REPORT_AGE  3
 
 #define NGX_HTTP_INFERENCE_WORD  (8 * sizeof(uintptr_t))
@@ -256,7 +257,7 @@ ngx_http_inference_balance_load(ngx_http_inference_balance_t *balance,
     if (reported
         && (ngx_msec_int_t) (ngx_current_msec - reported)
            <= (ngx_msec_int_t) (NGX_HTTP_INFERENCE_REPORT_AGE
-                                * balance->interval))
+                                * ngx_max(balance->interval, 1000)))
     {
         load += (ngx_int_t) node->queue - (ngx_int_t) node->base;
     }
