@@ -10,6 +10,8 @@ static void group_run(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     bk_times_t times);
 static void run_together(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     bk_times_t *times);
+static void run_half(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
+    bk_times_t *times);
 static void run_alone(bk_runner_t *r, bk_slot_t *slot, bk_times_t *times);
 static void run_bound(bk_runner_t *r, bk_slot_t *slots,
     uint32_t count, bk_times_t *times);
@@ -151,8 +153,8 @@ group_run(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     }
 }
 
-/* A batch's requests run once more, each by itself, where that may give another
- * result. */
+/* A runtime's error does not say whose data is wrong, and only that request is
+ * to have it: a batch that has failed runs once more in halves, and so on. */
 static void
 run_together(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     bk_times_t *times)
@@ -160,14 +162,14 @@ run_together(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     TRITONSERVER_Error *err = bk_batch_run(&r->batch, slots, count, times);
 
     if (count > 1 && err != NULL && r->batch.run_failed
-        && TRITONSERVER_ErrorCode(err) != TRITONSERVER_ERROR_CANCELLED)
+        && TRITONSERVER_ErrorCode(err) != TRITONSERVER_ERROR_CANCELLED
+        && TRITONSERVER_ErrorCode(err) != TRITONSERVER_ERROR_UNAVAILABLE)
     {
-        bk_log(TRITONSERVER_LOG_VERBOSE, "%u requests run again, each by"
-            " itself, after: %s", count, TRITONSERVER_ErrorMessage(err));
+        bk_log(TRITONSERVER_LOG_VERBOSE, "%u requests run again, in two"
+            " halves, after: %s", count, TRITONSERVER_ErrorMessage(err));
         bk_err_drop(err);
-        for (uint32_t i = 0; i < count; i++) {
-            run_alone(r, &slots[i], times);
-        }
+        run_half(r, slots, count / 2, times);
+        run_half(r, slots + count / 2, count - count / 2, times);
         return;
     }
 
@@ -177,8 +179,19 @@ run_together(bk_runner_t *r, bk_slot_t *slots, uint32_t count,
     }
 }
 
-/* A runtime's error does not say whose data is wrong: only that request is to
- * have it. */
+static void
+run_half(bk_runner_t *r, bk_slot_t *slots, uint32_t count, bk_times_t *times)
+{
+    uint64_t start_ns = times->compute_start_ns;
+
+    if (count == 1) {
+        run_alone(r, slots, times);
+    } else {
+        run_together(r, slots, count, times);
+    }
+    times->compute_start_ns = start_ns;
+}
+
 static void
 run_alone(bk_runner_t *r, bk_slot_t *slot, bk_times_t *times)
 {
