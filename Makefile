@@ -5,14 +5,21 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help deps build run test bench bench-models bench-pytorch \
+# "make module" and "make build" for another nginx than Debian's: NGINX=PATH, and
+# NGINX_SRC=DIR with its sources.  nginx itself reads a variable called NGINX.
+NGINX_PROGRAM ?= $(or $(NGINX),$(if $(filter module,$(MAKECMDGOALS)),/usr/sbin/nginx))
+export NGINX_PROGRAM NGINX_SRC
+unexport NGINX
+
+.PHONY: help deps build module run test bench bench-models bench-pytorch \
 	bench-trees asan tsan rooms locks fuzz mutants test-gpu nginx-next \
 	test-model-analyzer test-reloads test-chaos test-large reference \
-	install clean
+	install deb test-deb clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
 	@echo 'make build       module, core, backends, launcher into $(BUILD)/'
+	@echo 'make module NGINX=/usr/sbin/nginx  the module for that very program (NGINX_SRC=DIR)'
 	@echo 'make run         build, serve examples/models on port 8000, ask it a digit'
 	@echo 'make test        unit tests, rooms check, black-box tests'
 	@echo 'make bench       the C API, then side by side with the original server (QUICK=1: short)'
@@ -33,7 +40,9 @@ help:
 	@echo 'make test-chaos  five minutes of kills, reloads and upgrades at random'
 	@echo 'make test-large  gRPC messages of 2 GiB (6 GiB of memory, a minute)'
 	@echo 'make reference   writes the pages of docs that have a .in from the tables'
-	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
+	@echo 'make install     what is built into PREFIX=$(PREFIX) (DESTDIR is honoured)'
+	@echo 'make deb         Debian packages of what is built, into $(BUILD)/deb'
+	@echo 'make test-deb    builds, installs and tries them in clean Debian 12 and 13 (root)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
 
 deps:
@@ -41,6 +50,9 @@ deps:
 
 build: deps
 	@sh tools/build.sh $(BUILD)
+
+module:
+	@sh tools/nginx-module.sh $(BUILD)
 
 run:
 	@sh examples/run.sh
@@ -146,8 +158,15 @@ build/model-analyzer/complete: t/requirements-model-analyzer.txt
 reference: build
 	@python3 tools/reference/reference.py $(BUILD)
 
-install: build
+# what is there: "make build" has built it
+install:
 	@sh tools/install.sh $(BUILD) '$(PREFIX)' '$(DESTDIR)'
+
+deb: build
+	@sh tools/deb.sh $(BUILD)
+
+test-deb:
+	@sh t/deb.sh
 
 # build/deps, build/venv and build/peer were fetched, not built.
 clean:

@@ -4,14 +4,16 @@
 #
 #   sh t/next-debian.sh download PACKAGE DIR     the .deb
 #   sh t/next-debian.sh source PACKAGE DIR       the source package's files
+#   sh t/next-debian.sh mirror                   where this machine's release
+#                                                comes from
 
 set -eu
 
 cd "$(dirname "$0")/.."
 state=$(pwd)/build/deps/next-debian
 verb=$1
-package=$2
-dir=$3
+package=${2:-}
+dir=${3:-}
 
 codename=$(. /etc/os-release; echo "${VERSION_CODENAME:-sid}")
 case $codename in
@@ -46,6 +48,11 @@ done
 if [ -z "${uri:-}" ]; then
     echo "next-debian.sh: no apt source for $codename on this machine" >&2
     exit 1
+fi
+
+if [ "$verb" = mirror ]; then
+    echo "$uri"
+    exit 0
 fi
 
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg

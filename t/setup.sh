@@ -32,6 +32,10 @@ more_packages="libnginx-mod-http-js libarchive-dev libcmocka-dev
 
 browser=chromium-headless-shell
 
+# Another nginx than Debian's is there.
+[ -z "${NGINX_PROGRAM:-}" ] \
+    || packages=$(printf '%s\n' $packages | grep -v '^nginx')
+
 main()
 {
     case $what in
@@ -176,6 +180,20 @@ lay_perf_analyzer()
     fi
 }
 
+# Licences go where the libraries go: RUNTIME FILE...; a runtime that the
+# system has brings its own.
+lay_licences()
+{
+    licences=$deps/$1/licences
+    rm -rf "$licences"
+    shift
+    for file in "$@"; do
+        [ -f "$file" ] || continue
+        mkdir -p "$licences"
+        cp "$file" "$licences/"
+    done
+}
+
 # ---- ONNX Runtime: deps/onnxruntime/{include,lib}
 
 lay_onnxruntime()
@@ -194,6 +212,8 @@ lay_onnxruntime()
 
     ln -sfn "$lib" "$ort/lib/libonnxruntime.so.1"
     ln -sfn libonnxruntime.so.1 "$ort/lib/libonnxruntime.so"
+    lay_licences onnxruntime "${lib%/capi/*}"/LICENSE \
+        "${lib%/capi/*}"/ThirdPartyNotices.txt
     printf 'ONNXRUNTIME_INCLUDE=%s\nONNXRUNTIME_LIB=%s\n' \
         "$ort/include" "$ort/lib/libonnxruntime.so.1" > "$deps/onnxruntime.env"
 }
@@ -224,6 +244,8 @@ lay_openvino()
     ln -sf "$package"/libs/lib*.so* "$vino/lib/"
     ln -sfn "$(basename "$package"/libs/libopenvino_c.so.*)" \
         "$vino/lib/libopenvino_c.so"
+    lay_licences openvino "$package"-*.dist-info/licenses/LICENSE \
+        "$package"-*.dist-info/licenses/licensing/*
 }
 
 # ---- treelite: deps/treelite/lib, with the libgomp of its package
@@ -235,6 +257,7 @@ lay_treelite()
     mkdir -p "$deps/treelite/lib"
     ln -sf "$site/treelite/lib/libtreelite.so" \
         "$site"/treelite.libs/libgomp*.so* "$deps/treelite/lib/"
+    lay_licences treelite "$site"/treelite-*.dist-info/METADATA
 }
 
 # ---- PyTorch: deps/pytorch/{include,lib}, of which a CPU needs a third
@@ -244,7 +267,7 @@ lay_treelite()
 lay_pytorch()
 {
     torch=$deps/pytorch
-    if [ -d "$torch" ]; then
+    if [ -d "$torch/licences" ]; then
         return
     fi
     echo "setup: PyTorch"
@@ -268,6 +291,10 @@ for wheel in (root / "wheels").iterdir():
             path = pathlib.PurePosixPath(entry.filename)
             if path.name in WANTED:
                 entry.filename = f"lib/{path.name}"
+            elif path.parts[1:2] == ("licenses",) and not entry.is_dir():
+                package = path.parts[0].split("-")[0]
+                entry.filename = "/".join(("licences", package,
+                                           *path.parts[2:]))
             elif path.parts[:2] == ("torch", "include") and path.suffix:
                 entry.filename = str(path.relative_to("torch"))
             else:
