@@ -14,7 +14,8 @@ unexport NGINX
 .PHONY: help deps build module run test bench bench-models bench-pytorch \
 	bench-trees asan tsan rooms locks fuzz mutants test-gpu nginx-next \
 	test-model-analyzer test-reloads test-chaos test-large reference \
-	install deb test-deb clean
+	install deb test-deb \
+	test-container clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -43,6 +44,7 @@ help:
 	@echo 'make install     what is built into PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make deb         Debian packages of what is built, into $(BUILD)/deb'
 	@echo 'make test-deb    builds, installs and tries them in clean Debian 12 and 13 (root)'
+	@echo 'make test-container  the steps of the container recipe in roots of Debian (root)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
 
 deps:
@@ -167,6 +169,9 @@ deb: build
 
 test-deb:
 	@sh t/deb.sh
+
+test-container:
+	@python3 t/container.py
 
 # build/deps, build/venv and build/peer were fetched, not built.
 clean:

@@ -4,6 +4,7 @@
 # release, and asks a model there (deb-try.sh).
 #
 #   sh t/deb.sh [bookworm] [trixie]
+#   sh t/deb.sh --base RELEASE      a root of it alone: build/debian/RELEASE.tar
 #
 # Root, mmdebstrap and network are needed, and some minutes a release.  Roots
 # are in build/debian: NAME-build stays for the next run.  Mounts, processes
@@ -24,8 +25,13 @@ main()
         echo "deb.sh: needs root and the package mmdebstrap" >&2
         exit 1
     fi
-    [ $# -gt 0 ] || set -- bookworm trixie
     mkdir -p "$place"
+    if [ "${1:-}" = --base ]; then
+        release=$2
+        make_base
+        return
+    fi
+    [ $# -gt 0 ] || set -- bookworm trixie
     for release in "$@"; do
         make_base
         build_packages

@@ -24,7 +24,7 @@ for entry in *; do
     *) ln -s "$root/$entry" "$stage/$entry" ;;
     esac
 done
-ln -s "$build" "$stage/build"
+ln -s "$root/build" "$stage/build"
 
 only=
 for package in "$@"; do
@@ -33,7 +33,7 @@ done
 
 cd "$stage"
 dpkg-checkbuilddeps
-export DEB_RULES_REQUIRES_ROOT=no INF_BUILT=1 DH_OPTIONS="$only"
+export DEB_RULES_REQUIRES_ROOT=no INF_BUILT="$build" DH_OPTIONS="$only"
 debian/rules binary OUTPUT="$build/deb" > "$build/deb/log" 2>&1 \
     || { tail -40 "$build/deb/log" >&2; exit 1; }
 rm -rf "$stage"
