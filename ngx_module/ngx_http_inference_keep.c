@@ -254,6 +254,41 @@ ngx_http_inference_kept_core_leaves(ngx_pid_t pid, ngx_log_t *log)
 }
 
 
+ngx_int_t
+ngx_http_inference_kept_program(int *pid, unsigned long long *device,
+    unsigned long long *inode, char *build, ngx_log_t *log)
+{
+    int        n;
+    char       line[INF_PROGRAM_SIZE];
+    ngx_fd_t   lease;
+    ngx_pid_t  core;
+
+    n = 0;
+    core = ngx_http_inference_kept_core(log);
+    lease = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_LEASE);
+
+    if (core == 0
+        || pread(lease, line, sizeof(line), INF_PROGRAM_OFFSET)
+           != sizeof(line))
+    {
+        return NGX_DECLINED;
+    }
+
+    line[sizeof(line) - 1] = '\0';
+
+    if (sscanf(line, "%d %llu %llu %n", pid, device, inode, &n) != 3
+        || *pid != core)
+    {
+        return NGX_DECLINED;
+    }
+
+    (void) ngx_cpystrn((u_char *) build, (u_char *) line + n,
+                       INF_PROGRAM_SIZE);
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_inference_keep_new(ngx_log_t *log)
 {

@@ -46,6 +46,8 @@ static void ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
     ngx_http_inference_main_conf_t *imcf, ngx_uint_t reload);
 static void ngx_http_inference_supervisor_program(ngx_str_t *program,
     ngx_log_t *log);
+static void ngx_http_inference_supervisor_replaced(ngx_str_t *program,
+    ngx_log_t *log);
 static char *ngx_http_inference_supervisor_how(ngx_log_t *log);
 static ngx_int_t ngx_http_inference_supervisor_add_helper(ngx_cycle_t *cycle);
 static void ngx_http_inference_supervisor_hide(
@@ -237,9 +239,38 @@ ngx_http_inference_supervisor_program(ngx_str_t *program, ngx_log_t *log)
                       "inference: the core program has changed from \"%s\" to "
                       "\"%V\", which waits for the next core%s", last,
                       program, ngx_http_inference_supervisor_how(log));
+
+    } else {
+        ngx_http_inference_supervisor_replaced(program, log);
     }
 
     (void) ngx_cpystrn((u_char *) last, program->data, sizeof(last));
+}
+
+
+/* A package's upgrade reloads nginx, or replaces its binary; the core stays. */
+
+static void
+ngx_http_inference_supervisor_replaced(ngx_str_t *program, ngx_log_t *log)
+{
+    int                  pid;
+    char                 build[INF_PROGRAM_SIZE];
+    unsigned long long   device, inode;
+    ngx_file_info_t      fi;
+
+    if (ngx_http_inference_kept_program(&pid, &device, &inode, build, log)
+        != NGX_OK
+        || ngx_file_info(program->data, &fi) == NGX_FILE_ERROR
+        || (fi.st_dev == device && fi.st_ino == inode))
+    {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, log, 0,
+                  "inference: the program \"%V\" has been replaced, core %d of "
+                  "%s goes on, and the new program waits for the next core%s",
+                  program, pid, build,
+                  ngx_http_inference_supervisor_how(log));
 }
 
 

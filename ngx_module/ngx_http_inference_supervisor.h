@@ -94,6 +94,12 @@ ngx_pid_t ngx_http_inference_kept_core(ngx_log_t *log);
 /* Whether this core ends because it was told to, as it says itself. */
 ngx_uint_t ngx_http_inference_kept_core_leaves(ngx_pid_t pid, ngx_log_t *log);
 
+/* The file that the kept core was started from, and the version that it says
+   (INF_PROGRAM_SIZE bytes); NGX_DECLINED: there is no core, or it is older than
+   this. */
+ngx_int_t ngx_http_inference_kept_program(int *pid, unsigned long long *device,
+    unsigned long long *inode, char *build, ngx_log_t *log);
+
 /* A memory file with these bytes, which nobody can change, takes the place of
    what there was. */
 ngx_int_t ngx_http_inference_keep_bytes(ngx_http_inference_kept_e what,

@@ -79,6 +79,11 @@ typedef struct {
    again if it crashes meanwhile. */
 #define INF_LEAVES_OFFSET    128
 
+/* Behind it: "PID DEVICE INODE VERSION" of the core and of the program's file
+   that it was started from, a text with a null character. */
+#define INF_PROGRAM_OFFSET   192
+#define INF_PROGRAM_SIZE     192
+
 enum {                          /* index into the WORKER descriptors         */
     INF_FD_RINGS = 0,
     INF_FD_REQUEST_ARENA,

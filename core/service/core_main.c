@@ -60,6 +60,7 @@ static inf_err_t *start_supervised(inf_core_config_t **config);
 static inf_err_t *start_alone(const char *path, inf_core_config_t **config,
     listener_t *listener);
 static inf_err_t *take_lease(void);
+static void note_program(void);
 static inf_err_t *listen_at(const char *path, bool others,
     listener_t *listener);
 static void stop_listening(const char *path, const listener_t *listener);
@@ -162,6 +163,7 @@ start_supervised(inf_core_config_t **config)
 
     inf_err_t *err = take_lease();
     if (err == NULL) {
+        note_program();
         err = inf_core_config_from_fd(INF_CORE_FD_CONFIG, config);
     }
     if (err == NULL) {
@@ -208,6 +210,25 @@ take_lease(void)
 
     return fcntl(INF_CORE_FD_LEASE, F_SETLK, &lock) == 0 ? NULL
         : inf_err_os(errno, "another core holds the lease");
+}
+
+/* nginx's master sees by it that the program's file has been replaced. */
+static void
+note_program(void)
+{
+    char line[INF_PROGRAM_SIZE] = "";
+    struct stat st;
+
+    if (stat("/proc/self/exe", &st) == 0) {
+        snprintf(line, sizeof(line), "%d %llu %llu " INF_BUILD, getpid(),
+            (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+    }
+
+    if (pwrite(INF_CORE_FD_LEASE, line, sizeof(line), INF_PROGRAM_OFFSET)
+        != sizeof(line))
+    {
+        inf_err_log(inf_err_os(errno, "cannot note the core's program"));
+    }
 }
 
 /* The uid of each connection is checked; others: users other than ours may

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from lib import backends, crowd, models, process
+from lib import backends, crowd, models, process, upgrade
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.crowd import Crowd
 from lib.exposition import figure
@@ -232,6 +232,43 @@ def test_a_changed_program_and_settings_reach_the_next_core(make_server,
     core = server.core()
     assert os.readlink(f"/proc/{core}/exe") == str(program)
     assert process.environ(core)["INF_TEST_NEW"] == "yes"
+
+
+@pytest.mark.parametrize("how", ["reload", "binary upgrade"])
+def test_a_program_that_was_replaced_is_named(make_server, tmp_path, how):
+    """With the version that runs, and how to start the new one; not before,
+    and not once that runs."""
+    tmp_path.chmod(0o755)
+
+    def lay():
+        """As package managers do it."""
+        for name in (CORE, CORE.parent / "libtritonserver.so"):
+            shutil.copy(name, tmp_path / "new")
+            os.replace(tmp_path / "new", tmp_path / name.name)
+
+    lay()
+    program = tmp_path / CORE.name
+    server = make_server(fill, core=program, daemon=True)
+    core = server.core()
+    reload(server)
+    assert "has been replaced" not in server.log_text()
+
+    lay()
+    if how == "reload":
+        reload(server)
+    else:
+        upgrade.finish(server, *upgrade.begin(server))
+    server.wait_log(
+        rf'\[warn\] .*the program "{program}" has been replaced, core {core} of'
+        r" nginx-inference \d+\.\d+\.\d+ goes on, and the new program waits for"
+        rf' the next core: "kill -QUIT {core}" starts it')
+    assert server.core() == core
+
+    said = server.log_text().count("has been replaced")
+    server.end_core("QUIT")
+    assert server.wait_for("/v2/health/ready")
+    reload(server)
+    assert server.log_text().count("has been replaced") == said
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT"])
