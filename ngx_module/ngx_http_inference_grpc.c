@@ -93,8 +93,9 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_methods[] = {
 
 
 /*
- * Over HTTP/1 there are no trailers, and a subrequest is another module's
- * question, which is answered by a status of HTTP: both are REST's.
+ * Over HTTP/1 there are no trailers, the names of a call over HTTP/3 would be
+ * unknown to limits (preread.c), and a subrequest is another module's question,
+ * which is answered by a status of HTTP: all are REST's.
  */
 
 ngx_uint_t
@@ -108,7 +109,9 @@ ngx_http_inference_is_grpc(ngx_http_request_t *r)
 
     type = r->headers_in.content_type;
 
-    if (type == NULL || r != r->main || r->http_version < NGX_HTTP_VERSION_20) {
+    if (type == NULL || r != r->main
+        || r->http_version != NGX_HTTP_VERSION_20)
+    {
         return 0;
     }
 

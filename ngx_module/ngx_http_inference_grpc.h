@@ -68,7 +68,8 @@ struct ngx_http_inference_grpc_s {
 
 /* ---- grpc.c -------------------------------------------------------------- */
 
-/* Whether the request is a call of gRPC, by its content type. */
+/* Whether the request is a call of gRPC, by its version of HTTP and its content
+   type. */
 ngx_uint_t ngx_http_inference_is_grpc(ngx_http_request_t *r);
 
 /* The method that the path names in its location, or NULL. */

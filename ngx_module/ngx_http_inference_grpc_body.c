@@ -546,10 +546,9 @@ ngx_http_inference_grpc_read(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_fail_err(ctx, err);
     }
 
-    if (ctx->message == NULL
-        && ngx_http_inference_peek_check(ctx, call->model_name,
-                                         call->version_text)
-           != NGX_OK)
+    if (ngx_http_inference_peek_check(ctx, call->model_name,
+                                      call->version_text)
+        != NGX_OK)
     {
         return NGX_ERROR;
     }

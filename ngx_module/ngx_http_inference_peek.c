@@ -33,6 +33,8 @@ static void ngx_http_inference_peek_more(ngx_http_inference_waiter_t *waiter);
 static void ngx_http_inference_peek_late(ngx_event_t *ev);
 static void ngx_http_inference_peek_leave(ngx_event_t *ev);
 static void ngx_http_inference_peek_go_on(ngx_http_inference_peek_t *peek);
+static ngx_uint_t ngx_http_inference_peek_binds(
+    ngx_http_inference_peek_t *peek, ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_peek_same(ngx_str_t *seen,
     inf_slice_t name);
 static void ngx_http_inference_peek_quiet(ngx_http_inference_peek_t *peek);
@@ -132,7 +134,7 @@ ngx_http_inference_peek_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (peek->state >= NGX_HTTP_INFERENCE_PEEK_DONE) {
+    if (peek->state >= NGX_HTTP_INFERENCE_PEEK_BLIND) {
         return NGX_DECLINED;
     }
 
@@ -230,11 +232,15 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
     r = peek->waiter.request;
     method = ngx_http_inference_grpc_match(r);
 
-    if (method == NULL || method->names == NGX_HTTP_INFERENCE_NAMES_NONE
-        || ngx_http_inference_preread_max(r)
-           < INF_GRPC_PREFIX + NGX_HTTP_INFERENCE_PEEK_SIZE)
+    if (method == NULL || method->names == NGX_HTTP_INFERENCE_NAMES_NONE) {
+        /* it may be another one where nginx redirects it to */
+        return NGX_OK;
+    }
+
+    if (ngx_http_inference_preread_max(r)
+        < INF_GRPC_PREFIX + NGX_HTTP_INFERENCE_PEEK_SIZE)
     {
-        peek->state = NGX_HTTP_INFERENCE_PEEK_DONE;
+        peek->state = NGX_HTTP_INFERENCE_PEEK_BLIND;
         return NGX_OK;
     }
 
@@ -513,11 +519,22 @@ ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
 
     peek = ngx_http_inference_peek(ctx->request);
 
-    if (peek == NULL || peek->state != NGX_HTTP_INFERENCE_PEEK_SEEN
+    if (peek == NULL
+        || !ngx_http_inference_peek_binds(peek, ctx)
         || (ngx_http_inference_peek_same(&peek->model, model)
             && ngx_http_inference_peek_same(&peek->version_text, version)))
     {
         return NGX_OK;
+    }
+
+    if (ctx->message) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "limits or access of this stream "
+                                       "depend on model and version, which "
+                                       "have to be those in the first %uz "
+                                       "bytes of its first message, sent "
+                                       "before client_body_timeout",
+                                       NGX_HTTP_INFERENCE_PEEK_SIZE);
     }
 
     return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
@@ -541,6 +558,20 @@ ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx)
                                                     ctx->body.text.len));
 
     return ngx_http_inference_peek_check(ctx, names.model, names.version);
+}
+
+
+/* A stream may mix models where nothing has been decided by the first one. */
+
+static ngx_uint_t
+ngx_http_inference_peek_binds(ngx_http_inference_peek_t *peek,
+    ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->message == NULL) {
+        return peek->state == NGX_HTTP_INFERENCE_PEEK_SEEN;
+    }
+
+    return peek->asked && peek->state >= NGX_HTTP_INFERENCE_PEEK_DONE;
 }
 
 

@@ -43,6 +43,8 @@ typedef enum {
     NGX_HTTP_INFERENCE_PEEK_NEW = 0,
     NGX_HTTP_INFERENCE_PEEK_LATE,               /* it is not waited for any
                                                    more                      */
+    NGX_HTTP_INFERENCE_PEEK_BLIND,              /* nginx puts too little
+                                                   aside                     */
     NGX_HTTP_INFERENCE_PEEK_DONE,               /* no more than is there     */
     NGX_HTTP_INFERENCE_PEEK_SEEN                /* and that was enough to find
                                                    the names                 */
@@ -58,6 +60,8 @@ typedef struct {
     ngx_str_t                     model;
     ngx_str_t                     version_text;
     ngx_http_inference_peek_state_e  state;
+    unsigned                      asked:1;      /* for them, by a directive,
+                                                   before our handler        */
 } ngx_http_inference_peek_t;
 
 
@@ -71,7 +75,8 @@ ngx_int_t ngx_http_inference_peek_install(ngx_conf_t *cf);
 ngx_http_inference_peek_t *ngx_http_inference_peek(ngx_http_request_t *r);
 
 /* The names that the whole message has, or that are in the text of a call:
-   fails where limits have seen others. */
+   fails where limits have seen others, or have asked for those of a stream
+   and seen others. */
 ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version);
 ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);

@@ -32,6 +32,8 @@ static ngx_int_t ngx_http_inference_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_inference_variable_grpc_status(
     ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
+static void ngx_http_inference_variable_note(ngx_http_request_t *r,
+    ngx_http_inference_variable_e which);
 static ngx_uint_t ngx_http_inference_variable_unread(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_e which);
 static ngx_http_inference_ctx_t *ngx_http_inference_variable_early(
@@ -208,6 +210,8 @@ ngx_http_inference_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_inference_ctx(r);
 
+    ngx_http_inference_variable_note(r, data);
+
     if (ctx == NULL || ngx_http_inference_variable_unread(ctx, data)) {
         ctx = ngx_http_inference_variable_early(r, &early);
     }
@@ -229,6 +233,30 @@ ngx_http_inference_variable(ngx_http_request_t *r,
     v->data = value.data;
 
     return NGX_OK;
+}
+
+
+/* Before our handler has its turn, here or behind a redirect: the messages of a
+   stream have to keep to the names that limits and access have seen. */
+
+static void
+ngx_http_inference_variable_note(ngx_http_request_t *r,
+    ngx_http_inference_variable_e which)
+{
+    ngx_http_inference_peek_t  *peek;
+
+    if ((which != NGX_HTTP_INFERENCE_VAR_MODEL
+         && which != NGX_HTTP_INFERENCE_VAR_VERSION)
+        || ngx_http_get_module_ctx(r, ngx_http_inference_module))
+    {
+        return;
+    }
+
+    peek = ngx_http_inference_peek(r);
+
+    if (peek) {
+        peek->asked = 1;
+    }
 }
 
 

@@ -12,7 +12,7 @@ from tritonclient.grpc import service_pb2 as pb
 from lib import models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.grpc_client import (SERVICE, Client, Failure, frame, infer, number,
-                             numbers, status_in)
+                             numbers, status_in, tensor)
 from lib.h2 import DATA, H2, WINDOW
 from lib.server import SLOW, Server, nap
 from lib.wire import request_bytes
@@ -42,6 +42,7 @@ def server():
     limit_req_zone $inference_model zone=versions:1m rate=1r/m;
     limit_req_status 429;
     map $inference_model $secret { default "off"; id_fp32 "models"; }
+    map $inference_model $listed { default "models"; id_int32 "off"; }
 """, server=WRITTEN + """
         location /limited/ {
             inference infer; limit_req zone=model;
@@ -62,6 +63,19 @@ def server():
         location /hasty/ {
             inference infer; client_body_timeout 300ms;
             limit_req zone=model;
+        }
+        location /idle/ { inference infer; client_body_timeout 300ms; }
+        location /listed/ {
+            inference infer; client_body_timeout 300ms;
+            auth_basic $listed; auth_basic_user_file users;
+        }
+        location /redirected/ {
+            inference health; inference_intercept_errors on;
+            error_page 500 = @limited;
+        }
+        location /tried/ { inference health; try_files /absent @limited; }
+        location @limited {
+            rewrite ^/\\w+(/.*) $1 break; inference infer; limit_req zone=model;
         }
 """)) as s:
         yield s
@@ -148,6 +162,47 @@ def test_access_may_hang_on_the_model(server):
     path = "/mapped/v2/models/%s/infer"
     assert server.post(path % "id_fp32", b"{}").status == 401
     assert server.post(path % "id_int32", b"{}").status == 400
+
+
+@pytest.mark.parametrize("other", [
+    numbers("id_fp32", [7]), numbers("id_int32", [7], model_version="1"),
+    numbers("", [7])], ids=["model", "version", "none"])
+def test_messages_keep_to_the_names_that_access_has_seen(server, other):
+    with Client(server.port2, "/mapped") as c, c.stream() as stream:
+        for value in range(2):
+            stream.send(numbers("id_int32", [value]))
+            assert number(stream.read()) == value
+            stream.send(other)
+            assert "depend on model and version" in stream.read().error_message
+
+
+def test_message_of_a_stream_hides_no_name(server):
+    data = b"\x0a\x08id_int32" + PAD \
+        + numbers("id_fp32", [7]).SerializeToString()
+    with Client(server.port2, "/mapped") as c, c.stream(raw=True) as stream:
+        stream.send(data)
+        assert "depend on model and version" in stream.read().error_message
+
+
+def test_messages_mix_models_where_nobody_has_asked(server):
+    """A log alone asks when all is decided."""
+    with Client(server.port2, "/idle") as c, c.stream() as stream:
+        for value in range(3):
+            stream.send(numbers("id_int32", [value]),
+                        infer("id_uint8", tensor("IN", "UINT8", [4],
+                                                 bytes([value] * 4))))
+            assert number(stream.read()) == value
+            assert number(stream.read()) == value * 0x01010101
+
+
+@pytest.mark.parametrize("path", ["/redirected", "/tried"])
+def test_names_are_known_behind_a_location_without_the_method(server, path):
+    meta = [("x-tenant", path)]
+    with Client(server.port2, path) as c:
+        for model, code in (("absent", Code.NOT_FOUND),
+                            ("other", Code.NOT_FOUND),
+                            ("absent", Code.UNAVAILABLE)):
+            refused(lambda: c.numbers(model, [5], metadata=meta), code)
 
 
 # ---- each method, when access is denied
@@ -302,11 +357,27 @@ def test_unary_call_without_a_message_ends_in_time(server):
 
 
 def test_stream_may_be_idle_before_its_first_message(server):
+    with Client(server.port2, "/idle") as c, c.stream() as stream:
+        nap(0.8)
+        stream.send(numbers("id_int32", [7]))
+        assert number(stream.read()) == 7
+
+
+def test_idle_stream_gets_nothing_past_its_limits(server):
     with Client(server.port2, "/hasty") as c, \
             c.stream(metadata=[("x-tenant", "idle")]) as stream:
         nap(0.8)
         stream.send(numbers("id_int32", [7]))
-        assert number(stream.read()) == 7
+        assert "before client_body_timeout" in stream.read().error_message
+
+
+def test_idle_stream_has_no_access_where_models_are_listed(server):
+    with Client(server.port2, "/listed") as c:
+        with c.stream() as stream:
+            stream.send(numbers("id_int32", [7]))
+            assert number(stream.read()) == 7
+        with c.stream() as stream:
+            refused(stream.read, Code.UNAUTHENTICATED)
 
 
 def test_padding_does_not_hide_the_name(server):

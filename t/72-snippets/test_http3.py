@@ -13,6 +13,7 @@ from aioquic.quic.configuration import QuicConfiguration
 
 from lib import certificate, events
 from lib.curl import curl
+from lib.grpc_client import frame, infer
 from lib.server import SLOW, has_http3
 
 pytestmark = pytest.mark.skipif(not has_http3(),
@@ -145,3 +146,19 @@ def test_events(http3):
     assert status == 200
     assert headers[b"content-type"].startswith(b"text/event-stream")
     assert [e["OUT"] for e in events.parse(body)] == [3]
+
+
+def test_calls_of_grpc_are_not_served(http3):
+    """Limits would not know their model; the path is none of REST's."""
+    async def work(client):
+        status, headers, _ = await client.fetch(
+            b"POST", b"/inference.GRPCInferenceService/ModelInfer",
+            frame(infer("id_int32")),
+            [(b"content-type", b"application/grpc"), (b"te", b"trailers")])
+        assert status == 404
+        assert b"grpc-status" not in headers
+        status, _, _ = await client.fetch(
+            b"POST", b"/v2/models/id_int32/infer", ask([1]))
+        assert status == 200
+
+    run(http3, work)
