@@ -24,6 +24,8 @@ static ngx_uint_t ngx_http_inference_precise(inf_err_code_t code,
     inf_err_cause_t cause);
 static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t status, inf_err_code_t code, const void *text, size_t len);
+static void ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx,
+    ngx_uint_t level, const char *what, const char *how, ngx_str_t why);
 static ngx_int_t ngx_http_inference_error_body(ngx_http_inference_ctx_t *ctx,
     ngx_buf_t **b);
 static ngx_uint_t ngx_http_inference_hold_socket(ngx_http_request_t *r);
@@ -262,18 +264,54 @@ void
 ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx, const char *what,
     const char *how, ngx_str_t why)
 {
-    ngx_str_t            model;
-    ngx_http_request_t  *r;
+    ngx_http_inference_log_end(ctx, NGX_LOG_ERR, what, how, why);
+}
+
+
+void
+ngx_http_inference_log_handed_on(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_log_end(ctx, NGX_LOG_INFO, "request",
+                               "handed on to error_page", ctx->error);
+}
+
+
+/* Such as: repository load of model "m" failed: ... */
+
+static void
+ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
+    const char *what, const char *how, ngx_str_t why)
+{
+    ngx_str_t                             model, kind;
+    ngx_http_request_t                   *r;
+    const ngx_http_inference_endpoint_t  *ep;
 
     r = ctx->request;
+    ep = ctx->endpoint;
     model = ctx->model;
+
+    ngx_str_set(&kind, "inference");
+
+    if (ep && ep->part == NGX_HTTP_INFERENCE_REPOSITORY) {
+        ngx_str_set(&kind, "repository");
+        what = (const char *) ep->name.data;
+
+    } else if (ep && !(ep->part & (NGX_HTTP_INFERENCE_INFER
+                                   |NGX_HTTP_INFERENCE_GENERATE)))
+    {
+        kind = ep->name;
+    }
+
+    if (ep && ep->part == NGX_HTTP_INFERENCE_SHARED_MEMORY) {
+        ngx_str_null(&model);                   /* it is a region's name */
+    }
 
     if (ngx_http_inference_one_line(r->pool, &model) == NGX_OK
         && ngx_http_inference_one_line(r->pool, &why) == NGX_OK)
     {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "inference %s of model \"%V\" %s: %V",
-                      what, &model, how, &why);
+        ngx_log_error(level, r->connection->log, 0, "%V %s%s%V%s %s: %V",
+                      &kind, what, model.len ? " of model \"" : "", &model,
+                      model.len ? "\"" : "", how, &why);
     }
 }
 
@@ -283,7 +321,7 @@ ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx, const char *what,
 /* Where error_page names a status, it has the word, if the location wants
    that. */
 
-ngx_uint_t
+ngx_http_err_page_t *
 ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
 {
     ngx_uint_t                 i;
@@ -294,7 +332,7 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
     r = ctx->request;
 
     if (!ngx_http_inference_may_intercept(r)) {
-        return 0;
+        return NULL;
     }
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
@@ -302,11 +340,11 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
 
     for (i = 0; i < clcf->error_pages->nelts; i++) {
         if (page[i].status == (ngx_int_t) ctx->status) {
-            return 1;
+            return &page[i];
         }
     }
 
-    return 0;
+    return NULL;
 }
 
 

@@ -6,10 +6,14 @@
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
+static ngx_int_t ngx_http_inference_reject_to_page(
+    ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_reject_note(ngx_http_inference_ctx_t *ctx);
+
+
 ngx_int_t
 ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t            rc;
     ngx_http_request_t  *r;
 
     if (ctx->message) {
@@ -20,29 +24,21 @@ ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx)
 
     ngx_http_inference_stream_abandon(ctx);
 
-    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
-
-    ngx_http_inference_log_error(ctx, ctx->error);
-
     if (r == r->main && !r->discard_body) {
         r->read_event_handler = ngx_http_block_reading;
     }
 
     if (ctx->events && r->header_sent) {
+        ngx_http_inference_reject_note(ctx);
         ngx_http_inference_events_reject(ctx);
         return NGX_OK;
     }
 
-    if (ngx_http_inference_intercepted(ctx)) {
-
-        rc = ngx_http_inference_hand_on(ctx);
-
-        if (rc != NGX_DECLINED) {
-            ctx->rc = (rc == NGX_OK) ? (ngx_int_t) ctx->status
-                                     : NGX_HTTP_INTERNAL_SERVER_ERROR;
-            return NGX_OK;
-        }
+    if (ngx_http_inference_reject_to_page(ctx) == NGX_OK) {
+        return NGX_OK;
     }
+
+    ngx_http_inference_reject_note(ctx);
 
     if (ngx_http_inference_unanswered(&ctx->submission)) {
         ngx_http_inference_abandon(&ctx->submission);
@@ -54,4 +50,52 @@ ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx)
                         : ngx_http_inference_send_error(ctx);
 
     return NGX_OK;
+}
+
+
+/*
+ * NGX_DECLINED: the client gets our own answer.  Behind an equals sign
+ * ("error_page 404 = @other") the status of the next handler counts, so nothing
+ * has failed yet; without one, or with an error's status, the client is told
+ * that it has.
+ */
+
+static ngx_int_t
+ngx_http_inference_reject_to_page(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t             rc;
+    ngx_http_err_page_t  *page;
+
+    page = ngx_http_inference_intercepted(ctx);
+    if (page == NULL) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_inference_hand_on(ctx);
+    if (rc == NGX_DECLINED) {
+        return NGX_DECLINED;
+    }
+
+    if (rc == NGX_OK && page->overwrite >= 0
+        && page->overwrite < NGX_HTTP_BAD_REQUEST)
+    {
+        ngx_http_inference_log_handed_on(ctx);
+        ngx_str_null(&ctx->error);
+
+    } else {
+        ngx_http_inference_reject_note(ctx);
+    }
+
+    ctx->rc = (rc == NGX_OK) ? (ngx_int_t) ctx->status
+                             : NGX_HTTP_INTERNAL_SERVER_ERROR;
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_reject_note(ngx_http_inference_ctx_t *ctx)
+{
+    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
+
+    ngx_http_inference_log_error(ctx, ctx->error);
 }

@@ -1004,10 +1004,14 @@ void ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx,
 void ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx,
     const char *what, const char *how, ngx_str_t why);
 
-/* Whether error_page names a status of errors; and: that of the failed
-   request. */
+/* A line at level info: another handler answers, and why we don't. */
+void ngx_http_inference_log_handed_on(ngx_http_inference_ctx_t *ctx);
+
+/* Whether error_page names a status of errors; and: the row that names that of
+   the failed request, NULL: none. */
 ngx_uint_t ngx_http_inference_may_intercept(ngx_http_request_t *r);
-ngx_uint_t ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx);
+ngx_http_err_page_t *ngx_http_inference_intercepted(
+    ngx_http_inference_ctx_t *ctx);
 
 /* Sends it; returns what the request is to be finalized with. */
 ngx_int_t ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx);

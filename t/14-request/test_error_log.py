@@ -13,9 +13,10 @@ from lib.server import Server
 from lib.wire import tensor
 
 INPUTS = [tensor("IN", "INT32", [2], [1, 2])]
-LINE = re.compile(r'\[error\] .*?inference request of model "(.*)" failed: '
-                  r'(.*), client: 127\.0\.0\.1, server: .*, '
-                  r'request: "(.*?)"')
+LINE = re.compile(r'\[error\] [^ ]+ \*\d+ (?P<call>\w+ \w+)'
+                  r'(?: of model "(?P<model>.*)")? failed: '
+                  r'(?P<text>.*), client: 127\.0\.0\.1, server: .*, '
+                  r'request: "(?P<request>.*?)"')
 
 
 def fill(repository):
@@ -28,7 +29,9 @@ def fill(repository):
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(fill, http=FORMAT, http2=True, server=WRITTEN) as s:
+    with Server(fill, http=FORMAT + "    inference_model_control explicit;\n"
+                "    inference_load_model *;\n", http2=True, server=WRITTEN,
+                parts="all repository shared_memory") as s:
         yield s
 
 
@@ -40,13 +43,14 @@ class Lines:
         self.before = len(server.log_text())
 
     def new(self):
-        return [found.groups() for found in map(
+        return [found.group("model", "text", "request", "call")
+                for found in map(
             LINE.search, self.server.log_text()[self.before:].splitlines())
             if found]
 
 
 def told(server, path, data):
-    """(model, text, request) of the only line, and the access log's
+    """(model, text, request, call) of the only line, and the access log's
     fields."""
     log, lines = AccessLog(server), Lines(server)
     answer = server.post(path, data)
@@ -56,6 +60,7 @@ def told(server, path, data):
     assert line[1] == fields["error"] == answer.json()["error"]
     assert line[2] == f"POST {path} HTTP/1.1"
     assert line[0] == fields["model"]
+    assert line[3] == "inference request"
     return line, fields
 
 
@@ -85,12 +90,24 @@ def test_json_that_is_none(server):
     assert fields["code"] == "Invalid argument"
 
 
-def test_other_endpoints(server):
+@pytest.mark.parametrize("method,path,model,call", [
+    ("GET", "/v2/models/nobody/config", "nobody", "config request"),
+    ("GET", "/v2/models/nobody/stats", "nobody", "statistics request"),
+    ("POST", "/v2/repository/models/nobody/load", "nobody",
+     "repository load"),
+    ("POST", "/v2/repository/models/a%2Fb/unload", None, "inference request"),
+    ("GET", "/v2/nothing", None, "inference request"),
+    ("GET", "/v2/systemsharedmemory/region/r/status", None,
+     "system_shm request")])
+def test_other_endpoints(server, method, path, model, call):
+    """By their names, and no model where there is none."""
     log, lines = AccessLog(server), Lines(server)
-    assert server.get("/v2/models/nobody/config").status in (400, 404)
-    fields = log.line(uri="/v2/models/nobody/config")
+    answer = server.get(path) if method == "GET" else server.post(path, b"")
+    assert answer.status in (400, 404, 500)
+    fields = log.line(status=answer.status)
     line, = lines.new()
     assert line[1] == fields["error"] != ""
+    assert (line[0], line[3]) == (model, call)
 
 
 def test_a_success_has_no_error(server):

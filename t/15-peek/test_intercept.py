@@ -3,6 +3,7 @@ all, where a location says so."""
 
 import json
 import os
+import re
 import struct
 
 import grpc
@@ -10,6 +11,7 @@ import pytest
 from tritonclient.grpc import service_pb2 as pb
 
 from lib import arena, decoupled, events, models
+from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
 from lib.h2 import H2
@@ -49,9 +51,10 @@ def far():
 
 @pytest.fixture(scope="module")
 def server(far):
-    with Server(fill, http2=True, http=f"""
+    with Server(fill, http2=True, http=FORMAT + f"""
     inference_memory {ARENA}; error_page 404 500 /page.html;
-""", parts="all", server=f"""
+""", parts="all metrics", server=WRITTEN + f"""
+        error_log error.log info;
         location = /page.html {{ return 200 "a page of the site"; }}
         location /on/ {{
             inference all repository; inference_intercept_errors on;
@@ -73,6 +76,10 @@ def server(far):
             error_page 404 = @other;
         }}
         location @other {{ inference_model id_uint8; }}
+        location /kept/ {{
+            inference all; inference_intercept_errors on;
+            error_page 404 /page.html; error_page 503 =503 /page.html;
+        }}
 """) as s:
         yield s
         arena.assert_empty(s, ARENA)
@@ -205,6 +212,73 @@ def test_timeout_goes_on_where_another_model_answers(server):
         c.call("ModelInfer", numbers("slow", [1]))
     assert caught.value.code in (Code.NOT_FOUND, Code.DEADLINE_EXCEEDED,
                                  Code.UNAVAILABLE)
+
+
+# ---- logs and metrics: a request that another handler answers has not failed
+
+FAILED = re.compile(r"^nginx_inference_failed_total\S* (\d+)", re.M)
+
+
+class Noted:
+    """Of requests from now on."""
+
+    def __init__(self, server):
+        self.server = server
+        self.access = AccessLog(server)
+        self.before = len(server.log_text())
+        self.count = self.failed()
+
+    def failed(self):
+        return int(FAILED.search(
+            self.server.get("/metrics").body.decode())[1])
+
+    def of(self, level):
+        """Lines of ours of that level."""
+        return re.findall(
+            rf"\[{level}\] [^ ]+ \*\d+ (.* (?:failed|handed on to "
+            r"error_page): .*?), client", self.server.log_text()[self.before:])
+
+
+def test_request_that_goes_on_has_not_failed(server):
+    noted = Noted(server)
+    assert server.get("/on/v2/models/far").status == 200
+    line, = noted.of("info")
+    assert re.fullmatch(r'model_metadata request of model "far" handed on to '
+                        r"error_page: .*unknown model: 'far'.*", line)
+    assert noted.of("error") == [] and noted.failed() == noted.count
+    fields = noted.access.line(model="far")
+    assert (fields["status"], fields["error"], fields["code"]) \
+        == (200, "", "Not found")
+
+
+def test_call_that_goes_on_has_not_failed(server):
+    noted = Noted(server)
+    with Client(server.port2, "/on") as c:
+        c.call("ModelInfer", message("far", 10))
+    line, = noted.of("info")
+    assert line.startswith('inference request of model "far" handed on')
+    assert noted.of("error") == [] and noted.failed() == noted.count
+    assert noted.access.line(model="far")["error"] == ""
+
+
+def test_error_with_a_page_of_the_site_has_failed(server):
+    """Its client is told the status, not only the page."""
+    noted = Noted(server)
+    answer = server.get("/kept/v2/models/absent")
+    assert (answer.status, answer.body) == (404, b"a page of the site")
+    line, = noted.of("error")
+    assert line.startswith('model_metadata request of model "absent" failed')
+    assert noted.of("info") == [] and noted.failed() == noted.count + 1
+    assert "absent" in noted.access.line(model="absent")["error"]
+
+
+def test_error_that_cannot_go_on_has_failed(server):
+    noted = Noted(server)
+    data = infer("far").SerializeToString() + b"\x3a\x81\x00x"
+    with Client(server.port2, "/on") as c, pytest.raises(Failure):
+        c.call("ModelInfer", data)
+    assert len(noted.of("error")) == 1 and noted.of("info") == []
+    assert noted.failed() == noted.count + 1
 
 
 # ---- streams
