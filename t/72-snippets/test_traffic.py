@@ -3,13 +3,17 @@ labels.conf, cache.conf and quotas.conf."""
 
 import gzip
 import json
+import os
+import pathlib
+import re
+import subprocess
 
 import numpy
 import pytest
 import tritonclient.http
 
 from lib import models, process, snippets, wire
-from lib.server import ROOT, SLOW, Server, free_port
+from lib.server import NGINX, ROOT, SLOW, Server, free_port
 from lib.wire import tensor
 
 
@@ -96,13 +100,33 @@ def cached(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     port = free_port()
     text = snippets.read("cache", {8000: port})
-    for old, new in (("/var/cache/nginx/inference", f"{folder}/files"),
-                     ("/run/nginx-inference/cached.sock", f"{folder}/sock")):
+    for old, new in (("/var/lib/nginx/inference", f"{folder}/files"),
+                     ("/run/nginx-inference-cached.sock", f"{folder}/sock")):
         assert old in text
         text = text.replace(old, new)
     with Server(fill, http=text, parts="health infer statistics") as server:
         server.front = port
         yield server
+
+
+@pytest.mark.skipif(bool(os.environ.get("INF_NGINX")),
+                    reason="the paths are Debian's nginx's")
+def test_the_paths_of_the_cache_can_be_made():
+    """nginx makes the last part of each."""
+    text = snippets.read("cache")
+    path, = re.findall(r"proxy_cache_path (\S+)", text)
+    socket, = re.findall(r"listen unix:(\S+);", text)
+    options = subprocess.run([NGINX, "-V"], capture_output=True, text=True,
+                             check=True).stderr
+
+    def built_in(option):
+        return re.search(rf"--{option}=(\S+)", options)[1]
+
+    assert pathlib.Path(path).parent \
+        == pathlib.Path(built_in("http-proxy-temp-path")).parent
+    assert pathlib.Path(socket).parent \
+        == pathlib.Path(built_in("pid-path")).parent
+    assert f"proxy_pass          http://unix:{socket};" in text
 
 
 def executions(server, model="resnet"):

@@ -44,8 +44,8 @@ PLAIN = """
 
 def start(folder, front, plain):
     text = snippets.read("cache", {8000: front})
-    text = text.replace("/var/cache/nginx/inference", f"{folder}/files")
-    text = text.replace("/run/nginx-inference/cached.sock", f"{folder}/sock")
+    text = text.replace("/var/lib/nginx/inference", f"{folder}/files")
+    text = text.replace("/run/nginx-inference-cached.sock", f"{folder}/sock")
     return Server(
         lambda repository: models.identity(repository, "plain",
                                            [("IN", "UINT8", [-1])]),
