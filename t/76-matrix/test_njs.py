@@ -1,5 +1,6 @@
 """Scripts of njs ask our locations by subrequests: REST and events.  A
-subrequest has no trailers, so gRPC has no cell here (the README says so)."""
+subrequest has no trailers, so gRPC is not asked here (note 4 of
+docs/modules.md)."""
 
 import json
 import os
