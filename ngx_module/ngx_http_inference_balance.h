@@ -42,7 +42,11 @@ typedef struct {
     ngx_atomic_t                queue;          /* as it was reported, ...   */
     ngx_atomic_t                base;           /* ... with so many of ours  */
     ngx_atomic_t                reported;       /* when, ms; 0: never        */
-    ngx_atomic_t                probed;         /* when the last probe began */
+    ngx_atomic_t                placed;         /* when it got this entry    */
+    ngx_atomic_t                probed;         /* when the last probe began;
+                                                   0: one is due             */
+    ngx_atomic_t                answered;       /* when it last did          */
+    ngx_atomic_t                failures;       /* of probes, in a row       */
     ngx_atomic_t                misreports;     /* 1: so was the last one    */
 } ngx_http_inference_node_t;
 
@@ -59,6 +63,7 @@ typedef struct {
 
 
 typedef struct {
+    u_char                      secret[16];     /* of the sequences' keys    */
     ngx_http_inference_node_t   nodes[NGX_HTTP_INFERENCE_NODES];
     ngx_http_inference_bucket_t  buckets[];     /* of a balance with
                                                    "sequence="               */
@@ -101,7 +106,11 @@ ngx_int_t ngx_http_inference_balance_add_nodes(
 ngx_int_t ngx_http_inference_balance_add_zone(ngx_conf_t *cf,
     ngx_http_inference_balance_t *balance);
 
-/* NULL: an address that is not configured. */
+/* In a worker: its entry, a new one if need be.  NULL: there is no room. */
+ngx_http_inference_node_t *ngx_http_inference_place_node(
+    ngx_http_inference_balance_t *balance, ngx_addr_t *addr);
+
+/* NULL: an address without an entry. */
 ngx_http_inference_node_t *ngx_http_inference_find_node(
     ngx_http_inference_nodes_t *shared, struct sockaddr *sockaddr,
     socklen_t socklen, ngx_uint_t hint);
@@ -110,17 +119,20 @@ ngx_http_inference_node_t *ngx_http_inference_find_node(
 /* ---- balance_sequence.c -------------------------------------------------- */
 
 /* 0: a value that is no sequence. */
-uint64_t ngx_http_inference_sequence_key(ngx_str_t *value);
+uint64_t ngx_http_inference_sequence_key(
+    ngx_http_inference_balance_t *balance, ngx_str_t *value);
 
 /* NULL: not known, or forgotten. */
 ngx_http_inference_node_t *ngx_http_inference_sequence_find(
     ngx_http_inference_balance_t *balance, uint64_t key);
 
-/* The sequence is there from now on; NULL: nowhere. */
-void ngx_http_inference_sequence_put(ngx_http_inference_balance_t *balance,
-    uint64_t key, ngx_http_inference_node_t *node);
+/* The sequence is there from now on; NULL: nowhere.  NGX_DECLINED: there is no
+   room. */
+ngx_int_t ngx_http_inference_sequence_put(
+    ngx_http_inference_balance_t *balance, uint64_t key,
+    ngx_http_inference_node_t *node);
 
-/* Those of node are nowhere. */
+/* Those of node are nowhere.  The caller holds the zone's mutex. */
 void ngx_http_inference_sequence_forget(ngx_http_inference_balance_t *balance,
     ngx_http_inference_node_t *node);
 
@@ -149,9 +161,10 @@ typedef struct {
     ngx_http_request_t         *request;
     ngx_http_inference_balance_t  *balance;
     ngx_http_inference_node_t  *node;           /* counts this request       */
+    ngx_http_inference_node_t  *last;           /* that was chosen           */
+    ngx_uint_t                  index;          /* of its peer               */
     uint64_t                    key;            /* 0: of no sequence         */
     ngx_http_inference_passage_e  passage;
-    ngx_uint_t                  chosen;         /* nodes, one after another  */
 } ngx_http_inference_peer_t;
 
 /* Answers of other handlers pass through it. */
@@ -163,7 +176,8 @@ ngx_int_t ngx_http_inference_lost_watch(ngx_http_inference_peer_t *peer);
 
 /* ---- balance_probe.c ----------------------------------------------------- */
 
-/* In a worker: the nodes of all upstreams are asked from now on. */
+/* In a worker: the nodes of all upstreams have entries, and are asked from now
+   on. */
 ngx_int_t ngx_http_inference_probes_init(ngx_cycle_t *cycle);
 
 

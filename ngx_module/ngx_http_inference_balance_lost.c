@@ -102,7 +102,7 @@ ngx_http_inference_lost_header_filter(ngx_http_request_t *r)
 
     bp->passage = NGX_HTTP_INFERENCE_SEQUENCE_LOST;
 
-    ngx_http_inference_sequence_put(bp->balance, bp->key, NULL);
+    (void) ngx_http_inference_sequence_put(bp->balance, bp->key, NULL);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "inference: a sequence is lost with its node");
@@ -131,9 +131,12 @@ ngx_http_inference_is_lost(ngx_http_inference_peer_t *bp)
     }
 
     if (r->headers_out.status == NGX_HTTP_BAD_GATEWAY) {
-        /* nginx's own: the connection has failed */
+        /* nginx's own: a connection has failed.  The node that it led to may
+           be well, and have the sequence. */
         return r->upstream->headers_in.status_n == 0
-               && (bp->chosen || bp->passage == NGX_HTTP_INFERENCE_SEQUENCE_MOVED);
+               && (bp->passage == NGX_HTTP_INFERENCE_SEQUENCE_MOVED
+                   || (bp->last
+                       && bp->last->state == NGX_HTTP_INFERENCE_NODE_DOWN));
     }
 
     return bp->passage == NGX_HTTP_INFERENCE_SEQUENCE_MOVED

@@ -5,11 +5,21 @@
 
 #include "ngx_module/ngx_http_inference_balance.h"
 
+#include <sys/random.h>
+
+
+/* a server that is configured no more keeps its entry for so long after its
+   last probe, ms: without requests, and with */
+#define NGX_HTTP_INFERENCE_NODE_IDLE  10000
+#define NGX_HTTP_INFERENCE_NODE_LEFT  3600000
+
 
 static ngx_int_t ngx_http_inference_balance_init_zone(ngx_shm_zone_t *zone,
     void *data);
-static ngx_int_t ngx_http_inference_balance_place(
-    ngx_http_inference_balance_t *balance, ngx_addr_t *addr);
+static ngx_http_inference_node_t *ngx_http_inference_balance_free_node(
+    ngx_http_inference_balance_t *balance);
+static ngx_uint_t ngx_http_inference_balance_left(
+    ngx_http_inference_node_t *node);
 static ngx_uint_t ngx_http_inference_balance_has(
     ngx_http_inference_balance_t *balance, struct sockaddr *sockaddr,
     socklen_t socklen);
@@ -95,8 +105,6 @@ ngx_http_inference_balance_init_zone(ngx_shm_zone_t *zone, void *data)
     ngx_http_inference_balance_t *former = data;
 
     size_t                         size;
-    ngx_addr_t                    *addr;
-    ngx_uint_t                     i;
     ngx_slab_pool_t               *shpool;
     ngx_http_inference_balance_t  *balance;
 
@@ -122,72 +130,106 @@ ngx_http_inference_balance_init_zone(ngx_shm_zone_t *zone, void *data)
             return NGX_ERROR;
         }
 
-        shpool->data = balance->shared;
-    }
-
-    addr = balance->addrs.elts;
-
-    for (i = 0; i < balance->addrs.nelts; i++) {
-        if (ngx_http_inference_balance_place(balance, &addr[i]) != NGX_OK) {
-            ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
-                          "no room for server %V of upstream \"%V\": servers "
-                          "of former configurations still have requests",
-                          &addr[i].name, &balance->name);
+        if (getrandom(balance->shared->secret, sizeof(balance->shared->secret),
+                      0)
+            != (ssize_t) sizeof(balance->shared->secret))
+        {
+            ngx_log_error(NGX_LOG_EMERG, zone->shm.log, ngx_errno,
+                          "getrandom() failed");
             return NGX_ERROR;
         }
+
+        shpool->data = balance->shared;
     }
 
     return NGX_OK;
 }
 
 
-/* A server that is configured no more keeps its entry until another needs it:
-   workers of the former configuration may still send there. */
+/* Only workers of a configuration that is in force come here, so one that was
+   rejected takes nobody's entry. */
 
-static ngx_int_t
-ngx_http_inference_balance_place(ngx_http_inference_balance_t *balance,
+ngx_http_inference_node_t *
+ngx_http_inference_place_node(ngx_http_inference_balance_t *balance,
     ngx_addr_t *addr)
 {
-    ngx_uint_t                  i;
-    ngx_http_inference_node_t  *node, *free;
+    ngx_slab_pool_t            *shpool;
+    ngx_http_inference_node_t  *node;
 
-    node = balance->shared->nodes;
+    shpool = (ngx_slab_pool_t *) balance->zone->shm.addr;
 
-    if (ngx_http_inference_find_node(balance->shared, addr->sockaddr,
-                                     addr->socklen, 0))
-    {
-        return NGX_OK;
+    ngx_shmtx_lock(&shpool->mutex);
+
+    node = ngx_http_inference_find_node(balance->shared, addr->sockaddr,
+                                        addr->socklen, 0);
+    if (node == NULL) {
+        node = ngx_http_inference_balance_free_node(balance);
+
+        if (node) {
+            ngx_http_inference_sequence_forget(balance, node);
+
+            node->socklen = 0;
+            ngx_memory_barrier();
+
+            ngx_memzero(node, sizeof(ngx_http_inference_node_t));
+            ngx_memcpy(&node->sockaddr, addr->sockaddr, addr->socklen);
+            node->placed = ngx_current_msec;
+
+            /* others look for it without the mutex */
+            ngx_memory_barrier();
+            node->socklen = addr->socklen;
+        }
     }
 
-    free = NULL;
+    ngx_shmtx_unlock(&shpool->mutex);
+
+    return node;
+}
+
+
+static ngx_http_inference_node_t *
+ngx_http_inference_balance_free_node(ngx_http_inference_balance_t *balance)
+{
+    ngx_uint_t                  i;
+    ngx_http_inference_node_t  *node, *old;
+
+    node = balance->shared->nodes;
+    old = NULL;
 
     for (i = 0; i < NGX_HTTP_INFERENCE_NODES; i++) {
 
         if (node[i].socklen == 0) {
-            free = &node[i];
-            break;
+            return &node[i];
         }
 
-        if (free == NULL && node[i].requests == 0
+        if (old == NULL
+            && ngx_http_inference_balance_left(&node[i])
             && !ngx_http_inference_balance_has(balance,
                                                &node[i].sockaddr.sockaddr,
                                                node[i].socklen))
         {
-            free = &node[i];
+            old = &node[i];
         }
     }
 
-    if (free == NULL || addr->socklen > (socklen_t) sizeof(ngx_sockaddr_t)) {
-        return NGX_ERROR;
-    }
+    return old;
+}
 
-    ngx_http_inference_sequence_forget(balance, free);
 
-    ngx_memzero(free, sizeof(ngx_http_inference_node_t));
-    ngx_memcpy(&free->sockaddr, addr->sockaddr, addr->socklen);
-    free->socklen = addr->socklen;
+/* No worker asks it any more, nor has requests there; a count that stays for so
+   long is one that a killed worker has left behind. */
 
-    return NGX_OK;
+static ngx_uint_t
+ngx_http_inference_balance_left(ngx_http_inference_node_t *node)
+{
+    ngx_msec_int_t  age, placed;
+
+    age = (ngx_msec_int_t) (ngx_current_msec - node->probed);
+    placed = (ngx_msec_int_t) (ngx_current_msec - node->placed);
+
+    return ngx_min(age, placed) > (node->requests
+                                   ? NGX_HTTP_INFERENCE_NODE_LEFT
+                                   : NGX_HTTP_INFERENCE_NODE_IDLE);
 }
 
 

@@ -29,6 +29,10 @@ static void ngx_http_inference_balance_free(ngx_peer_connection_t *pc,
     void *data, ngx_uint_t state);
 static ngx_int_t ngx_http_inference_balance_choose(
     ngx_http_inference_peer_t *bp, ngx_http_inference_choice_t *choice);
+static ngx_uint_t ngx_http_inference_balance_tried(
+    ngx_http_inference_peer_t *bp, ngx_uint_t index);
+static ngx_uint_t ngx_http_inference_balance_full(
+    ngx_http_upstream_rr_peer_t *peer);
 static ngx_uint_t ngx_http_inference_balance_usable(
     ngx_http_inference_peer_t *bp, ngx_http_upstream_rr_peer_t *peer,
     ngx_http_inference_node_t *node);
@@ -39,6 +43,9 @@ static ngx_uint_t ngx_http_inference_balance_load(
     ngx_http_inference_node_t *node);
 static void ngx_http_inference_balance_take(ngx_peer_connection_t *pc,
     ngx_http_inference_peer_t *bp, ngx_http_inference_choice_t *choice);
+static ngx_uint_t ngx_http_inference_balance_stale(
+    ngx_peer_connection_t *pc, ngx_http_inference_peer_t *bp,
+    ngx_uint_t state);
 
 
 ngx_int_t
@@ -76,7 +83,7 @@ ngx_http_inference_balance_init_peer(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    bp->key = ngx_http_inference_sequence_key(&value);
+    bp->key = ngx_http_inference_sequence_key(balance, &value);
 
     return bp->key ? ngx_http_inference_lost_watch(bp) : NGX_OK;
 }
@@ -111,10 +118,14 @@ ngx_http_inference_balance_get(ngx_peer_connection_t *pc, void *data)
         return NGX_BUSY;
     }
 
-    bp->chosen++;
-
-    if (bp->key && choice.node) {
-        ngx_http_inference_sequence_put(bp->balance, bp->key, choice.node);
+    if (bp->key && choice.node
+        && ngx_http_inference_sequence_put(bp->balance, bp->key, choice.node)
+           != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_WARN, pc->log, 0,
+                      "inference: no room for one more sequence of upstream "
+                      "\"%V\": its requests may go to different nodes",
+                      &bp->balance->name);
     }
 
     return NGX_OK;
@@ -141,10 +152,7 @@ ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
          peer;
          peer = peer->next, other.index++)
     {
-        if (peer->down
-            || (bp->rrp.tried[other.index / NGX_HTTP_INFERENCE_WORD]
-                & (uintptr_t) 1 << other.index % NGX_HTTP_INFERENCE_WORD))
-        {
+        if (peer->down || ngx_http_inference_balance_tried(bp, other.index)) {
             continue;
         }
 
@@ -153,13 +161,14 @@ ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
                                                   peer->sockaddr,
                                                   peer->socklen, other.index);
 
-        /* a node that is not ready may have its sequences all the same */
+        /* a node that is not ready may have its sequences all the same; of one
+           that is full they do not move, as they would be lost */
 
         if (keeper && other.node == keeper
             && keeper->state != NGX_HTTP_INFERENCE_NODE_DOWN)
         {
             *choice = other;
-            return NGX_OK;
+            return ngx_http_inference_balance_full(peer) ? NGX_BUSY : NGX_OK;
         }
 
         if (ngx_http_inference_balance_usable(bp, peer, other.node)) {
@@ -178,6 +187,26 @@ ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
 }
 
 
+/* One that is alone is tried again, and is never left out for its failures: as
+   in nginx. */
+
+static ngx_uint_t
+ngx_http_inference_balance_tried(ngx_http_inference_peer_t *bp,
+    ngx_uint_t index)
+{
+    return !bp->rrp.peers->single
+           && (bp->rrp.tried[index / NGX_HTTP_INFERENCE_WORD]
+               & (uintptr_t) 1 << index % NGX_HTTP_INFERENCE_WORD);
+}
+
+
+static ngx_uint_t
+ngx_http_inference_balance_full(ngx_http_upstream_rr_peer_t *peer)
+{
+    return peer->max_conns && peer->conns >= peer->max_conns;
+}
+
+
 static ngx_uint_t
 ngx_http_inference_balance_usable(ngx_http_inference_peer_t *bp,
     ngx_http_upstream_rr_peer_t *peer, ngx_http_inference_node_t *node)
@@ -188,11 +217,9 @@ ngx_http_inference_balance_usable(ngx_http_inference_peer_t *bp,
         return 0;
     }
 
-    if (peer->max_conns && peer->conns >= peer->max_conns) {
+    if (ngx_http_inference_balance_full(peer)) {
         return 0;
     }
-
-    /* one that is alone is never left out for its failures, as in nginx */
 
     return bp->rrp.peers->single
            || peer->max_fails == 0
@@ -295,6 +322,8 @@ ngx_http_inference_balance_take(ngx_peer_connection_t *pc,
                    (uintptr_t) 1 << choice->index % NGX_HTTP_INFERENCE_WORD;
 
     bp->node = choice->node;
+    bp->last = choice->node;
+    bp->index = choice->index;
 
     if (bp->node) {
         (void) ngx_atomic_fetch_add(&bp->node->requests, 1);
@@ -308,10 +337,38 @@ ngx_http_inference_balance_free(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_inference_peer_t *bp = data;
 
-    if (bp->node) {
+    /* after an hour another node may have the entry */
+
+    if (bp->node
+        && ngx_cmp_sockaddr(&bp->node->sockaddr.sockaddr, bp->node->socklen,
+                            pc->sockaddr, pc->socklen, 1)
+           == NGX_OK)
+    {
         (void) ngx_atomic_fetch_add(&bp->node->requests, -1);
-        bp->node = NULL;
+    }
+
+    bp->node = NULL;
+
+    if (bp->key && ngx_http_inference_balance_stale(pc, bp, state)) {
+        bp->rrp.tried[bp->index / NGX_HTTP_INFERENCE_WORD] &=
+                ~((uintptr_t) 1 << bp->index % NGX_HTTP_INFERENCE_WORD);
     }
 
     ngx_http_upstream_free_round_robin_peer(pc, &bp->rrp, state);
+}
+
+
+/* The node has closed a connection that was kept, and is there all the same:
+   nginx tries once more, and a sequence must not move. */
+
+static ngx_uint_t
+ngx_http_inference_balance_stale(ngx_peer_connection_t *pc,
+    ngx_http_inference_peer_t *bp, ngx_uint_t state)
+{
+    return pc->cached
+           && (state & NGX_PEER_FAILED)
+           && pc->connection
+           && !pc->connection->read->timedout
+           && !pc->connection->write->timedout
+           && bp->request->upstream->headers_in.status_n == 0;
 }

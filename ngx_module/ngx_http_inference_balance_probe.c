@@ -11,12 +11,21 @@
 #include "core/proto/node_answer.h"
 
 
+/* of a probe: longer than the kernel waits before it sends a lost SYN again */
+#define NGX_HTTP_INFERENCE_PROBE_MIN  2000
+#define NGX_HTTP_INFERENCE_PROBE_MAX  10000
+
+/* before one that has failed is repeated, at most */
+#define NGX_HTTP_INFERENCE_PROBE_REPEAT  1000
+
+
 typedef struct {
     ngx_http_inference_fetch_t     fetch;       /* first: it is the probe    */
     ngx_sockaddr_t                 sockaddr;
     ngx_str_t                      name;        /* the node's                */
     ngx_http_inference_balance_t  *balance;
-    ngx_http_inference_node_t     *node;
+    ngx_http_inference_node_t     *node;        /* NULL: no entry, not asked */
+    ngx_msec_t                     started;
     u_char                         answer[INF_NODE_ANSWER_MAX];
 } ngx_http_inference_probe_t;
 
@@ -34,13 +43,16 @@ static ngx_int_t ngx_http_inference_prober_init(ngx_cycle_t *cycle,
 static ngx_int_t ngx_http_inference_probe_init(ngx_cycle_t *cycle,
     ngx_http_inference_balance_t *balance, ngx_addr_t *addr,
     ngx_http_inference_probe_t *probe);
+static ngx_addr_t *ngx_http_inference_prober_place(
+    ngx_http_inference_prober_t *prober);
 static void ngx_http_inference_prober_tick(ngx_event_t *ev);
 static ngx_uint_t ngx_http_inference_probe_due(
     ngx_http_inference_probe_t *probe);
 static ngx_uint_t ngx_http_inference_probe_enough(
     ngx_http_inference_fetch_t *fetch);
 static void ngx_http_inference_probe_done(ngx_http_inference_fetch_t *fetch);
-static void ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe);
+static void ngx_http_inference_probe_failed(
+    ngx_http_inference_probe_t *probe);
 static void ngx_http_inference_probe_note(ngx_http_inference_probe_t *probe,
     inf_node_answer_t *answer);
 static void ngx_http_inference_probe_report(
@@ -124,6 +136,25 @@ ngx_http_inference_prober_init(ngx_cycle_t *cycle,
         }
     }
 
+    addr = ngx_http_inference_prober_place(prober);
+
+    if (addr) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "inference: no room yet for server %V of upstream "
+                      "\"%V\" and those behind it beside those of former "
+                      "configurations: they are not asked, and sequences do "
+                      "not stay there", &addr->name, &balance->name);
+    }
+
+    if (ngx_process == NGX_PROCESS_SINGLE) {
+        /* a reload would free the prober, and tell nobody */
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "inference: \"master_process off\": nodes of upstream "
+                      "\"%V\" are not asked for their queues",
+                      &balance->name);
+        return NGX_OK;
+    }
+
     prober->tick.handler = ngx_http_inference_prober_tick;
     prober->tick.data = prober;
     prober->tick.log = cycle->log;
@@ -151,12 +182,6 @@ ngx_http_inference_probe_init(ngx_cycle_t *cycle,
 
     probe->balance = balance;
     probe->name = addr->name;
-    probe->node = ngx_http_inference_find_node(balance->shared,
-                                               addr->sockaddr, addr->socklen,
-                                               0);
-    if (probe->node == NULL) {
-        return NGX_ERROR;
-    }
 
     ngx_memcpy(&probe->sockaddr, addr->sockaddr, addr->socklen);
 
@@ -184,7 +209,9 @@ ngx_http_inference_probe_init(ngx_cycle_t *cycle,
 
     fetch->request.len = p - fetch->request.data;
 
-    fetch->timeout = ngx_max(balance->interval, 1000);
+    fetch->timeout = ngx_min(ngx_max(balance->interval,
+                                     NGX_HTTP_INFERENCE_PROBE_MIN),
+                             NGX_HTTP_INFERENCE_PROBE_MAX);
     fetch->answer = probe->answer;
     fetch->size = INF_NODE_ANSWER_MAX;
     fetch->enough = ngx_http_inference_probe_enough;
@@ -194,12 +221,45 @@ ngx_http_inference_probe_init(ngx_cycle_t *cycle,
 }
 
 
+/* Those without an entry get one: there is room again when servers of former
+   configurations have been gone for a while.  The first without; NULL: all have
+   one. */
+
+static ngx_addr_t *
+ngx_http_inference_prober_place(ngx_http_inference_prober_t *prober)
+{
+    ngx_uint_t                   i;
+    ngx_addr_t                  *addr;
+    ngx_http_inference_probe_t  *probe;
+
+    addr = prober->balance->addrs.elts;
+
+    for (i = 0; i < prober->balance->addrs.nelts; i++) {
+
+        probe = &prober->probes[i];
+
+        if (probe->node) {
+            continue;
+        }
+
+        probe->node = ngx_http_inference_place_node(prober->balance, &addr[i]);
+
+        if (probe->node == NULL) {
+            return &addr[i];
+        }
+    }
+
+    return NULL;
+}
+
+
 /* More often than a node is asked: whichever worker comes first asks it. */
 
 static void
 ngx_http_inference_prober_tick(ngx_event_t *ev)
 {
     ngx_uint_t                    i;
+    ngx_http_inference_probe_t   *probe;
     ngx_http_inference_prober_t  *prober;
 
     prober = ev->data;
@@ -208,29 +268,55 @@ ngx_http_inference_prober_tick(ngx_event_t *ev)
         return;
     }
 
+    (void) ngx_http_inference_prober_place(prober);
+
     for (i = 0; i < prober->balance->addrs.nelts; i++) {
-        if (ngx_http_inference_probe_due(&prober->probes[i])) {
-            ngx_http_inference_fetch_start(&prober->probes[i].fetch);
+
+        probe = &prober->probes[i];
+
+        if (probe->node == NULL || !ngx_http_inference_probe_due(probe)) {
+            continue;
+        }
+
+        ngx_http_inference_fetch_start(&probe->fetch);
+
+        if (ngx_http_inference_fetch_runs(&probe->fetch)) {
+            /* nginx closes it when this worker is to end */
+            probe->fetch.pc.connection->idle = 1;
         }
     }
 
-    ngx_add_timer(ev, ngx_max(prober->balance->interval / 4, 5));
+    ngx_add_timer(ev, ngx_max(ngx_min(prober->balance->interval,
+                                      NGX_HTTP_INFERENCE_PROBE_REPEAT) / 4,
+                              5));
 }
 
 
 static ngx_uint_t
 ngx_http_inference_probe_due(ngx_http_inference_probe_t *probe)
 {
+    ngx_msec_t         interval;
     ngx_atomic_uint_t  last, now;
 
     last = probe->node->probed;
-    now = ngx_current_msec;
+    now = ngx_max(ngx_current_msec, 1);
+    interval = probe->balance->interval;
 
-    return !ngx_http_inference_fetch_runs(&probe->fetch)
-           && (last == 0
-               || (ngx_msec_int_t) (now - last)
-                  >= (ngx_msec_int_t) probe->balance->interval)
-           && ngx_atomic_cmp_set(&probe->node->probed, last, now);
+    if (probe->node->failures == 1) {
+        interval = ngx_min(interval, NGX_HTTP_INFERENCE_PROBE_REPEAT);
+    }
+
+    if (ngx_http_inference_fetch_runs(&probe->fetch)
+        || (last
+            && (ngx_msec_int_t) (now - last) < (ngx_msec_int_t) interval)
+        || !ngx_atomic_cmp_set(&probe->node->probed, last, now))
+    {
+        return 0;
+    }
+
+    probe->started = now;
+
+    return 1;
 }
 
 
@@ -256,10 +342,24 @@ ngx_http_inference_probe_done(ngx_http_inference_fetch_t *fetch)
 
     probe = (ngx_http_inference_probe_t *) fetch;
 
-    if (fetch->why) {
-        ngx_http_inference_probe_down(probe);
+    if (fetch->rc == NGX_ERROR) {
+        /* says nothing of the node; another worker may have a connection */
+        (void) ngx_atomic_cmp_set(&probe->node->probed, probe->started, 0);
         return;
     }
+
+    if ((ngx_msec_int_t) (probe->started - probe->node->answered) < 0) {
+        /* another worker's probe began later, and has its answer */
+        return;
+    }
+
+    if (fetch->rc == NGX_DECLINED) {
+        ngx_http_inference_probe_failed(probe);
+        return;
+    }
+
+    probe->node->failures = 0;
+    probe->node->answered = ngx_current_msec;
 
     if (inf_node_answer_read(inf_slice((char *) fetch->answer,
                                        fetch->received), &answer)
@@ -282,9 +382,20 @@ ngx_http_inference_probe_done(ngx_http_inference_fetch_t *fetch)
 }
 
 
+/* A single one may be late, or lost on its way: the node is asked again before
+   its sequences are lost. */
+
 static void
-ngx_http_inference_probe_down(ngx_http_inference_probe_t *probe)
+ngx_http_inference_probe_failed(ngx_http_inference_probe_t *probe)
 {
+    if (ngx_atomic_fetch_add(&probe->node->failures, 1) == 0) {
+        ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, probe->fetch.err,
+                      "inference: node %V of upstream \"%V\" %s: it is asked "
+                      "again", &probe->name, &probe->balance->name,
+                      probe->fetch.why);
+        return;
+    }
+
     if (ngx_http_inference_probe_state(probe,
                                        NGX_HTTP_INFERENCE_NODE_DOWN))
     {

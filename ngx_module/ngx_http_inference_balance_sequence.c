@@ -2,10 +2,17 @@
  * ngx_http_inference_balance_sequence.c - which node has a sequence: a table of
  *                                         fixed size in the zone, in which each
  *                                         bucket forgets what it has used least
- *                                         recently.
+ *                                         recently.  Clients do not know which
+ *                                         sequences share a bucket.
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
+
+#include <ngx_md5.h>
+
+
+/* a sequence is kept for so long after each request, s */
+#define NGX_HTTP_INFERENCE_SEQUENCE_KEPT  3
 
 
 static ngx_http_inference_sequence_t *ngx_http_inference_sequence_place(
@@ -15,16 +22,24 @@ static ngx_http_inference_sequence_t *ngx_http_inference_sequence_place(
 /* Two values of one key only share a node. */
 
 uint64_t
-ngx_http_inference_sequence_key(ngx_str_t *value)
+ngx_http_inference_sequence_key(ngx_http_inference_balance_t *balance,
+    ngx_str_t *value)
 {
-    uint64_t  key;
+    u_char     digest[16];
+    uint64_t   key;
+    ngx_md5_t  md5;
 
     if (value->len == 0 || (value->len == 1 && value->data[0] == '0')) {
         return 0;
     }
 
-    key = (uint64_t) ngx_murmur_hash2(value->data, value->len) << 32
-          | ngx_crc32_long(value->data, value->len);
+    ngx_md5_init(&md5);
+    ngx_md5_update(&md5, balance->shared->secret,
+                   sizeof(balance->shared->secret));
+    ngx_md5_update(&md5, value->data, value->len);
+    ngx_md5_final(digest, &md5);
+
+    ngx_memcpy(&key, digest, sizeof(key));
 
     return key ? key : 1;
 }
@@ -56,29 +71,43 @@ ngx_http_inference_sequence_find(ngx_http_inference_balance_t *balance,
 }
 
 
-void
+ngx_int_t
 ngx_http_inference_sequence_put(ngx_http_inference_balance_t *balance,
     uint64_t key, ngx_http_inference_node_t *node)
 {
+    uint32_t                        now;
+    ngx_int_t                       rc;
     ngx_slab_pool_t                *shpool;
     ngx_http_inference_sequence_t  *place;
 
     shpool = (ngx_slab_pool_t *) balance->zone->shm.addr;
+    now = (uint32_t) ngx_time();
+    rc = NGX_OK;
 
     ngx_shmtx_lock(&shpool->mutex);
 
     place = ngx_http_inference_sequence_place(balance, key);
 
-    if (node) {
+    if (node == NULL) {
+        if (place->key == key) {
+            place->node = 0;
+        }
+
+    } else if (place->node && place->key != key
+               && (int32_t) (now - place->used)
+                  < NGX_HTTP_INFERENCE_SEQUENCE_KEPT)
+    {
+        rc = NGX_DECLINED;
+
+    } else {
         place->key = key;
         place->node = (uint32_t) (node - balance->shared->nodes) + 1;
-        place->used = (uint32_t) ngx_time();
-
-    } else if (place->node && place->key == key) {
-        place->node = 0;
+        place->used = now;
     }
 
     ngx_shmtx_unlock(&shpool->mutex);
+
+    return rc;
 }
 
 
@@ -88,17 +117,13 @@ ngx_http_inference_sequence_forget(ngx_http_inference_balance_t *balance,
 {
     uint32_t                        number;
     ngx_uint_t                      i, k;
-    ngx_slab_pool_t                *shpool;
     ngx_http_inference_sequence_t  *place;
 
     if (balance->sequence == NULL) {
         return;
     }
 
-    shpool = (ngx_slab_pool_t *) balance->zone->shm.addr;
     number = (uint32_t) (node - balance->shared->nodes) + 1;
-
-    ngx_shmtx_lock(&shpool->mutex);
 
     for (i = 0; i < NGX_HTTP_INFERENCE_BUCKETS; i++) {
 
@@ -110,8 +135,6 @@ ngx_http_inference_sequence_forget(ngx_http_inference_balance_t *balance,
             }
         }
     }
-
-    ngx_shmtx_unlock(&shpool->mutex);
 }
 
 

@@ -8,8 +8,12 @@
 
 static void ngx_http_inference_fetch_write(ngx_event_t *wev);
 static void ngx_http_inference_fetch_read(ngx_event_t *rev);
-static void ngx_http_inference_fetch_end(ngx_http_inference_fetch_t *fetch,
+static void ngx_http_inference_fetch_fail(ngx_http_inference_fetch_t *fetch,
     ngx_err_t err, const char *why);
+static void ngx_http_inference_fetch_give_up(
+    ngx_http_inference_fetch_t *fetch);
+static void ngx_http_inference_fetch_end(ngx_http_inference_fetch_t *fetch,
+    ngx_int_t rc, ngx_err_t err, const char *why);
 
 
 void
@@ -35,16 +39,24 @@ void
 ngx_http_inference_fetch_start(ngx_http_inference_fetch_t *fetch)
 {
     ngx_int_t          rc;
+    ngx_err_t          err;
     ngx_connection_t  *c;
 
     fetch->sent = 0;
     fetch->received = 0;
 
     rc = ngx_event_connect_peer(&fetch->pc);
+    err = ngx_socket_errno;
+
+    /* nginx declines, too, when this machine has no port left */
+
+    if (rc == NGX_DECLINED && err != EADDRNOTAVAIL) {
+        ngx_http_inference_fetch_fail(fetch, err, "cannot be connected to");
+        return;
+    }
 
     if (rc != NGX_OK && rc != NGX_AGAIN) {
-        ngx_http_inference_fetch_end(fetch, ngx_socket_errno,
-                                     "cannot be connected to");
+        ngx_http_inference_fetch_give_up(fetch);
         return;
     }
 
@@ -76,13 +88,17 @@ ngx_http_inference_fetch_write(ngx_event_t *wev)
         n = c->send(c, fetch->request.data + fetch->sent,
                     fetch->request.len - fetch->sent);
 
-        if (n == NGX_AGAIN && ngx_handle_write_event(wev, 0) == NGX_OK) {
+        if (n == NGX_AGAIN) {
+            if (ngx_handle_write_event(wev, 0) != NGX_OK) {
+                ngx_http_inference_fetch_give_up(fetch);
+            }
+
             return;
         }
 
         if (n <= 0) {
-            ngx_http_inference_fetch_end(fetch, ngx_socket_errno,
-                                         "cannot be connected to");
+            ngx_http_inference_fetch_fail(fetch, ngx_socket_errno,
+                                          "cannot be connected to");
             return;
         }
 
@@ -101,8 +117,14 @@ ngx_http_inference_fetch_read(ngx_event_t *rev)
     c = rev->data;
     fetch = c->data;
 
+    if (c->close) {
+        /* this process ends */
+        ngx_http_inference_fetch_give_up(fetch);
+        return;
+    }
+
     if (rev->timedout) {
-        ngx_http_inference_fetch_end(fetch, 0, "does not answer");
+        ngx_http_inference_fetch_fail(fetch, 0, "does not answer");
         return;
     }
 
@@ -111,18 +133,22 @@ ngx_http_inference_fetch_read(ngx_event_t *rev)
         n = c->recv(c, fetch->answer + fetch->received,
                     fetch->size - fetch->received);
 
-        if (n == NGX_AGAIN && ngx_handle_read_event(rev, 0) == NGX_OK) {
+        if (n == NGX_AGAIN) {
+            if (ngx_handle_read_event(rev, 0) != NGX_OK) {
+                ngx_http_inference_fetch_give_up(fetch);
+            }
+
             return;
         }
 
         if (n < 0) {
-            ngx_http_inference_fetch_end(fetch, ngx_socket_errno,
-                                         "cannot be connected to");
+            ngx_http_inference_fetch_fail(fetch, ngx_socket_errno,
+                                          "cannot be connected to");
             return;
         }
 
         if (n == 0 && fetch->received == 0) {
-            ngx_http_inference_fetch_end(fetch, 0, "closes the connection");
+            ngx_http_inference_fetch_fail(fetch, 0, "closes the connection");
             return;
         }
 
@@ -133,16 +159,35 @@ ngx_http_inference_fetch_read(ngx_event_t *rev)
         }
     }
 
-    ngx_http_inference_fetch_end(fetch, 0, NULL);
+    ngx_http_inference_fetch_end(fetch, NGX_OK, 0, NULL);
 }
 
 
 static void
-ngx_http_inference_fetch_end(ngx_http_inference_fetch_t *fetch, ngx_err_t err,
+ngx_http_inference_fetch_fail(ngx_http_inference_fetch_t *fetch, ngx_err_t err,
     const char *why)
+{
+    ngx_http_inference_fetch_end(fetch, NGX_DECLINED, err, why);
+}
+
+
+/* No fault of the server; nginx has logged what it lacks. */
+
+static void
+ngx_http_inference_fetch_give_up(ngx_http_inference_fetch_t *fetch)
+{
+    ngx_http_inference_fetch_end(fetch, NGX_ERROR, 0, "cannot be asked: this "
+                                 "process lacks connections or ends");
+}
+
+
+static void
+ngx_http_inference_fetch_end(ngx_http_inference_fetch_t *fetch, ngx_int_t rc,
+    ngx_err_t err, const char *why)
 {
     ngx_http_inference_fetch_cancel(fetch);
 
+    fetch->rc = rc;
     fetch->err = err;
     fetch->why = why;
     fetch->done(fetch);

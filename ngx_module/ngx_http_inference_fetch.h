@@ -4,7 +4,7 @@
  * Owner    The caller's memory, which stays until the exchange has ended.
  * Thread   the worker's event loop.
  * Units    ms, bytes.
- * Errors   `why`, and the system's error; nothing is logged.
+ * Errors   `rc`, `why`, and the system's error; nothing is logged.
  * Route    balance_probe, join -> fetch -> their `done`.
  */
 
@@ -25,6 +25,10 @@ struct ngx_http_inference_fetch_s {
     size_t                      size;
     size_t                      sent;
     size_t                      received;
+    ngx_int_t                   rc;             /* NGX_OK: it is complete,
+                                                   NGX_DECLINED: the server has
+                                                   failed, NGX_ERROR: this
+                                                   process has               */
     ngx_err_t                   err;            /* of a failure              */
     const char                 *why;            /* NULL: it is complete      */
 

@@ -1,5 +1,6 @@
 """Which node gets a request, by what the nodes say of themselves."""
 
+import contextlib
 import socket
 import threading
 
@@ -138,7 +139,8 @@ def test_a_node_that_is_down_is_left_out(make_server, make_nodes):
     (a,) = make_nodes(30)
     port = free_port()
     server = balancer(make_server, [port, a.port])
-    said = f'node 127.0.0.1:{port} of upstream "nodes" cannot be connected to'
+    said = (f'node 127.0.0.1:{port} of upstream "nodes" cannot be connected to'
+            ': it gets no requests')
     assert process.wait_until(lambda: said in server.log_text(), 10 * SLOW)
     settle(a)
     assert ask(server, 10) == [200] * 10
@@ -151,7 +153,8 @@ def test_a_node_that_does_not_answer_is_left_out(make_server, make_nodes):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         server = balancer(make_server, [port, a.port])
-        said = f'node 127.0.0.1:{port} of upstream "nodes" does not answer'
+        said = (f'node 127.0.0.1:{port} of upstream "nodes" does not answer: '
+                'it gets no requests')
         assert process.wait_until(lambda: said in server.log_text(),
                                   20 * SLOW)
         settle(a)
@@ -287,3 +290,126 @@ def test_keepalive_behind_it(make_server, make_nodes):
     settle(a, b)
     assert ask(server, 20) == [200] * 20
     assert counts(a, b) == [0, 20]
+
+
+AGAIN = PROXY.replace("}", """\
+    proxy_next_upstream error timeout non_idempotent;
+        }""")
+
+
+def test_a_kept_connection_of_the_only_node_is_closed(make_server, make_nodes):
+    """nginx tries once more, on a new connection."""
+    (a,) = make_nodes(0)
+    a.closes_kept = True
+    server = balancer(make_server, [a.port], more="        keepalive 4;\n",
+                      server=AGAIN)
+    settle(a)
+    assert ask(server, 6) == [200] * 6
+    assert counts(a) == [6]
+    assert "prematurely closed" in server.log_text()
+
+
+def test_a_lost_probe_changes_nothing(make_server, make_nodes):
+    """Two in a row are a node that is down."""
+    (a,) = make_nodes(0)
+    server = balancer(make_server, [a.port])
+    settle(a)
+    a.to_drop = 1
+    settle(a)
+    said = f'node 127.0.0.1:{a.port} of upstream "nodes" closes the connection'
+    assert said + ": it is asked again" in server.log_text()
+    assert "it gets no requests" not in server.log_text()
+    assert ask(server, 2) == [200] * 2
+    a.to_drop = 2
+    settle(a)
+    assert process.wait_until(
+        lambda: said + ": it gets no requests" in server.log_text(), 10 * SLOW)
+
+
+def test_a_late_answer_changes_nothing(make_server, make_nodes):
+    """One worker's probe hangs; what it brings is older than what another
+    worker knows."""
+    (a,) = make_nodes(0)
+    server = balancer(make_server, [a.port], workers=2)
+    settle(a)
+    a.to_hold = 1
+    assert process.wait_until(lambda: a.to_hold == 0, 10 * SLOW)
+    settle(a)
+    a.held.set()
+    settle(a)
+    assert "is not ready" not in server.log_text()
+    assert ask(server, 5) == [200] * 5
+
+
+def test_a_probe_does_not_hold_a_worker(make_server, make_nodes):
+    """A reload ends the workers that wait for an answer, and no other one takes
+    that for the node's silence."""
+    (a,) = make_nodes(0)
+    a.to_hold = 1
+    server = balancer(make_server, [a.port], "queue interval=1h")
+    assert process.wait_until(lambda: a.probes, 10 * SLOW)
+    old = set(server.workers())
+    server.signal("HUP")
+    assert process.wait_until(
+        lambda: (now := set(server.workers())) and not now & old, 30 * SLOW)
+    assert process.wait_until(lambda: len(a.probes) == 2, 10 * SLOW)
+    assert "does not answer" not in server.log_text()
+    assert "open socket" not in server.log_text()
+
+
+def test_what_the_balancer_lacks_is_no_fault_of_its_nodes(make_server,
+                                                          make_nodes):
+    """Half requests of a client take all connections."""
+    a, b = make_nodes(0, 5)
+    server = balancer(make_server, [a.port, b.port], connections=24,
+                      allow_alarms=["worker_connections are not enough"])
+    settle(a, b)
+
+    def lacks():
+        return server.log_text().count("worker_connections are not enough")
+
+    with contextlib.ExitStack() as clients:
+        for _ in range(40):
+            c = clients.enter_context(
+                socket.create_connection(("127.0.0.1", server.port)))
+            c.sendall(b"POST / HTTP/1.1\r\nHost: x\r\n")
+        # the worker has taken or closed each of them; now come its probes
+        assert process.wait_until(lambda: lacks() > 100, 20 * SLOW)
+        assert "it gets no requests" not in server.log_text()
+        assert "cannot be connected to" not in server.log_text()
+    settle(a, b)
+    assert ask(server, 5) == [200] * 5
+    assert counts(a, b) == [5, 0]
+
+
+def test_more_servers_than_a_zone_holds(make_server, make_nodes):
+    """Those of two configurations: nginx goes on, and the new ones get their
+    entries when the old ones have been gone for a while."""
+    a, b = make_nodes(0, 0)
+
+    def servers(network):
+        return "".join(f"        server 127.{network}.0.{i}:9 max_fails=0;\n"
+                       for i in range(1, 201))
+
+    server = balancer(make_server, [a.port], "queue interval=100ms",
+                      more="        keepalive 4;\n")
+    text = server.conf.read_text()
+    first = f"        server 127.0.0.1:{a.port};\n"
+    assert first in text
+    settle(a)
+    for network, port in ((1, a.port), (2, b.port)):
+        server.conf.write_text(text.replace(
+            first, servers(network) + f"        server 127.0.0.1:{port};\n"))
+        old = set(server.workers())
+        server.signal("HUP")
+        assert process.wait_until(
+            lambda: (now := set(server.workers())) and not now & old,
+            20 * SLOW)
+        if network == 1:
+            assert process.wait_until(
+                lambda: "node 127.1.0.200:9 " in server.log_text(), 20 * SLOW)
+    assert 'no room yet for server 127.2.0.' in server.log_text()
+    assert process.wait_until(lambda: b.probes, 60 * SLOW)
+    said = 'node 127.2.0.200:9 of upstream "nodes" cannot be connected to'
+    assert process.wait_until(lambda: said in server.log_text(), 20 * SLOW)
+    assert process.wait_until(lambda: set(ask(server, 3)) == {200}, 20 * SLOW)

@@ -1,19 +1,22 @@
 """Sequences stay with their node, and are lost with it: nodes of our own with
 the sequences backend behind a balancer."""
 
+import itertools
 import json
 import os
 import pathlib
 import shutil
 import signal
 import tempfile
+import threading
+import zlib
 
 import pytest
 
 from lib import process
 from lib.grpc_client import Client, Failure
 from lib.grpc_client import tensor as grpc_tensor
-from lib.nodes import balancer
+from lib.nodes import PROXY, balancer
 from lib.sequences import ALL, LONG, Sequences, state
 from lib.server import SLOW, free_port
 from lib.wire import infer_path, tensor
@@ -150,8 +153,9 @@ def test_a_start_after_the_loss_is_no_loss(make_server, nodes):
     assert it.ask(1, 6) == (200, 11)
 
 
-def test_what_waits_on_a_lost_node_is_told(make_server, nodes):
-    """In the place of nginx's 502; a request of no sequence gets that."""
+def test_what_waits_on_a_lost_node(make_server, nodes):
+    """The node may be well when a connection breaks, so that is nginx's 502;
+    the next request finds out."""
     it = nodes()
     server = it.put_before(make_server)
     assert it.ask(1, 1, start=True) == (200, 1)
@@ -168,8 +172,8 @@ def test_what_waits_on_a_lost_node_is_told(make_server, nodes):
         dead.gates["m"].wait_entered(1)
         it.kill(dead)
         answer = waiting.read()
-    assert (answer.status, answer.error) == (503, LOST)
-    assert answer.headers["content-type"] == "application/json"
+    assert answer.status == 502
+    assert it.ask(1, 2) == (503, LOST)
     assert it.ask(1, 5, start=True) == (200, 5)
 
 
@@ -243,3 +247,94 @@ def test_sequences_of_grpc(make_server, nodes):
             assert error.value.code.name == "INVALID_ARGUMENT"
             assert START in error.value.text
             assert ask(client, id, 3, start=True) == 3
+
+
+# ---- what the balancer does with sequences, on nodes that only answer
+
+class Sticky:
+    """Two nodes; sequence 1 is on the first, and new ones go to the other."""
+
+    def __init__(self, make_server, make_nodes, **kw):
+        self.first, self.other = make_nodes(0, 50)
+        self.server = balancer(
+            make_server, [self.first.port, self.other.port],
+            "queue interval=20ms sequence=$http_x_sequence_id", **kw)
+        self.settle()
+        assert self.ask(1) == 200
+        assert self.count() == [1, 0]
+        self.first.set_queue(100)
+        self.settle()
+
+    def settle(self):
+        for node in (self.first, self.other):
+            assert process.wait_until(node.probed(3), 10 * SLOW)
+
+    def ask(self, id):
+        return self.server.post("/v2/models/m/infer", b"{}",
+                                {"X-Sequence-Id": str(id)}).status
+
+    def count(self):
+        found = [len(n.received) for n in (self.first, self.other)]
+        self.first.received.clear()
+        self.other.received.clear()
+        return found
+
+
+def test_a_kept_connection_that_is_closed_ends_no_sequence(make_server,
+                                                           make_nodes):
+    it = Sticky(make_server, make_nodes, more="        keepalive 4;\n",
+                server=PROXY)
+    it.first.closes_kept = True
+    assert [it.ask(1) for _ in range(4)] == [502, 200, 502, 200]
+    assert it.count() == [2, 0]
+    assert "a sequence is lost" not in it.server.log_text()
+
+
+def test_nginx_tries_the_same_node_again(make_server, make_nodes):
+    """Where it may, on a connection that is not a kept one."""
+    it = Sticky(make_server, make_nodes, more="        keepalive 4;\n",
+                server=PROXY.replace("}", """\
+    proxy_next_upstream error non_idempotent;
+        }"""))
+    it.first.closes_kept = True
+    assert [it.ask(1) for _ in range(4)] == [200] * 4
+    assert it.count() == [4, 0]
+    assert "prematurely closed" in it.server.log_text()
+
+
+def test_a_full_node_keeps_its_sequences(make_server, make_nodes):
+    """max_conns holds for them, too, and they do not move."""
+    it = Sticky(make_server, make_nodes)
+    text = it.server.conf.read_text()
+    it.server.conf.write_text(text.replace(
+        f":{it.first.port};", f":{it.first.port} max_conns=1;"))
+    old = set(it.server.workers())
+    it.server.signal("HUP")
+    assert process.wait_until(
+        lambda: (now := set(it.server.workers())) and not now & old,
+        10 * SLOW)
+    it.settle()
+    it.first.gate.clear()
+    waiting = threading.Thread(target=it.ask, args=(1,))
+    waiting.start()
+    assert process.wait_until(lambda: it.first.received, 10 * SLOW)
+    assert it.ask(1) == 502
+    assert it.ask(2) == 200
+    it.first.gate.set()
+    waiting.join()
+    assert it.ask(1) == 200
+    assert it.count() == [2, 1]
+    assert "a sequence is lost" not in it.server.log_text()
+
+
+def test_ids_of_one_checksum_push_no_sequence_out(make_server, make_nodes):
+    """Twice as many as a bucket has places."""
+    it = Sticky(make_server, make_nodes)
+    bits = zlib.crc32(b"1") % 8192
+    same = itertools.islice(
+        (i for i in itertools.count(2)
+         if zlib.crc32(str(i).encode()) % 8192 == bits), 16)
+    assert {it.ask(id) for id in same} == {200}
+    assert it.count() == [0, 16]
+    assert it.ask(1) == 200
+    assert it.count() == [1, 0]

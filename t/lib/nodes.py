@@ -57,6 +57,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         node = self.server
         node.probes.append(dict(self.headers))
+        with node.lock:
+            node.to_drop, drop = max(node.to_drop - 1, 0), node.to_drop > 0
+            node.to_hold, hold = max(node.to_hold - 1, 0), node.to_hold > 0
+        if hold:
+            node.held.wait(20)
+            with contextlib.suppress(OSError):
+                self.wfile.write(b"HTTP/1.1 503 Late\r\n\r\n")
+        if drop or hold:
+            self.close_connection = True
+            return
         if node.raw is not None:
             self.wfile.write(node.raw)
             self.close_connection = True
@@ -70,6 +80,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         node = self.server
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if node.closes_kept and getattr(self, "kept", False):
+            self.close_connection = True
+            return
+        self.kept = True
         with node.lock:
             node.received.append(body)
         node.gate.wait(20)
@@ -90,7 +104,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Node(http.server.ThreadingHTTPServer):
     """queue: what it reports; report: the whole header; raw: its bytes in the
-    place of an answer; answer, raw_answer: the same for a POST."""
+    place of an answer; answer, raw_answer: the same for a POST; to_drop: so
+    many probes to come get no answer; to_hold: so many wait for `held` and are
+    told 503; closes_kept: a connection's second POST gets no answer."""
 
     daemon_threads = True
 
@@ -104,6 +120,9 @@ class Node(http.server.ThreadingHTTPServer):
         self.received, self.probes = [], []
         self.gate = threading.Event()
         self.gate.set()
+        self.to_drop = self.to_hold = 0
+        self.held = threading.Event()
+        self.closes_kept = False
         self.set_queue(queue)
         self.thread = threading.Thread(target=self.serve_forever, daemon=True,
                                        args=(0.02,))
@@ -120,6 +139,7 @@ class Node(http.server.ThreadingHTTPServer):
 
     def stop(self):
         self.gate.set()
+        self.held.set()
         self.shutdown()
         self.server_close()
         self.thread.join()
