@@ -186,7 +186,8 @@ def test_a_node_that_comes_back_takes_no_sequence_away(make_server, nodes):
     os.kill(it.made[0].server.core(), signal.SIGSTOP)
     said = f"node 127.0.0.1:{it.made[0].server.port}"
     assert process.wait_until(
-        lambda: said in server.log_text().split("is ready")[-1], 10 * SLOW)
+        lambda: any(said in line and "it gets no requests" in line
+                    for line in server.log_text().splitlines()), 20 * SLOW)
     for id in range(11, 15):
         assert it.ask(id, 1, start=True) == (200, 1)
         assert it.has(id) is it.made[1]
