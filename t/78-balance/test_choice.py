@@ -419,3 +419,22 @@ def test_more_servers_than_a_zone_holds(make_server, make_nodes):
     said = 'node 127.2.0.200:9 of upstream "nodes" cannot be connected to'
     assert process.wait_until(lambda: said in server.log_text(), 20 * SLOW)
     assert process.wait_until(lambda: set(ask(server, 3)) == {200}, 20 * SLOW)
+
+
+def test_without_a_master_no_node_is_asked(make_server, make_nodes):
+    """nginx frees the configuration at a reload, and a prober with it."""
+    a, b = make_nodes(0, 0)
+    server = balancer(make_server, [a.port, b.port], start=False)
+    text = server.conf.read_text()
+    server.conf.write_text("master_process off;\n" + text)
+    server.start("")
+    said = '"master_process off": nodes of upstream "nodes" are not asked'
+    assert process.wait_until(lambda: said in server.log_text(), 10 * SLOW)
+    assert ask(server, 4) == [200] * 4
+    assert sum(counts(a, b)) == 4
+    server.signal("HUP")        # after which nginx itself serves nothing
+    assert process.wait_until(
+        lambda: server.log_text().count('using the "epoll"') == 2, 10 * SLOW)
+    assert server.process.poll() is None
+    assert not a.probes
+    assert not b.probes
