@@ -284,7 +284,7 @@ ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
     rc = ngx_http_inference_join_end(ctx, &body);
 
     if (rc == NGX_AGAIN) {
-        /* its turn comes */
+        /* the join posts a turn when the upstream has answered */
         return NGX_DONE;
     }
 

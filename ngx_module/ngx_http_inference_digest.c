@@ -20,7 +20,7 @@
 typedef struct {
     inf_slice_t          json;
     inf_slice_t          tail;          /* binary tensors                    */
-    ngx_uint_t           raw;           /* these are all, in raw binary mode */
+    ngx_uint_t           raw;           /* 1: the body is binary alone       */
     inf_infer_request_t  infer;
 } ngx_http_inference_digested_t;
 
@@ -57,7 +57,7 @@ ngx_http_inference_variable_digest(ngx_http_request_t *r,
     v->not_found = 1;
 
     if (r->request_body == NULL) {
-        /* there may be one later */
+        /* the body may be read later */
         v->no_cacheable = 1;
         return NGX_OK;
     }
@@ -228,7 +228,7 @@ ngx_http_inference_digest_read(ngx_http_inference_digested_t *d,
     inf_infer_reader_free(reader);
 
     if (err) {
-        /* the server will say so */
+        /* the server rejects the request, and says why */
         inf_err_free(err);
         return NGX_DECLINED;
     }

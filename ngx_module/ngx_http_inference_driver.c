@@ -285,7 +285,8 @@ ngx_http_inference_wait_channel(ngx_http_inference_ctx_t *ctx)
     ngx_msec_t  grace;
 
     if (ngx_http_inference_control_asks_now(ctx)) {
-        /* and about the server, not about a worker that has only just come */
+        /* The question is about the server: a worker that has just started
+           waits for its connection to the core before it says no. */
 
         grace = ngx_http_inference_grace();
 

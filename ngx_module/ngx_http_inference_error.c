@@ -303,7 +303,7 @@ ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
     }
 
     if (ep && ep->part == NGX_HTTP_INFERENCE_SHARED_MEMORY) {
-        ngx_str_null(&model);                   /* it is a region's name */
+        ngx_str_null(&model);                   /* a region's name is there */
     }
 
     if (ngx_http_inference_one_line(r->pool, &model) == NGX_OK
@@ -318,8 +318,8 @@ ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* Where error_page names a status, it has the word, if the location wants
-   that. */
+/* The row of error_page that names the status of the failed request, if
+   inference_intercept_errors is on. */
 
 ngx_http_err_page_t *
 ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)

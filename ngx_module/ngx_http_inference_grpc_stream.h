@@ -100,7 +100,7 @@ struct ngx_http_inference_message_s {
 ngx_http_inference_message_t *ngx_http_inference_stream_message(
     ngx_http_inference_stream_t *stream);
 
-/* Its number is another call's once nothing of it is left. */
+/* Frees the call's number when no message is open and no response is left. */
 void ngx_http_inference_stream_give_number(ngx_http_inference_stream_t *stream);
 
 /* All of it is here. */

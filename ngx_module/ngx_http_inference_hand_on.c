@@ -77,7 +77,7 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
         return rc;
     }
 
-    /* the next handler announces what was received */
+    /* The next handler sends a Content-Length of the bytes received. */
 
     if (pieces.size != body->received) {
 
@@ -87,7 +87,8 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
                           "left for error_page", pieces.size, body->received);
         }
 
-        /* else its client has written lengths of tensors with idle bytes */
+        /* A call of gRPC may differ: its client has written lengths of tensors
+           as varints that are longer than necessary. */
 
         return NGX_DECLINED;
     }
@@ -113,7 +114,7 @@ ngx_http_inference_hand_on_pieces(ngx_http_inference_ctx_t *ctx,
     }
 
     if (ngx_http_inference_call_has_body(ctx)) {
-        /* what makes a record of it follows in the same place */
+        /* behind these bytes the same buffer has the record's own fields */
         return ngx_http_inference_hand_on_piece(pieces, body->text.data,
                                                 body->plain);
     }

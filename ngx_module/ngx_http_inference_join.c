@@ -11,11 +11,11 @@
 #include "core/proto/node_answer.h"
 
 
-/* of an answer: one server after another has so long, and so much room */
+/* The time and the size that the answer of each server may have. */
 #define NGX_HTTP_INFERENCE_JOIN_TIMEOUT  2000
 #define NGX_HTTP_INFERENCE_JOIN_SIZE     (1024 * 1024)
 
-/* of the client's body, which is sent on */
+/* In the place of a longer body of the client the upstream gets {}. */
 #define NGX_HTTP_INFERENCE_JOIN_BODY     4096
 
 
@@ -176,7 +176,7 @@ ngx_http_inference_join_request(ngx_http_inference_join_t *join)
 }
 
 
-/* The first one that answers is believed. */
+/* Asks the next server; the answer of the first one that answers is used. */
 
 static void
 ngx_http_inference_join_next(ngx_http_inference_join_t *join)
@@ -276,7 +276,7 @@ ngx_http_inference_join_done(ngx_http_inference_fetch_t *fetch)
 }
 
 
-/* NGX_DECLINED: it is none. */
+/* NGX_DECLINED: what was received is no answer that can be used. */
 
 static ngx_int_t
 ngx_http_inference_join_answer(ngx_http_inference_join_t *join,
@@ -369,7 +369,7 @@ ngx_http_inference_join_ready(ngx_http_inference_join_t *join)
 }
 
 
-/* Without the other's there is ours. */
+/* The core's own index is sent when the upstream's is missing or malformed. */
 
 static ngx_int_t
 ngx_http_inference_join_index(ngx_http_inference_join_t *join, ngx_str_t *body)

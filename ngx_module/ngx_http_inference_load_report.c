@@ -116,7 +116,7 @@ ngx_http_inference_load_queue(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    /* this call has a slot, too */
+    /* one of the slots is that of this call */
 
     ngx_http_inference_sum_gauges(&sum);
     others = sum.slots ? sum.slots - 1 : 0;

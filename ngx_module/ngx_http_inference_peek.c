@@ -187,7 +187,7 @@ ngx_http_inference_peek_create(ngx_http_request_t *r)
 }
 
 
-/* The request ends, or its memory does. */
+/* The pool of the request is destroyed. */
 
 static void
 ngx_http_inference_peek_cleanup(void *data)
@@ -233,7 +233,7 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
     method = ngx_http_inference_grpc_match(r);
 
     if (method == NULL || method->names == NGX_HTTP_INFERENCE_NAMES_NONE) {
-        /* it may be another one where nginx redirects it to */
+        /* after an internal redirect the path may be a method's */
         return NGX_OK;
     }
 
@@ -280,7 +280,8 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
 }
 
 
-/* How many bytes are looked at, by the prefix if that is there. */
+/* The number of bytes that are searched: the message's, if its prefix is there,
+   within the limit. */
 
 static size_t
 ngx_http_inference_peek_size(ngx_str_t *bytes, inf_grpc_prefix_t *prefix)
@@ -458,7 +459,8 @@ ngx_http_inference_peek_leave(ngx_event_t *ev)
 }
 
 
-/* The handler looks again, unless nginx has redirected the request. */
+/* Runs the phases again, and the handler with them, unless nginx has redirected
+   the request meanwhile. */
 
 static void
 ngx_http_inference_peek_go_on(ngx_http_inference_peek_t *peek)
@@ -484,7 +486,8 @@ ngx_http_inference_peek_go_on(ngx_http_inference_peek_t *peek)
 }
 
 
-/* Nothing of it will come. */
+/* Ends all that could call this peek: bytes, timer, posted event, the worker's
+   end. */
 
 static void
 ngx_http_inference_peek_quiet(ngx_http_inference_peek_t *peek)
@@ -505,7 +508,7 @@ ngx_http_inference_peek_quiet(ngx_http_inference_peek_t *peek)
 static void
 ngx_http_inference_peek_writable(ngx_http_request_t *r)
 {
-    /* nothing is sent yet */
+    /* the answer is not sent before the phases have run */
 }
 
 

@@ -176,7 +176,8 @@ ngx_http_inference_preread_read(ngx_event_t *rev)
 }
 
 
-/* Each may end any of the others with its connection, and may wait again. */
+/* Each call of a waiter may remove any other one, with its connection, and may
+   add the same one again. */
 
 static void
 ngx_http_inference_preread_event(ngx_event_t *ev)
@@ -242,7 +243,7 @@ ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter)
 void
 ngx_http_inference_preread_stop(ngx_http_inference_waiter_t *waiter)
 {
-    /* it never waits */
+    /* without HTTP/2 no request waits */
 }
 
 

@@ -717,14 +717,14 @@ ngx_int_t ngx_http_inference_variable_digest(ngx_http_request_t *r,
 
 /* ---- join.c ------------------------------------------------------------- */
 
-/* The upstream that is joined with ours, if there is one, is asked. */
+/* Asks the upstream of inference_upstream, if the location has one. */
 ngx_int_t ngx_http_inference_join_begin(ngx_http_inference_ctx_t *ctx);
 
-/* The core has answered, and is not asked again. */
+/* Whether the core has answered, and only the upstream's answer is missing. */
 ngx_uint_t ngx_http_inference_join_waits(ngx_http_inference_ctx_t *ctx);
 
-/* Joins its answer with body, the core's, which is kept; NGX_AGAIN: it is still
-   to come, and then the request's turn, too. */
+/* Joins the upstream's answer with body, the core's, which is kept; NGX_AGAIN:
+   the upstream has not answered yet, and a turn is posted when it has. */
 ngx_int_t ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *body);
 
@@ -1004,7 +1004,7 @@ void ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx,
 void ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx,
     const char *what, const char *how, ngx_str_t why);
 
-/* A line at level info: another handler answers, and why we don't. */
+/* A line at level info: another handler answers, because of this error. */
 void ngx_http_inference_log_handed_on(ngx_http_inference_ctx_t *ctx);
 
 /* Whether error_page names a status of errors; and: the row that names that of

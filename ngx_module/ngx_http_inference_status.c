@@ -66,7 +66,7 @@ ngx_http_inference_status_accepts_page(ngx_http_request_t *r)
 }
 
 
-/* The core need not be there. */
+/* The page is the worker's own: it is sent without a core, too. */
 
 ngx_int_t
 ngx_http_inference_status_page(ngx_http_request_t *r)

@@ -127,7 +127,7 @@ static ngx_http_variable_t  ngx_http_inference_vars[] = {
     { ngx_string("inference_device"), NULL, ngx_http_inference_variable,
       NGX_HTTP_INFERENCE_VAR_DEVICE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    /* once it is known it stays; the handler says when it is not yet */
+    /* cacheable once it is known; until then the handler sets no_cacheable */
     { ngx_string("inference_digest"), NULL,
       ngx_http_inference_variable_digest, 0, 0, 0 },
 
@@ -380,7 +380,7 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
         break;
 
     case NGX_HTTP_INFERENCE_VAR_REQUEST_ID:
-        /* a reader that is left has failed */
+        /* a reader is left after an error alone, and has the id if it came */
         ngx_http_inference_variable_text(
             ctx->reader ? inf_infer_reader_request(ctx->reader).id
                         : ctx->infer.id, value);

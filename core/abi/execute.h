@@ -25,9 +25,9 @@ extern const inf_executor_t inf_backend_executor;
 const inf_model_t *inf_execution_culprit(bool *certain);
 const inf_model_t *inf_execution_likely_culprit(bool *several);
 
-/* For the same handler: "model=m version=1 backend=b instance=m_0_0" of this
-   thread's execution, or of all that go on, with "; " between.  Whether this
-   thread has one. */
+/* For the same handler: puts "model=m version=1 backend=b instance=m_0_0" of
+   this thread's execution and returns true, or puts those of all executions
+   under way, with "; " between, and returns false. */
 bool inf_execution_describe(inf_signal_text_t *text);
 
 /*

@@ -45,8 +45,9 @@ extern _Thread_local inf_execution_t *inf_execution_running;
 void inf_executions_add(inf_execution_t *e);
 void inf_executions_remove(inf_execution_t *e);
 
-/* The next at or behind *at, from 0 on, whose backend executes or goes on with
-   requests that it has kept; NULL: there is no other. */
+/* The next execution under way at index *at (0 at first) or above: its backend
+   executes, or holds requests that it has not released.  NULL: there is no
+   other. */
 const inf_execution_t *inf_executions_next(uint32_t *at);
 
 #endif /* INF_ABI_EXECUTIONS_H */

@@ -388,7 +388,7 @@ infer_custom(infer_t *in, const char *model_name)
     return err;
 }
 
-/* Triton's words, and what was looked at. */
+/* Triton's error text, and the names that were looked for. */
 static inf_err_t *
 infer_failed(const infer_t *in, const char *model_name)
 {

@@ -168,7 +168,7 @@ file_of(const char *library)
     return inf_hash(parts, sizeof(parts));
 }
 
-/* Once for each file that has come into its place. */
+/* Whether the library's file was replaced; true once for each new file. */
 static bool
 differs_locked(inf_backend_t *b, uint64_t file)
 {

@@ -174,7 +174,8 @@ is_remote(const char *address)
         == NULL;
 }
 
-/* Those that directives name; a repository that is not known may have them. */
+/* Checks the models that directives name, unless a repository could not be
+   listed, which may have them. */
 static inf_err_t *
 check_names(const checker_t *c, const inf_scan_t *scan)
 {

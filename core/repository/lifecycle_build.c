@@ -293,7 +293,7 @@ tell_agents(load_t *l, bool whole)
     }
 }
 
-/* serving: the end of a text. */
+/* The error of the load; serving is appended. */
 static inf_err_t *
 failure(const load_t *l, const char *serving)
 {
@@ -315,7 +315,7 @@ failure(const load_t *l, const char *serving)
     }
 
     if (serving[0] != '\0' && !l->ensemble) {
-        serving++;                      /* a ";" ends each version's         */
+        serving++;                      /* each version's text ends with ";" */
     }
     inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
         "load failed for model '%s': %s%s\n", l->record->name,

@@ -80,7 +80,7 @@ inf_name_check_versions(const inf_name_check_t *c, const inf_scan_model_t *m,
     return err;
 }
 
-/* Takes text's contents. */
+/* Calls the reporter with text, and frees it. */
 static inf_err_t *
 report(const inf_name_check_t *c, inf_log_level_t level, inf_buf_t *text)
 {
@@ -93,7 +93,8 @@ report(const inf_name_check_t *c, inf_log_level_t level, inf_buf_t *text)
     return err;
 }
 
-/* A request may still load what is not there yet, and a poll find it. */
+/* An error where the model can never be loaded, a warning where a request or a
+   poll may still load it. */
 static inf_log_level_t
 level_of(const inf_name_check_t *c, const NginxInference__NamedModel *n)
 {

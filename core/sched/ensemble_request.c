@@ -569,7 +569,7 @@ is_guilty(const inf_step_request_t *s)
         == INF_GPU_GUILTY;
 }
 
-/* Another thread carries out the actions, perhaps, and the answer is one. */
+/* Waits until the answer has been given, perhaps by another thread. */
 static void
 await_answer(inf_ensemble_run_t *run)
 {

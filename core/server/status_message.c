@@ -101,8 +101,8 @@ add_version(void *userp, const char *name, int64_t version,
     add_row(mk, &mk->models, m);
 }
 
-/* Models are in the order of the rows.  One that has come or gone since those
-   were made is left as it is there. */
+/* Ready models are in the order of the rows.  A model that was loaded or
+   unloaded after the rows were made has no details. */
 static inf_err_t *
 describe_ready(maker_t *mk, inf_server_t *server)
 {
@@ -124,7 +124,7 @@ describe_ready(maker_t *mk, inf_server_t *server)
     return NULL;
 }
 
-/* From there on, then behind it. */
+/* Searches from *from on; on success *from is the index after the row. */
 static model_status_t *
 row_of(maker_t *mk, const inf_model_t *model, size_t *from)
 {

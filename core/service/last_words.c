@@ -54,7 +54,7 @@ inf_last_words_say(inf_crash_page_t *page)
     print(text, len);
 }
 
-/* Its length, at most INF_CRASH_MAX - 1. */
+/* Writes the text and returns its length, at most INF_CRASH_MAX - 1. */
 static size_t
 compose(inf_crash_page_t *page, char *text)
 {

@@ -16,7 +16,7 @@ struct inf_response_flow_s {
     inf_cond_t       room;      /* something was released                    */
     uint64_t         held;      /* bytes that the worker has not released    */
     uint64_t         releases;  /* so far                                    */
-    bool             stalled;   /* nobody waits while it is full             */
+    bool             stalled;   /* full, and no thread waits for it          */
 };
 
 static void await_release_locked(inf_response_flow_t *flow,
@@ -69,7 +69,7 @@ inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns)
     return admitted;
 }
 
-/* Until the worker releases something, or the flow stalls. */
+/* Waits until the worker releases something, or the flow stalls. */
 static void
 await_release_locked(inf_response_flow_t *flow, uint64_t patience_ns)
 {
@@ -84,7 +84,7 @@ await_release_locked(inf_response_flow_t *flow, uint64_t patience_ns)
     }
 
     if (flow->stalled) {
-        inf_cond_broadcast(&flow->room);    /* nor does anyone else wait     */
+        inf_cond_broadcast(&flow->room);    /* ends the waits of the others  */
     }
 }
 

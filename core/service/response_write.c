@@ -187,7 +187,7 @@ inf_response_describe(const inf_in_flight_t *in_flight,
         c->batch_size = req->payload_rows;
         c->device = device_of(in_flight);
 
-        /* a backend may go from input to output one tensor after another */
+        /* An input may be read after the first output was made. */
         uint64_t output = response->output_ns != 0 ? response->output_ns : now;
         c->compute_input_us = microseconds(req->exec_ns,
             req->input_ns < output ? req->input_ns : output);
