@@ -11,6 +11,7 @@ static const ngx_http_inference_endpoint_t *
 static ngx_uint_t ngx_http_inference_any_method(ngx_http_request_t *r);
 static ngx_int_t ngx_http_inference_path(ngx_http_request_t *r,
     ngx_str_t *path);
+static ngx_uint_t ngx_http_inference_is_decoded(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_inference_name_is_seen(
     ngx_http_inference_ctx_t *ctx);
 
@@ -136,8 +137,7 @@ ngx_http_inference_any_method(ngx_http_request_t *r)
  * The path as the client wrote it: as Triton's, an endpoint's words and a
  * model's name are not decoded.  Its location was chosen by r->uri, so both
  * must have the same segments: NGX_DECLINED where nginx has resolved dots,
- * merged slashes or decoded one.  After a rewrite, in subrequests and internal
- * redirects only r->uri names the path.
+ * merged slashes or decoded one.
  */
 
 static ngx_int_t
@@ -146,7 +146,7 @@ ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
     u_char     *p, *last, *seen, *end;
     ngx_int_t   c;
 
-    if (!r->valid_unparsed_uri) {
+    if (ngx_http_inference_is_decoded(r)) {
         *path = r->uri;
         return NGX_OK;
     }
@@ -195,6 +195,24 @@ ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
 
 
 /*
+ * Whether r->uri is the path: after a rewrite, in subrequests and internal
+ * redirects nothing else names it.  In front of another server (inference_peek)
+ * it is the path that proxy_pass with a URI sends, so no spelling hides a name
+ * from limits.
+ */
+
+static ngx_uint_t
+ngx_http_inference_is_decoded(ngx_http_request_t *r)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    return !r->valid_unparsed_uri || !ngx_http_inference_is_served(ilcf);
+}
+
+
+/*
  * A name that is written with an escape is another one to the location, which
  * may deny one of the two.
  */
@@ -207,7 +225,7 @@ ngx_http_inference_name_is_seen(ngx_http_inference_ctx_t *ctx)
     name = &ctx->model;
 
     return name->len == 0
-           || !ctx->request->valid_unparsed_uri
+           || ngx_http_inference_is_decoded(ctx->request)
            || ngx_strlchr(name->data, name->data + name->len, '%') == NULL;
 }
 

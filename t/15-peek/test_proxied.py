@@ -58,6 +58,7 @@ def server(far):
             proxy_pass http://elsewhere;
         }}
         location ~ ^/any/ {{ proxy_pass http://elsewhere; }}
+        location /lim/ {{ limit_req zone=far; proxy_pass http://elsewhere/; }}
         location /blind/ {{
             inference_peek off; proxy_pass http://elsewhere/;
         }}
@@ -133,6 +134,31 @@ def test_rest_by_the_path(server, path, model, version, verb):
     line = log.line(uri=path)
     assert (line["model"], line["version"], line["verb"]) \
         == (model, version, verb)
+
+
+@pytest.mark.parametrize("path", [
+    "/v2/models/res%6eet/infer", "/v2//models/resnet/infer",
+    "/v2/a/../models/resnet/infer", "/v2/%6dodels/resnet/infer?a=b",
+    "/v2/models%2Fresnet/./infer", "//v2/models/resnet/infer"])
+def test_no_spelling_hides_a_model(server, path):
+    """Limits count the path that proxy_pass sends."""
+    headers = {"X-Tenant": path}
+    log = AccessLog(server)
+    answer = server.post("/lim" + path, b"{}", headers)
+    assert answer.status == 200, answer
+    assert answer.json()["path"].partition("?")[0] == "/v2/models/resnet/infer"
+    line = log.line(uri="/lim/v2/models/resnet/infer")
+    assert (line["model"], line["verb"]) == ("resnet", "infer")
+    assert server.post("/lim/v2/models/resnet/infer", b"{}", headers) \
+        .status == 503
+
+
+def test_a_name_with_a_percent_sign(server):
+    log = AccessLog(server)
+    answer = server.post("/rest/v2/models/a%25b/infer", b"{}")
+    assert answer.json()["path"] == "/rest/v2/models/a%25b/infer"
+    line = log.line(uri="/rest/v2/models/a%b/infer")
+    assert (line["model"], line["verb"]) == ("a%b", "infer")
 
 
 def test_rest_may_be_switched_before_access(server):

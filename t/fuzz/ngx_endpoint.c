@@ -103,6 +103,10 @@ find(const uint8_t *uri, size_t uri_len, const uint8_t *raw, size_t raw_len,
         fake.loc_conf.parts = NGX_HTTP_INFERENCE_METRICS;
         ngx_str_set(&fake.loc_conf.alone, "/metrics");
     }
+    if (how & 16) {
+        /* inference_peek */
+        fake.loc_conf.parts = 0;
+    }
 
     ctx->request = r;
     r->ctx[1] = ctx;
@@ -182,6 +186,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_guarded(&raw, uri, uri_len, how);
         } else {
             check(raw.status >= 400 && raw.status < 500);
+            if (how & 16) {
+                find(uri, uri_len, NULL, 0, how, &seen);
+                check(seen.rc == raw.rc && seen.endpoint == raw.endpoint);
+            }
         }
     }
 
