@@ -8,6 +8,7 @@
 #include "core/base/points.h"
 
 
+static ngx_str_t *ngx_http_inference_last_words(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_log_name(const inf_response_record_t *record,
     inf_ref_t ref, ngx_str_t *name);
 static ngx_int_t ngx_http_inference_measure(ngx_http_inference_ctx_t *ctx);
@@ -25,7 +26,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core ended: sequence "
                                        "lost, start again%V",
-                                       ngx_http_inference_last_crash());
+                                       ngx_http_inference_last_words(ctx));
         return NGX_OK;
     }
 
@@ -37,7 +38,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
                                        ngx_http_inference_is_infer(ctx)
                                        ? "" : ": the call may have been "
                                               "carried out",
-                                       ngx_http_inference_last_crash());
+                                       ngx_http_inference_last_words(ctx));
         return NGX_OK;
     }
 
@@ -70,6 +71,45 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
     }
 
     return NGX_OK;
+}
+
+
+/* A client learns no name of another model: the log has all of it. */
+
+static ngx_str_t *
+ngx_http_inference_last_words(ngx_http_inference_ctx_t *ctx)
+{
+    u_char     *p, *last;
+    ngx_str_t  *text, *model;
+
+    static ngx_str_t   none = ngx_null_string;
+    static const char  version[] = " version=";
+
+    text = ngx_http_inference_last_crash();
+    model = &ctx->model;
+
+    if (text->len == 0) {
+        return text;
+    }
+
+    p = text->data;
+    last = p + text->len;
+
+    while ((p = ngx_strlcasestrn(p, last, (u_char *) "model=",
+                                 sizeof("model=") - 2))
+           != NULL)
+    {
+        p += sizeof("model=") - 1;
+
+        if ((size_t) (last - p) < model->len + sizeof(version) - 1
+            || ngx_memcmp(p, model->data, model->len) != 0
+            || ngx_memcmp(p + model->len, version, sizeof(version) - 1) != 0)
+        {
+            return &none;
+        }
+    }
+
+    return text;
 }
 
 
