@@ -3,10 +3,11 @@
  *                               over REST that may share an answer, for caches
  *                               in front of us.
  *
- * SHA-256 of path, id, inputs, outputs and parameters, each with its length.
- * There is none before the body is here, and of a body that is not in memory,
- * is compressed, is no inference, or whose answer is not determined by it:
- * sequences and shared memory.
+ * SHA-256 of the path as the client wrote it and as nginx has rewritten it, id,
+ * inputs, outputs and parameters, each with its length.  There is none before
+ * the whole body is here, and of a body that is not in memory, is compressed,
+ * is no inference, or whose answer is not determined by it: sequences and
+ * shared memory.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -56,8 +57,8 @@ ngx_http_inference_variable_digest(ngx_http_request_t *r,
 
     v->not_found = 1;
 
-    if (r->request_body == NULL) {
-        /* the body may be read later */
+    if (r->request_body == NULL || r->reading_body) {
+        /* the whole body may be here later */
         v->no_cacheable = 1;
         return NGX_OK;
     }
@@ -105,7 +106,7 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
     ngx_http_inference_digested_t *d)
 {
     ssize_t           json;
-    ngx_uint_t        i;
+    ngx_uint_t        i, length_given;
     inf_slice_t       body;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
@@ -121,6 +122,7 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
     }
 
     json = (ssize_t) body.len;
+    length_given = 0;
 
     part = &r->headers_in.headers.part;
     i = 0;
@@ -136,6 +138,12 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
         if (h->key.len == length.len
             && ngx_strncasecmp(h->key.data, length.data, length.len) == 0)
         {
+            if (length_given) {
+                /* a server may take the first one or the last one */
+                return NGX_DECLINED;
+            }
+
+            length_given = 1;
             json = ngx_atosz(h->value.data, h->value.len);
             d->raw = (json == 0);
         }
@@ -152,7 +160,7 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
 }
 
 
-/* In one piece; NGX_DECLINED: not in memory. */
+/* In one piece; NGX_DECLINED: not in memory, or not all of it has come. */
 
 static ngx_int_t
 ngx_http_inference_digest_body(ngx_http_request_t *r, inf_slice_t *body)
@@ -160,6 +168,12 @@ ngx_http_inference_digest_body(ngx_http_request_t *r, inf_slice_t *body)
     size_t        len;
     u_char       *p;
     ngx_chain_t  *cl, *first;
+
+    if (r->reading_body || r->request_body_no_buffering
+        || r->request_body->rest != 0)
+    {
+        return NGX_DECLINED;
+    }
 
     first = r->request_body->bufs;
     len = 0;
@@ -173,7 +187,10 @@ ngx_http_inference_digest_body(ngx_http_request_t *r, inf_slice_t *body)
         len += cl->buf->last - cl->buf->pos;
     }
 
-    if (len == 0) {
+    if (len == 0
+        || (r->headers_in.content_length_n >= 0
+            && len != (size_t) r->headers_in.content_length_n))
+    {
         return NGX_DECLINED;
     }
 
@@ -283,6 +300,10 @@ ngx_http_inference_digest_make(ngx_http_request_t *r,
         ngx_http_inference_digest_text(md,
                                        inf_slice((char *) r->unparsed_uri.data,
                                                  r->unparsed_uri.len));
+        ngx_http_inference_digest_text(md, inf_slice((char *) r->uri.data,
+                                                     r->uri.len));
+        ngx_http_inference_digest_text(md, inf_slice((char *) r->args.data,
+                                                     r->args.len));
         ngx_http_inference_digest_number(md, d->raw);
 
         if (d->raw) {

@@ -64,7 +64,8 @@ inf_host_cores_parse(const char *text,
 
     return inf_err_new(INF_ERR_INVALID_ARG, "host policy setting '"
         INF_HOST_CPU_CORES "' format is '<lower_cpu_core_id>-"
-        "<upper_cpu_core_id>'. Got '%s'", text);
+        "<upper_cpu_core_id>'. Got '%s': a list of numbers and ranges below"
+        " %u, such as 0-3,5, is meant", text, INF_HOST_CORES);
 }
 
 /* "4-7", or "4" alone. */

@@ -110,7 +110,8 @@ find_backend(const Inference__ModelConfig *msg, inf_findings_t *f)
         return;
     }
 
-    if (backend_is_known(msg->backend)
+    /* without a platform the backend is looked for by its name */
+    if (msg->platform[0] != '\0' && backend_is_known(msg->backend)
         && strcmp(platform_backend(msg->platform), msg->backend) != 0)
     {
         inf_findings_add(f, INF_ERR_INVALID_ARG, "platform",

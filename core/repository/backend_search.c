@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "core/base/buf.h"
+#include "core/base/near_name.h"
 #include "core/base/path.h"
 #include "core/model/config_storage.h"
 #include "core/storage/storage_local.h"
@@ -36,7 +37,8 @@ static inf_err_t *search_dir(search_t *s, const char *dir,
     const char *library);
 static inf_err_t *search_take(search_t *s, char *path, const char *dir);
 static inf_err_t *search_not_found(search_t *s, const char *library);
-static void list_backends(const search_t *s, inf_buf_t *known);
+static void list_backends(const search_t *s, inf_buf_t *known,
+    inf_buf_t *meant);
 static inf_err_t *escape_error(const search_t *s, const char *library,
     const char *dir);
 static bool is_file(const char *path);
@@ -291,15 +293,19 @@ search_not_found(search_t *s, const char *library)
     const char *searched = s->searched.len > 0 ? s->searched.data : "nowhere";
 
     if (s->runtime[0] == '\0') {
-        inf_buf_t known;
+        inf_buf_t known, meant;
 
         inf_buf_init(&known);
-        list_backends(s, &known);
+        inf_buf_init(&meant);
+        list_backends(s, &known, &meant);
         inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "unable to find"
             " backend library for backend '%s', try specifying runtime on the"
-            " model configuration. Model '%s', searched: %s(there are:%s)",
+            " model configuration. Model '%s', searched: %s(there are:%s)%s;"
+            " docs/install.md says where others come from",
             s->q->backend, s->q->model_name, searched,
-            known.len > 0 && !known.failed ? known.data : " none");
+            known.len > 0 && !known.failed ? known.data : " none",
+            meant.len > 0 && !meant.failed ? meant.data : "");
+        inf_buf_fini(&meant);
         inf_buf_fini(&known);
         return err;
     }
@@ -309,10 +315,15 @@ search_not_found(search_t *s, const char *library)
         searched);
 }
 
-/* Of the directories that all models share: " a b c". */
+/* Of the directories that all models share: " a b c", and the one whose name is
+   most like the model's. */
 static void
-list_backends(const search_t *s, inf_buf_t *known)
+list_backends(const search_t *s, inf_buf_t *known, inf_buf_t *meant)
 {
+    inf_near_name_t near;
+
+    inf_near_name_init(&near, inf_slice(s->q->backend,
+        strlen(s->q->backend)));
     for (size_t i = 0; i < s->q->global_count; i++) {
         const char *dir = s->q->global_dirs[i];
         struct dirent **entries;
@@ -329,6 +340,12 @@ list_backends(const search_t *s, inf_buf_t *known)
                 name);
             if (found || (len < (int) sizeof(path) && is_file(path))) {
                 inf_buf_printf(known, " %s", name);
+                inf_near_name_offer(&near, name);
+                if (near.best != NULL) {
+                    near.best = NULL;       /* it lives as long as its entry */
+                    inf_buf_reset(meant);
+                    inf_buf_printf(meant, ", did you mean '%s'?", name);
+                }
             }
             free(entries[k]);
         }

@@ -52,6 +52,19 @@ def test_an_unknown_backend(make_server):
     row, = server.post("/v2/repository/index", b"{}").json()
     known = row["reason"].split("(there are:")[1].split(")")[0].split()
     assert "identity" in known and known == sorted(known)
+    assert "did you mean 'identity'?; docs/install.md" in row["reason"]
+
+
+def test_a_backend_of_triton_that_is_not_there(make_server):
+    """Its name alone is no contradiction to a platform."""
+    def fill(repository):
+        models.identity(repository, "m", [("IN", "INT32", [-1])],
+                        backend="tensorflow")
+
+    server = make_server(fill, wait="live", parts="health repository")
+    assert server.wait_log("unable to find backend library", 20 * SLOW)
+    row, = server.post("/v2/repository/index", b"{}").json()
+    assert "for backend 'tensorflow'" in row["reason"], row
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="files of another user")

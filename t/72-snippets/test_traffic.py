@@ -13,7 +13,7 @@ import pytest
 import tritonclient.http
 
 from lib import models, process, snippets, wire
-from lib.server import NGINX, ROOT, SLOW, Server, free_port
+from lib.server import NGINX, ROOT, SLOW, Server, free_port, nap
 from lib.wire import tensor
 
 
@@ -183,7 +183,9 @@ def test_another_request_is_another_entry(cached, other):
     (b"{", {}),
     (ask(30) + b"x", {"Inference-Header-Content-Length": str(len(ask(30)))}),
     (ask(30), {"Inference-Header-Content-Length": "9999"}),
-    (ask(30), {"Inference-Header-Content-Length": "-1"})])
+    (ask(30), {"Inference-Header-Content-Length": "-1"}),
+    (ask(30), {"Inference-Header-Content-Length": str(len(ask(30))),
+               "inference-header-content-length": "0"})])
 def test_these_pass_by_the_cache(cached, body, headers):
     first, again = (through(cached, body, headers=headers)
                     for _ in range(2))
@@ -222,6 +224,34 @@ def test_raw_bodies(cached):
     other = through(cached, b"\2\0\0\0", headers=raw)
     assert (first[0], again[0], other[0]) == ("MISS", "HIT", "MISS")
     assert again[1].body == first[1].body != other[1].body
+
+
+def test_a_body_that_is_passed_on_unread_has_no_digest(tmp_path_factory):
+    """Else the first half of one body could stand for the whole of another."""
+    folder = tmp_path_factory.mktemp("unread")
+    port = free_port()
+    text = snippets.read("cache", {8000: port})
+    for old, new in (("/var/lib/nginx/inference", f"{folder}/files"),
+                     ("/run/nginx-inference-cached.sock", f"{folder}/sock"),
+                     ("proxy_cache_lock ", "proxy_request_buffering off;"
+                      " proxy_cache_lock ")):
+        assert old in text
+        text = text.replace(old, new)
+    raw = {"Inference-Header-Content-Length": "0"}
+    with Server(fill, http=text, parts="health infer") as server:
+        server.front = port
+        whole = b"\1\0\0\0"
+        head = wire.request_bytes("POST", "/v2/models/resnet/infer",
+                             headers={**raw, "Content-Length": "8"})
+        with wire.Wire(port) as connection:
+            connection.send(head + whole)
+            nap(0.3)
+            connection.send(b"\2\0\0\0")
+            answer = connection.read()
+            assert answer.headers["x-cache-status"] == "BYPASS"
+        # one that came at once is there as a whole, and is its own entry
+        how, answer = through(server, whole, headers=raw)
+        assert how == "MISS" and answer.body.endswith(whole)
 
 
 # ---- quotas.conf

@@ -44,6 +44,7 @@ digest_of(const char *path, input_t in, uint64_t json, bool told, size_t cut)
     }
     body.bufs = &links[0];
     fake.request.request_body = &body;
+    fake.request.headers_in.content_length_n = (off_t) in.size;
 
     check(ngx_http_inference_variable_digest(&fake.request, &v, 0) == NGX_OK);
     check(v.valid != v.not_found && !v.no_cacheable);
