@@ -242,10 +242,10 @@ read_input(py_bls_request_t *q, py_reader_t *r)
         return err;
     }
 
-    if (t.data.length > PY_COPY_MAX) {
+    if (t.data.length > PY_COPY_MAX - q->copied) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "input \"%s\" has %"
-            PRIu64 " bytes; %" PRIu64 " are possible", t.name, t.data.length,
-            PY_COPY_MAX);
+            PRIu64 " bytes; %" PRIu64 " are possible for all inputs of a"
+            " request", t.name, t.data.length, PY_COPY_MAX);
     }
 
     py_bls_input_t *input = malloc(sizeof(*input) + t.data.length);
@@ -255,6 +255,7 @@ read_input(py_bls_request_t *q, py_reader_t *r)
 
     input->next = q->inputs;
     q->inputs = input;
+    q->copied += t.data.length;
     err = py_link_read(q->link, &t.data, input->data);
     return err != NULL ? err
         : TRITONSERVER_InferenceRequestAppendInputData(q->request, t.name,

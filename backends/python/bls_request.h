@@ -22,6 +22,7 @@ typedef struct {
     py_link_t                     *link;        /* the caller's              */
     TRITONSERVER_InferenceRequest *request;
     py_bls_input_t                *inputs;
+    uint64_t                       copied;      /* bytes of inputs           */
     TRITONSERVER_InferenceTrace   *trace;       /* NULL: none                */
     bool                           decoupled;
 } py_bls_request_t;

@@ -2,6 +2,7 @@
 
 #include "control.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct {
     TRITONSERVER_Parameter **parameters;
     void                   **contents;      /* of the parameters, or NULL    */
     uint32_t                 count;
+    uint64_t                 copied;        /* bytes of contents             */
 } control_t;
 
 static TRITONSERVER_Error *control_read(control_t *c, py_reader_t *r);
@@ -127,10 +129,12 @@ read_file(control_t *c, py_reader_t *r)
         return py_error_message("file");
     }
 
-    if (data.length > PY_COPY_MAX) {
+    if (data.length > PY_COPY_MAX - c->copied) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "file \"%s\" is too large", name);
+            "file \"%s\" is too large; all files may have %" PRIu64
+            " bytes", name, PY_COPY_MAX);
     }
+    c->copied += data.length;
 
     void *contents = malloc(data.length + 1);
     if (contents == NULL) {
