@@ -50,6 +50,10 @@ ngx_http_inference_install_filters(ngx_conf_t *cf)
 
     ngx_http_inference_grpc_install_filter();
 
+    if (ngx_http_inference_early_install(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_inference_peek_install(cf);
 }
 

@@ -82,6 +82,19 @@ ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);
 
 
+/* ---- early.c ------------------------------------------------------------- */
+
+/* The names of a request without a context, in one whose memory is early: by
+   its location, or by the one that error_page has led it away from.  NULL:
+   neither has any. */
+ngx_http_inference_ctx_t *ngx_http_inference_early(ngx_http_request_t *r,
+    ngx_http_inference_ctx_t *early);
+
+/* Adds a handler of the preaccess phase, which keeps them for the location of
+   an error_page. */
+ngx_int_t ngx_http_inference_early_install(ngx_conf_t *cf);
+
+
 /* ---- preread.c ----------------------------------------------------------- */
 
 /* How many bytes of a body nginx puts aside before somebody reads it; 0: none,

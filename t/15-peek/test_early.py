@@ -60,6 +60,11 @@ def server():
             inference infer;
             auth_basic $secret; auth_basic_user_file users;
         }
+        location /paged/ {
+            inference infer; auth_basic models; auth_basic_user_file users;
+            error_page 401 /page.html;
+        }
+        location = /page.html { return 200 "a page"; }
         location /hasty/ {
             inference infer; client_body_timeout 300ms;
             limit_req zone=model;
@@ -265,6 +270,25 @@ def test_names_of_rest_paths(server, path, model, version, verb):
     line = log.line(**wanted)
     assert (line["model"], line["version"], line["verb"]) \
         == (model, version, verb)
+
+
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_names_stay_behind_a_page_of_the_site(server, protocol):
+    """The log's location is the page's."""
+    log, wanted = AccessLog(server), {"uri": "/page.html"}
+    if protocol == "rest":
+        assert server.post("/paged/v2/models/m/versions/7/infer",
+                           b"{}").status == 401
+    else:
+        with H2(server.port2) as c:
+            assert status_in(c.read(c.post(
+                "/paged" + INFER, HEADERS,
+                frame(infer("m", model_version="7")))).block) == 16
+    line = log.line(**wanted)
+    assert (line["model"], line["version"], line["verb"]) \
+        == ("m", "7", "infer")
+    assert server.get("/page.html").status == 200       # one of its own
+    assert log.lines(2, **wanted)[1]["verb"] == ""
 
 
 # ---- nothing is received

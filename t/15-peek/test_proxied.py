@@ -75,7 +75,7 @@ def test_local_and_remote_models_in_one_server(server):
         log = AccessLog(server)
         assert c.call("ModelInfer", numbers("far", [5], model_version="1")) \
             .model_version == "1"
-        line = log.line(uri=SERVICE + "ModelInfer")
+        line = log.line(uri=SERVICE + "ModelInfer", version="1")
         assert (line["model"], line["version"], line["verb"]) \
             == ("far", "1", "infer")
 

@@ -1,13 +1,15 @@
-"""conf.d/errors.conf as it stands."""
+"""conf.d/errors.conf as it stands, with conf.d/access-log.conf."""
 
 import base64
+import json
 
 import grpc
 import pytest
 
-from lib import models, snippets
-from lib.grpc_client import Client, Failure
-from lib.server import Server
+from lib import models, process, snippets
+from lib.grpc_client import SERVICE, Client, Failure, frame, infer, status_in
+from lib.h2 import H2
+from lib.server import SLOW, Server
 from lib.wire import request_bytes
 
 Code = grpc.StatusCode
@@ -17,10 +19,23 @@ USER = {"Authorization": "Basic " + base64.b64encode(b"one:secret").decode()}
 
 
 @pytest.fixture(scope="module")
-def server():
-    s = Server(models.standard_repository, http2=True, http="""
+def log(tmp_path_factory):
+    return tmp_path_factory.mktemp("log") / "inference.log"
+
+
+@pytest.fixture(scope="module")
+def server(log):
+    # the test's nginx has "access_log off" in its http{}
+    head, last = snippets.read("access-log").replace(
+        "/var/log/nginx/inference.log", str(log)).split("\naccess_log ")
+    s = Server(models.standard_repository, http2=True, http=head + """
     limit_req_zone $uri zone=often:1m rate=1r/m;
-""", server=snippets.read("errors") + """
+""", server=f"access_log {last}" + snippets.read("errors") + """
+        location /one/ {
+            inference_model $chosen 1;
+            auth_basic models; auth_basic_user_file users;
+        }
+        set $chosen id_int32;
         location /guarded/ {
             inference infer; auth_basic models; auth_basic_user_file users;
         }
@@ -71,3 +86,55 @@ def test_grpc(server):
                 c.numbers("id_int32", [5])
             assert caught.value.code == code
             assert "rejected by nginx with HTTP status" in caught.value.text
+
+
+# ---- the access log names what was asked for
+
+HEADERS = {"content-type": "application/grpc", "te": "trailers"}
+
+
+def logged(server, log, ask, status=None):
+    """(model, version, verb) of the line of what ask(server) does."""
+    before = len(log.read_text().splitlines()) if log.exists() else 0
+    ask(server)
+    line, = process.wait_until(
+        lambda: log.exists() and log.read_text().splitlines()[before:],
+        10 * SLOW)
+    line = json.loads(line)
+    assert status in (None, line["status"])
+    return line["model"], line["version"], line["verb"]
+
+
+@pytest.mark.parametrize("path,status,names", [
+    ("/guarded" + INFER, 401, ("id_int32", "", "infer")),
+    ("/guarded/v2/models/m/versions/7/infer", 401, ("m", "7", "infer")),
+    ("/one/x", 401, ("id_int32", "1", "infer")),
+    ("/often/v2/models/two/infer", 503, ("two", "", "infer")),
+    ("/small" + INFER, 413, ("id_int32", "", "infer")),
+    ("/denied" + INFER, 403, ("id_int32", "", "infer"))])
+def test_log_of_rest(server, log, path, status, names):
+    if status == 503:
+        logged(server, log, lambda s: s.post(path, BODY))
+    assert logged(server, log, lambda s: rejected(s.post(path, BODY), status),
+                  status) == names
+
+
+@pytest.mark.parametrize("prefix,status,code,names", [
+    ("/guarded", 401, 16, ("id_int32", "7", "infer")),
+    ("/one", 401, 16, ("id_int32", "1", "infer")),
+    ("/often", 503, 14, ("id_int32", "7", "infer")),
+    ("/small", 413, 8, ("", "", "infer")),       # nothing of it is there yet
+    ("/denied", 403, 7, ("id_int32", "7", "infer"))])
+def test_log_of_grpc(server, log, prefix, status, code, names):
+    path = prefix + SERVICE + "ModelInfer"
+    data = frame(infer("id_int32", model_version="7"))
+    headers = {**HEADERS, "content-length": str(len(data))}
+
+    def ask(server):
+        with H2(server.port2) as c:
+            return status_in(c.read(c.post(path, headers, data)).block)
+    if status == 503:
+        logged(server, log, ask)
+    found = []
+    assert logged(server, log, lambda s: found.append(ask(s)), status) == names
+    assert found == [code]

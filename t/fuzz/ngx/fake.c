@@ -678,6 +678,13 @@ ngx_http_inference_peek_install(ngx_conf_t *cf)
 }
 
 ngx_int_t
+ngx_http_inference_early_install(ngx_conf_t *cf)
+{
+    (void) cf;
+    return NGX_OK;
+}
+
+ngx_int_t
 ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version)
 {
