@@ -139,6 +139,10 @@ typedef struct {
     ngx_http_complex_value_t   *version;
     const ngx_http_inference_endpoint_t  *endpoint;     /* that model's      */
     ngx_http_inference_line_t   line;           /* of one of the two         */
+    ngx_str_t                   setting;        /* the first directive for our
+                                                   handler that stands here  */
+    ngx_http_inference_line_t   setting_line;
+    ngx_array_t                *pages;          /* error_page, as merged     */
     ngx_msec_t                  timeout;        /* 0: none                   */
     ngx_uint_t                  tries;
     ngx_uint_t                  errors;         /* ..._errors_e              */

@@ -6,6 +6,10 @@
 #include "ngx_module/ngx_http_inference_directives.h"
 
 
+static ngx_uint_t ngx_http_inference_has_page(ngx_http_core_loc_conf_t *clcf,
+    ngx_int_t status);
+
+
 void
 ngx_http_inference_note_line(ngx_conf_t *cf, ngx_http_inference_line_t *line)
 {
@@ -13,6 +17,68 @@ ngx_http_inference_note_line(ngx_conf_t *cf, ngx_http_inference_line_t *line)
         line->file = cf->conf_file->file.name.data;
         line->number = cf->conf_file->line;
     }
+}
+
+
+/*
+ * Only where no false alarm is possible: blocks inside may inherit the values
+ * or return errors of their own, and a location without a handler may be left
+ * by a rewrite.
+ */
+
+void
+ngx_http_inference_warn_idle(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *prev, ngx_http_inference_loc_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    conf->pages = clcf->error_pages;
+
+    if (clcf->locations || clcf->handler == NULL) {
+        return;
+    }
+
+    if (conf->line.file == NULL && conf->setting.len > 0) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "\"%V\" has no effect in a location that another "
+                      "handler answers in %s:%ui", &conf->setting,
+                      conf->setting_line.file, conf->setting_line.number);
+    }
+
+    if (conf->line.file && !clcf->internal
+        && conf->intercept == NGX_CONF_UNSET && prev->intercept != 1
+        && conf->pages != prev->pages
+        && ngx_http_inference_has_page(clcf, NGX_HTTP_NOT_FOUND))
+    {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "\"error_page 404\" has no effect on errors of "
+                      "\"%s\" without \"inference_intercept_errors on\" in "
+                      "the location in %s:%ui",
+                      conf->model ? "inference_model" : "inference",
+                      conf->line.file, conf->line.number);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_inference_has_page(ngx_http_core_loc_conf_t *clcf, ngx_int_t status)
+{
+    ngx_uint_t            i;
+    ngx_http_err_page_t  *page;
+
+    if (clcf->error_pages) {
+        page = clcf->error_pages->elts;
+
+        for (i = 0; i < clcf->error_pages->nelts; i++) {
+            if (page[i].status == status) {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
 }
 
 

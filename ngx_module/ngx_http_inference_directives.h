@@ -45,6 +45,11 @@ char *ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd,
 void ngx_http_inference_note_line(ngx_conf_t *cf,
     ngx_http_inference_line_t *line);
 
+/* Warns of directives of a location that have no effect there; before its
+   values are merged. */
+void ngx_http_inference_warn_idle(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *prev, ngx_http_inference_loc_conf_t *conf);
+
 /* Notes a model for the check of nginx -t; version may be NULL.  One whose name
    or version holds variables is known to requests alone. */
 ngx_int_t ngx_http_inference_name_model(ngx_conf_t *cf, ngx_str_t *name,
@@ -96,6 +101,10 @@ ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
 /* As ngx_conf_set_enum_slot(), but an unknown word is told which are known. */
 char *ngx_http_inference_enum_slot(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* Notes a directive that our handler alone goes by; called behind nginx's own
+   handlers of directives, too. */
+char *ngx_http_inference_note_setting(ngx_conf_t *cf, void *post, void *data);
 
 /* Whether value is that text. */
 ngx_uint_t ngx_http_inference_is(ngx_str_t *value, const char *text);

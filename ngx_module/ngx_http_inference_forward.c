@@ -55,6 +55,8 @@ ngx_http_inference_forward_directive(ngx_conf_t *cf, ngx_command_t *cmd,
 
     value = cf->args->elts;
 
+    (void) ngx_http_inference_note_setting(cf, NULL, NULL);
+
     if (ilcf->forward == NULL) {
         return "\"\" stands with others";
     }

@@ -426,7 +426,7 @@ ngx_http_inference_tries(ngx_conf_t *cf, void *post, void *data)
         return NGX_CONF_ERROR;
     }
 
-    return NGX_CONF_OK;
+    return ngx_http_inference_note_setting(cf, post, data);
 }
 
 
@@ -445,6 +445,8 @@ ngx_http_inference_min_body_rate(ngx_conf_t *cf, ngx_command_t *cmd,
     if (rate->size != NGX_CONF_UNSET_SIZE) {
         return "is duplicate";
     }
+
+    (void) ngx_http_inference_note_setting(cf, NULL, NULL);
 
     value = cf->args->elts;
 
@@ -535,6 +537,9 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      *     ilcf->model = NULL;
      *     ilcf->version = NULL;
      *     ilcf->line = { NULL, 0 };
+     *     ilcf->setting = { 0, NULL };
+     *     ilcf->setting_line = { NULL, 0 };
+     *     ilcf->pages = NULL;
      */
 
     ilcf->timeout = NGX_CONF_UNSET_MSEC;
@@ -570,6 +575,8 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                       conf->line.file, conf->line.number);
         return NGX_CONF_ERROR;
     }
+
+    ngx_http_inference_warn_idle(cf, prev, conf);
 
     ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 0);
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);

@@ -57,6 +57,10 @@ static ngx_conf_post_handler_pt  ngx_http_inference_tries_p =
     ngx_http_inference_tries;
 
 
+static ngx_conf_post_t  ngx_http_inference_setting_p =
+    { ngx_http_inference_note_setting };
+
+
 static ngx_conf_enum_t  ngx_http_inference_checks[] = {
     { ngx_string("off"), NGX_HTTP_INFERENCE_CHECK_OFF },
     { ngx_string("warn"), NGX_HTTP_INFERENCE_CHECK_WARN },
@@ -189,7 +193,7 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       ngx_conf_set_msec_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, timeout),
-      NULL },
+      &ngx_http_inference_setting_p },
 
     { ngx_string("inference_tries"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -217,7 +221,7 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, deflate),
-      NULL },
+      &ngx_http_inference_setting_p },
 
     { ngx_string("inference_peek"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
@@ -231,7 +235,7 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, intercept),
-      NULL },
+      &ngx_http_inference_setting_p },
 
     { ngx_string("inference_forward_header"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -245,7 +249,7 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       ngx_conf_set_off_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, max_body),
-      NULL },
+      &ngx_http_inference_setting_p },
 
     { ngx_string("inference_min_body_rate"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,

@@ -105,6 +105,10 @@ ngx_http_inference_enum_slot(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (e->name.len == value[1].len
             && ngx_strcasecmp(e->name.data, value[1].data) == 0)
         {
+            if (cmd->conf == NGX_HTTP_LOC_CONF_OFFSET) {
+                (void) ngx_http_inference_note_setting(cf, NULL, NULL);
+            }
+
             return ngx_conf_set_enum_slot(cf, cmd, conf);
         }
 
@@ -117,6 +121,25 @@ ngx_http_inference_enum_slot(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                        (size_t) (p - words), words);
 
     return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_inference_note_setting(ngx_conf_t *cf, void *post, void *data)
+{
+    ngx_str_t                      *value;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    value = cf->args->elts;
+    ilcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_inference_module);
+
+    if (ilcf->setting.len == 0) {
+        ilcf->setting = value[0];
+        ilcf->setting_line.file = cf->conf_file->file.name.data;
+        ilcf->setting_line.number = cf->conf_file->line;
+    }
+
+    return NGX_CONF_OK;
 }
 
 

@@ -61,3 +61,64 @@ ALLOWED = ["inference_peek on; location /x/ { inference infer; }",
 def test_no_conflict(make_server, text):
     status, output = make_server(start=False, server=text).check_config()
     assert status == 0, output
+
+
+PROXY = "proxy_pass http://127.0.0.1:1;"
+PAGE = "error_page 404 = @other;"
+OTHER = "\nlocation @other { " + PROXY + " }"
+IDLE = [(f"location /x/ {{\n {PROXY}\n {line} }}", line.split()[0])
+        for line in (
+            "inference_timeout 1s;", "inference_tries 2;",
+            "inference_max_body 1m;", "inference_min_body_rate 1k;",
+            "inference_errors precise;", "inference_deflate on;",
+            "inference_intercept_errors on;", "inference_forward_header x;",
+            "inference_grpc_compression low;")]
+
+
+@pytest.mark.parametrize("text,name", IDLE, ids=[name for _, name in IDLE])
+def test_setting_of_no_effect(make_server, text, name):
+    server = make_server(start=False, server=text)
+    status, output = server.check_config()
+    assert status == 0
+    found = re.search(rf'\[warn\] .*"{name}" has no effect in a location '
+                      r"that another handler answers in \S+:(\d+)", output)
+    lines = server.conf.read_text().splitlines()
+    assert name in lines[int(found[1]) - 1]
+
+
+@pytest.mark.parametrize("inside", ["inference infer;", "inference_model m;"])
+def test_error_page_of_no_effect(make_server, inside):
+    server = make_server(start=False, server=f"""location /x/ {{
+{inside} {PAGE} }}""" + OTHER)
+    status, output = server.check_config()
+    assert status == 0
+    found = re.search(r'\[warn\] .*"error_page 404" has no effect on errors of '
+                      r'"\w+" without "inference_intercept_errors on" in the '
+                      r"location in \S+:(\d+)", output)
+    assert inside in server.conf.read_text().splitlines()[int(found[1]) - 1]
+
+
+QUIET = [
+    f"inference_timeout 1s; location /x/ {{ {PROXY} }}",
+    f"location /x/ {{ {PROXY} inference_timeout 1s;\n"
+    "location /x/y/ { inference infer; } }",
+    "location /x/ { inference_timeout 1s; inference infer; }",
+    f"location /x/ {{ inference_peek on; {PROXY} }}",
+    PAGE + OTHER + " location /x/ { inference infer; }",
+    "location /x/ { inference infer; inference_intercept_errors on; "
+    + PAGE + " }" + OTHER,
+    "inference_intercept_errors on; location /x/ { inference infer; "
+    + PAGE + " }" + OTHER,
+    "location /x/ { inference infer; inference_intercept_errors off; "
+    + PAGE + " }" + OTHER,
+    "location /x/ { inference infer; error_page 401 429 503 = @other; }"
+    + OTHER,
+    "location /x/ { inference infer; if ($arg_x) { return 404; } " + PAGE
+    + " }" + OTHER,
+    "location /x/ { internal; inference infer; " + PAGE + " }" + OTHER]
+
+
+@pytest.mark.parametrize("text", QUIET, ids=range(len(QUIET)))
+def test_no_warning(make_server, text):
+    status, output = make_server(start=False, server=text).check_config()
+    assert status == 0 and "no effect" not in output

@@ -51,6 +51,14 @@ ngx_http_add_variable(ngx_conf_t *cf, ngx_str_t *name, ngx_uint_t flags)
     return &variable;
 }
 
+/* There is nothing to warn of. */
+void
+ngx_http_inference_warn_idle(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *prev, ngx_http_inference_loc_conf_t *conf)
+{
+    (void) cf, (void) prev, (void) conf;
+}
+
 /* A location in which no directive stands. */
 static char *
 bare_location(void)
