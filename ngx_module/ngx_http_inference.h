@@ -116,12 +116,19 @@ typedef struct {
 } ngx_http_inference_rate_t;
 
 
+typedef struct ngx_http_inference_readiness_s  ngx_http_inference_readiness_t;
+
 /* "inference_upstream" */
 typedef struct {
     ngx_str_t                   name;
     ngx_http_upstream_srv_conf_t  *conf;        /* once all are read         */
     u_char                     *file;           /* where it stands           */
     ngx_uint_t                  line;
+
+    /* of this worker */
+    ngx_http_inference_readiness_t  *readiness;
+    ngx_uint_t                  last;           /* of its addresses: the one
+                                                   that has answered last    */
 } ngx_http_inference_upstream_t;
 
 

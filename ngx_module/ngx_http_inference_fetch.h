@@ -5,7 +5,7 @@
  * Thread   the worker's event loop.
  * Units    ms, bytes.
  * Errors   `rc`, `why`, and the system's error; nothing is logged.
- * Route    balance_probe, join -> fetch -> their `done`.
+ * Route    balance_probe, ask -> fetch -> their `done`.
  */
 
 #ifndef NGX_HTTP_INFERENCE_FETCH_H

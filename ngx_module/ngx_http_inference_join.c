@@ -4,48 +4,44 @@
  *                             server, which is asked at the same time.
  */
 
-#include "ngx_module/ngx_http_inference_fetch.h"
+#include "ngx_module/ngx_http_inference_ask.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
 #include "core/proto/index_join.h"
-#include "core/proto/node_answer.h"
 
 
-/* The time and the size that the answer of each server may have. */
-#define NGX_HTTP_INFERENCE_JOIN_TIMEOUT  2000
-#define NGX_HTTP_INFERENCE_JOIN_SIZE     (1024 * 1024)
+/* of an answer with an index */
+#define NGX_HTTP_INFERENCE_JOIN_SIZE  (1024 * 1024)
 
-/* In the place of a longer body of the client the upstream gets {}. */
-#define NGX_HTTP_INFERENCE_JOIN_BODY     4096
+/* of the client's body, which is sent on */
+#define NGX_HTTP_INFERENCE_JOIN_BODY  4096
 
 
 struct ngx_http_inference_join_s {
-    ngx_http_inference_fetch_t     fetch;       /* first: it is the join     */
+    ngx_http_inference_ask_t       ask;         /* first: it is the join; for
+                                                   an index                  */
+    ngx_queue_t                    queue;       /* of those that wait for the
+                                                   readiness                 */
     ngx_http_inference_ctx_t      *ctx;
-    ngx_http_upstream_srv_conf_t  *upstream;
-    ngx_uint_t                     server;      /* of its addresses: the one
-                                                   that is asked             */
+    ngx_http_inference_upstream_t  *upstream;
     ngx_str_t                      ours;        /* the core's answer         */
     ngx_uint_t                     waiting;     /* ours is there             */
+    ngx_uint_t                     pending;     /* the upstream's is not     */
+    ngx_uint_t                     ready;       /* the upstream is           */
 };
 
 
 static ngx_uint_t ngx_http_inference_is_joined(ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_asks_ready(
     ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_join_ask_ready(ngx_http_inference_join_t *join);
+static void ngx_http_inference_join_ready_over(ngx_http_inference_ask_t *ask);
+static ngx_int_t ngx_http_inference_join_ask_index(
+    ngx_http_inference_join_t *join);
 static ngx_int_t ngx_http_inference_join_request(
     ngx_http_inference_join_t *join);
-static void ngx_http_inference_join_next(ngx_http_inference_join_t *join);
+static void ngx_http_inference_join_index_over(ngx_http_inference_ask_t *ask);
 static void ngx_http_inference_join_over(ngx_http_inference_join_t *join);
-static ngx_addr_t *ngx_http_inference_join_addr(
-    ngx_http_upstream_srv_conf_t *upstream, ngx_uint_t n);
-static ngx_uint_t ngx_http_inference_join_enough(
-    ngx_http_inference_fetch_t *fetch);
-static void ngx_http_inference_join_done(ngx_http_inference_fetch_t *fetch);
-static ngx_int_t ngx_http_inference_join_answer(
-    ngx_http_inference_join_t *join, inf_node_answer_t *answer);
-static void ngx_http_inference_join_log(ngx_http_inference_join_t *join,
-    ngx_err_t err, const char *why);
 static ngx_int_t ngx_http_inference_join_ready(
     ngx_http_inference_join_t *join);
 static ngx_int_t ngx_http_inference_join_index(
@@ -77,28 +73,18 @@ ngx_http_inference_join_begin(ngx_http_inference_ctx_t *ctx)
     ngx_memzero(join, sizeof(ngx_http_inference_join_t));
 
     join->ctx = ctx;
-    join->upstream = ilcf->upstream->conf;
+    join->upstream = ilcf->upstream;
 
     cln->handler = ngx_http_inference_join_cleanup;
 
-    join->fetch.timeout = NGX_HTTP_INFERENCE_JOIN_TIMEOUT;
-    join->fetch.size = ngx_http_inference_asks_ready(ctx)
-                       ? INF_NODE_ANSWER_MAX : NGX_HTTP_INFERENCE_JOIN_SIZE;
-    join->fetch.enough = ngx_http_inference_join_enough;
-    join->fetch.done = ngx_http_inference_join_done;
-    join->fetch.answer = ngx_palloc(ctx->request->pool, join->fetch.size);
-
-    if (join->fetch.answer == NULL
-        || ngx_http_inference_join_request(join) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
     ctx->join = join;
 
-    ngx_http_inference_join_next(join);
+    if (ngx_http_inference_asks_ready(ctx)) {
+        ngx_http_inference_join_ask_ready(join);
+        return NGX_OK;
+    }
 
-    return NGX_OK;
+    return ngx_http_inference_join_ask_index(join);
 }
 
 
@@ -123,8 +109,85 @@ ngx_http_inference_asks_ready(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Behind the body in the region are the name of the model and its length. */
+/* Probes come without a key: however many there are, a worker has one
+   connection for all of them. */
 
+static void
+ngx_http_inference_join_ask_ready(ngx_http_inference_join_t *join)
+{
+    ngx_http_inference_readiness_t  *readiness;
+
+    readiness = join->upstream->readiness;
+
+    join->pending = 1;
+    ngx_queue_insert_tail(&readiness->waiting, &join->queue);
+
+    if (ngx_http_inference_fetch_runs(&readiness->ask.fetch)) {
+        return;
+    }
+
+    readiness->ask.log = ngx_cycle->log;
+    readiness->ask.over = ngx_http_inference_join_ready_over;
+
+    ngx_http_inference_ask_start(&readiness->ask,
+                                 NGX_HTTP_INFERENCE_NO_TIMEOUT);
+}
+
+
+static void
+ngx_http_inference_join_ready_over(ngx_http_inference_ask_t *ask)
+{
+    ngx_queue_t                     *q;
+    ngx_http_inference_join_t       *join;
+    ngx_http_inference_readiness_t  *readiness;
+
+    readiness = (ngx_http_inference_readiness_t *) ask;
+
+    while (!ngx_queue_empty(&readiness->waiting)) {
+        q = ngx_queue_head(&readiness->waiting);
+        ngx_queue_remove(q);
+
+        join = ngx_queue_data(q, ngx_http_inference_join_t, queue);
+        join->ready = ask->answered && ask->answer.status == NGX_HTTP_OK;
+
+        ngx_http_inference_join_over(join);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_inference_join_ask_index(ngx_http_inference_join_t *join)
+{
+    ngx_http_request_t        *r;
+    ngx_http_inference_ask_t  *ask;
+
+    r = join->ctx->request;
+    ask = &join->ask;
+
+    ask->upstream = join->upstream;
+    ask->log = r->connection->log;
+    ask->without = "the answer lacks its models";
+    ask->whole = 1;
+    ask->over = ngx_http_inference_join_index_over;
+    ask->fetch.size = NGX_HTTP_INFERENCE_JOIN_SIZE;
+    ask->fetch.answer = ngx_palloc(r->pool, ask->fetch.size);
+
+    if (ask->fetch.answer == NULL
+        || ngx_http_inference_join_request(join) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    join->pending = 1;
+
+    ngx_http_inference_ask_start(ask,
+                                 ngx_http_inference_time_left(join->ctx));
+
+    return NGX_OK;
+}
+
+
+/* Behind the body in the region are the name of the model and its length. */
 
 static ngx_int_t
 ngx_http_inference_join_request(ngx_http_inference_join_t *join)
@@ -134,25 +197,17 @@ ngx_http_inference_join_request(ngx_http_inference_join_t *join)
     ngx_http_inference_ctx_t    *ctx;
     ngx_http_inference_store_t  *text;
 
-    static const char  ready[] =
-        "GET /v2/health/ready HTTP/1.0" CRLF "Host: %V" CRLF
-        "Connection: close" CRLF CRLF;
     static const char  index[] =
         "POST /v2/repository/index HTTP/1.0" CRLF "Host: %V" CRLF
         "Connection: close" CRLF "Content-Type: application/json" CRLF
         "Content-Length: %uz" CRLF CRLF "%V";
 
     ctx = join->ctx;
-    name = &join->upstream->host;
+    name = &join->upstream->name;
+    text = &ctx->body.text;
 
-    ngx_str_null(&body);
-
-    if (!ngx_http_inference_asks_ready(ctx)) {
-        text = &ctx->body.text;
-
-        body.data = text->data;
-        body.len = text->len - ctx->model.len - sizeof(uint32_t);
-    }
+    body.data = text->data;
+    body.len = text->len - ctx->model.len - sizeof(uint32_t);
 
     if (body.len == 0 || body.len > NGX_HTTP_INFERENCE_JOIN_BODY) {
         ngx_str_set(&body, "{}");
@@ -164,156 +219,31 @@ ngx_http_inference_join_request(ngx_http_inference_join_t *join)
         return NGX_ERROR;
     }
 
-    join->fetch.request.data = p;
+    join->ask.fetch.request.data = p;
 
-    p = ngx_http_inference_asks_ready(ctx)
-        ? ngx_sprintf(p, ready, name)
-        : ngx_sprintf(p, index, name, body.len, &body);
+    p = ngx_sprintf(p, index, name, body.len, &body);
 
-    join->fetch.request.len = p - join->fetch.request.data;
+    join->ask.fetch.request.len = p - join->ask.fetch.request.data;
 
     return NGX_OK;
 }
 
 
-/* Asks the next server; the answer of the first one that answers is used. */
-
 static void
-ngx_http_inference_join_next(ngx_http_inference_join_t *join)
+ngx_http_inference_join_index_over(ngx_http_inference_ask_t *ask)
 {
-    ngx_addr_t  *addr;
-
-    addr = ngx_http_inference_join_addr(join->upstream, join->server);
-
-    if (addr == NULL) {
-        ngx_http_inference_join_over(join);
-        return;
-    }
-
-    ngx_http_inference_fetch_init(&join->fetch, addr->sockaddr, addr->socklen,
-                                  &addr->name);
-    ngx_http_inference_fetch_start(&join->fetch);
+    ngx_http_inference_join_over((ngx_http_inference_join_t *) ask);
 }
 
 
 static void
 ngx_http_inference_join_over(ngx_http_inference_join_t *join)
 {
+    join->pending = 0;
+
     if (join->waiting && !ngx_http_inference_is_over(join->ctx)) {
         ngx_http_inference_next_turn(&join->ctx->turn);
     }
-}
-
-
-static ngx_addr_t *
-ngx_http_inference_join_addr(ngx_http_upstream_srv_conf_t *upstream,
-    ngx_uint_t n)
-{
-    ngx_uint_t                   i;
-    ngx_http_upstream_server_t  *server;
-
-    server = upstream->servers->elts;
-
-    for (i = 0; i < upstream->servers->nelts; i++) {
-
-        if (server[i].down) {
-            continue;
-        }
-
-        if (n < server[i].naddrs) {
-            return &server[i].addrs[n];
-        }
-
-        n -= server[i].naddrs;
-    }
-
-    return NULL;
-}
-
-
-/* An index ends where the server closes: the request is one of HTTP/1.0. */
-
-static ngx_uint_t
-ngx_http_inference_join_enough(ngx_http_inference_fetch_t *fetch)
-{
-    inf_node_answer_t           answer;
-    inf_node_answer_state_t     state;
-    ngx_http_inference_join_t  *join;
-
-    join = (ngx_http_inference_join_t *) fetch;
-
-    state = inf_node_answer_read(inf_slice((char *) fetch->answer,
-                                           ngx_min(fetch->received,
-                                                   INF_NODE_ANSWER_MAX)),
-                                 &answer);
-
-    return state == INF_NODE_ANSWER_GARBAGE
-           || (state == INF_NODE_ANSWER_COMPLETE
-               && ngx_http_inference_asks_ready(join->ctx));
-}
-
-
-static void
-ngx_http_inference_join_done(ngx_http_inference_fetch_t *fetch)
-{
-    inf_node_answer_t           answer;
-    ngx_http_inference_join_t  *join;
-
-    join = (ngx_http_inference_join_t *) fetch;
-
-    if (fetch->why) {
-        ngx_http_inference_join_log(join, fetch->err, fetch->why);
-
-    } else if (ngx_http_inference_join_answer(join, &answer) == NGX_OK) {
-        ngx_http_inference_join_over(join);
-        return;
-    }
-
-    join->server++;
-    fetch->received = 0;
-
-    ngx_http_inference_join_next(join);
-}
-
-
-/* NGX_DECLINED: what was received is no answer that can be used. */
-
-static ngx_int_t
-ngx_http_inference_join_answer(ngx_http_inference_join_t *join,
-    inf_node_answer_t *answer)
-{
-    ngx_http_inference_fetch_t  *fetch;
-
-    fetch = &join->fetch;
-
-    if (inf_node_answer_read(inf_slice((char *) fetch->answer,
-                                       ngx_min(fetch->received,
-                                               INF_NODE_ANSWER_MAX)),
-                             answer)
-        != INF_NODE_ANSWER_COMPLETE
-        || answer->chunked)
-    {
-        ngx_http_inference_join_log(join, 0, "answers no HTTP/1.0");
-        return NGX_DECLINED;
-    }
-
-    if (fetch->received == fetch->size) {
-        ngx_http_inference_join_log(join, 0, "answers more than 1 MiB");
-        return NGX_DECLINED;
-    }
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_inference_join_log(ngx_http_inference_join_t *join, ngx_err_t err,
-    const char *why)
-{
-    ngx_log_error(NGX_LOG_ERR, join->ctx->request->connection->log, err,
-                  "inference: server %V of upstream \"%V\" %s: the answer "
-                  "lacks its models", join->fetch.pc.name,
-                  &join->upstream->host, why);
 }
 
 
@@ -340,7 +270,13 @@ ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
         join->ours = *body;
     }
 
-    if (ngx_http_inference_fetch_runs(&join->fetch)) {
+    if (join->pending) {
+
+        if (ngx_http_inference_asks_ready(ctx)) {
+            /* others may have begun it, and may have more time */
+            ngx_http_inference_arm_timer(ctx);
+        }
+
         return NGX_AGAIN;
     }
 
@@ -355,50 +291,47 @@ ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
 static ngx_int_t
 ngx_http_inference_join_ready(ngx_http_inference_join_t *join)
 {
-    ngx_uint_t         ready;
-    inf_node_answer_t  answer;
+    if (join->ready) {
+        return NGX_OK;
+    }
 
-    ready = join->fetch.received
-            && ngx_http_inference_join_answer(join, &answer) == NGX_OK
-            && answer.status == NGX_HTTP_OK;
-
-    return ready ? NGX_OK
-                 : ngx_http_inference_fail(join->ctx, INF_ERR_UNAVAILABLE,
-                                           "upstream \"%V\" is not ready",
-                                           &join->upstream->host);
+    return ngx_http_inference_fail(join->ctx, INF_ERR_UNAVAILABLE,
+                                   "upstream \"%V\" is not ready",
+                                   &join->upstream->name);
 }
 
 
-/* The core's own index is sent when the upstream's is missing or malformed. */
+/* Without the other's there is ours. */
 
 static ngx_int_t
 ngx_http_inference_join_index(ngx_http_inference_join_t *join, ngx_str_t *body)
 {
-    inf_buf_t          out;
-    inf_err_t         *err;
-    inf_node_answer_t  answer;
+    inf_buf_t                  out;
+    inf_err_t                 *err;
+    ngx_http_inference_ask_t  *ask;
 
-    if (join->fetch.received == 0
-        || ngx_http_inference_join_answer(join, &answer) != NGX_OK)
-    {
+    ask = &join->ask;
+
+    if (!ask->answered) {
         return NGX_OK;
     }
 
-    if (answer.status != NGX_HTTP_OK) {
-        ngx_http_inference_join_log(join, 0, "does not list its models");
+    if (ask->answer.status != NGX_HTTP_OK) {
+        ngx_http_inference_ask_log(ask, 0, "does not list its models");
         return NGX_OK;
     }
 
     inf_buf_init(&out);
 
     err = inf_index_join(inf_slice((char *) join->ours.data, join->ours.len),
-                         inf_slice((char *) join->fetch.answer + answer.head,
-                                   join->fetch.received - answer.head),
+                         inf_slice((char *) ask->fetch.answer
+                                   + ask->answer.head,
+                                   ask->fetch.received - ask->answer.head),
                          &out);
     if (err) {
         inf_err_free(err);
         inf_buf_fini(&out);
-        ngx_http_inference_join_log(join, 0, "sends no list of models");
+        ngx_http_inference_ask_log(ask, 0, "sends no list of models");
         return NGX_OK;
     }
 
@@ -415,10 +348,29 @@ ngx_http_inference_join_index(ngx_http_inference_join_t *join, ngx_str_t *body)
 }
 
 
+/* The exchange ends with the last request that waits for it. */
+
 static void
 ngx_http_inference_join_cleanup(void *data)
 {
     ngx_http_inference_join_t *join = data;
 
-    ngx_http_inference_fetch_cancel(&join->fetch);
+    ngx_http_inference_readiness_t  *readiness;
+
+    if (!join->pending) {
+        return;
+    }
+
+    if (join->queue.next == NULL) {
+        ngx_http_inference_fetch_cancel(&join->ask.fetch);
+        return;
+    }
+
+    readiness = join->upstream->readiness;
+
+    ngx_queue_remove(&join->queue);
+
+    if (ngx_queue_empty(&readiness->waiting)) {
+        ngx_http_inference_fetch_cancel(&readiness->ask.fetch);
+    }
 }

@@ -11,7 +11,6 @@ static ngx_http_inference_loc_conf_t *ngx_http_inference_limits(
     ngx_http_request_t *r);
 static void ngx_http_inference_plan_rate(ngx_http_inference_ctx_t *ctx,
     ngx_msec_t waited);
-static ngx_msec_t ngx_http_inference_time_left(ngx_http_inference_ctx_t *ctx);
 
 
 off_t
@@ -304,9 +303,7 @@ ngx_http_inference_arm_timer_within(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* To the deadline, and not before it: ms. */
-
-static ngx_msec_t
+ngx_msec_t
 ngx_http_inference_time_left(ngx_http_inference_ctx_t *ctx)
 {
     uint64_t  ms;

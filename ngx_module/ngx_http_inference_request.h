@@ -961,6 +961,9 @@ void ngx_http_inference_arm_timer_within(ngx_http_inference_ctx_t *ctx,
 void ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx);
 void ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx);
 
+/* From this turn to the deadline, and not before it: ms. */
+ngx_msec_t ngx_http_inference_time_left(ngx_http_inference_ctx_t *ctx);
+
 /* That timer has fired; NGX_OK: there is no limit, it was started again. */
 ngx_int_t ngx_http_inference_check_timer(ngx_http_inference_ctx_t *ctx);
 

@@ -3,7 +3,12 @@
  *                                 models are listed beside ours (join.c).
  */
 
+#include "ngx_module/ngx_http_inference_ask.h"
 #include "ngx_module/ngx_http_inference_directives.h"
+
+
+static ngx_http_inference_readiness_t *ngx_http_inference_upstream_readiness(
+    ngx_conf_t *cf, ngx_http_inference_upstream_t *upstream);
 
 
 char *
@@ -30,9 +35,51 @@ ngx_http_inference_upstream_directive(ngx_conf_t *cf, ngx_command_t *cmd,
     upstream->file = cf->conf_file->file.name.data;
     upstream->line = cf->conf_file->line;
 
+    upstream->readiness = ngx_http_inference_upstream_readiness(cf, upstream);
+    if (upstream->readiness == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
     ilcf->upstream = upstream;
 
     return NGX_CONF_OK;
+}
+
+
+static ngx_http_inference_readiness_t *
+ngx_http_inference_upstream_readiness(ngx_conf_t *cf,
+    ngx_http_inference_upstream_t *upstream)
+{
+    ngx_str_t                       *request;
+    ngx_http_inference_readiness_t  *readiness;
+
+    static const char  ready[] =
+        "GET /v2/health/ready HTTP/1.0" CRLF "Host: %V" CRLF
+        "Connection: close" CRLF CRLF;
+
+    readiness = ngx_pcalloc(cf->pool, sizeof(ngx_http_inference_readiness_t));
+    if (readiness == NULL) {
+        return NULL;
+    }
+
+    request = &readiness->ask.fetch.request;
+
+    request->data = ngx_pnalloc(cf->pool, sizeof(ready) + upstream->name.len);
+    if (request->data == NULL) {
+        return NULL;
+    }
+
+    request->len = ngx_sprintf(request->data, ready, &upstream->name)
+                   - request->data;
+
+    readiness->ask.upstream = upstream;
+    readiness->ask.without = "it is not ready";
+    readiness->ask.fetch.answer = readiness->answer;
+    readiness->ask.fetch.size = sizeof(readiness->answer);
+
+    ngx_queue_init(&readiness->waiting);
+
+    return readiness;
 }
 
 

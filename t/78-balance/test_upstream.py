@@ -1,6 +1,8 @@
 """inference_upstream: another server's models beside ours, a real tritonserver
 and servers that lie."""
 
+import concurrent.futures
+import contextlib
 import json
 import socket
 
@@ -24,11 +26,11 @@ def ours(repository):
                     versions=(1,))
 
 
-def start(make_server, ports, **kw):
+def start(make_server, ports, http="", **kw):
     servers = "".join(f" server 127.0.0.1:{p};" for p in ports)
     return make_server(
         ours, parts="health repository", server=LOCATION.format(name="triton"),
-        http=f"    upstream triton {{{servers} }}\n", **kw)
+        http=f"{http}    upstream triton {{{servers} }}\n", **kw)
 
 
 def index(server, body=b"{}"):
@@ -120,6 +122,79 @@ def test_one_that_says_nothing(make_server):
         assert index(server) == OURS
         assert '" does not answer: the answer lacks its models' \
             in server.log_text()
+
+
+@contextlib.contextmanager
+def silent_servers(count):
+    """They accept and say nothing."""
+    with contextlib.ExitStack() as stack:
+        made = [stack.enter_context(socket.create_server(
+            ("127.0.0.1", 0), backlog=64)) for _ in range(count)]
+        for it in made:
+            it.setblocking(False)
+        yield made
+
+
+def accepted(server):
+    """How many have connected since the last call."""
+    found = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            server.accept()[0].close()
+            found += 1
+    return found
+
+
+def ports(servers):
+    return [s.getsockname()[1] for s in servers]
+
+
+def test_servers_that_hang_share_one_time(make_server):
+    """Each for itself they would keep the client for longer than it waits."""
+    with silent_servers(40) as silent:
+        server = start(make_server, ports(silent),
+                       http="    inference_timeout 1s;\n")
+        assert index(server) == OURS
+        assert accepted(silent[0]) == 1
+        assert server.status("/both/v2/health/ready") in (503, 504)
+
+
+def test_the_one_that_answers_is_asked_first(make_server, node):
+    with silent_servers(2) as silent:
+        server = start(make_server, [*ports(silent), node.port])
+        assert process.wait_until(lambda: index(server) == [*OURS, THEIRS],
+                                  30 * SLOW)
+        assert all(accepted(s) for s in silent)
+        assert index(server) == [*OURS, THEIRS]
+        assert server.status("/both/v2/health/ready") == 200
+        assert not any(accepted(s) for s in silent)
+
+
+def test_checks_at_a_time_share_one_connection(make_server):
+    with silent_servers(1) as (silent,):
+        server = start(make_server, ports([silent]))
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            answers = list(pool.map(server.get,
+                                    ["/both/v2/health/ready"] * 20))
+        assert [a.status for a in answers] == [503] * 20
+        assert 0 < accepted(silent) < 20
+        with server.wire() as leaver:
+            leaver.send(b"GET /both/v2/health/ready HTTP/1.1\r\nHost: x\r\n"
+                        b"\r\n")
+            assert process.wait_until(lambda: accepted(silent), 10 * SLOW)
+        assert server.status("/both/v2/health/ready") == 503
+
+
+def test_a_long_answer_is_ready_by_its_head(make_server, node):
+    server = start(make_server, [node.port])
+    node.raw = HEAD + b"Content-Length: 8000\r\n\r\n" + b"x" * 8000
+    assert server.status("/both/v2/health/ready") == 200
+    node.raw = b"HTTP/1.1 500 Sorry\r\n\r\n" + b"x" * 8000
+    assert server.status("/both/v2/health/ready") == 503
+    node.raw = HEAD + b"X: " + b"y" * 8000 + b"\r\n\r\n"
+    assert server.status("/both/v2/health/ready") == 503
+    assert "answers no HTTP/1.0: it is not ready" in server.log_text()
+    assert "1 MiB" not in server.log_text()
 
 
 def test_a_client_that_leaves_meanwhile(make_server, node):

@@ -1,0 +1,179 @@
+/*
+ * ngx_http_inference_ask.c - the servers of an upstream, asked one after
+ *                            another until one answers.
+ */
+
+#include "ngx_module/ngx_http_inference_ask.h"
+
+
+/* for all servers together */
+#define NGX_HTTP_INFERENCE_ASK_TIMEOUT  2000
+
+
+static void ngx_http_inference_ask_next(ngx_http_inference_ask_t *ask);
+static ngx_uint_t ngx_http_inference_ask_addrs(
+    ngx_http_upstream_srv_conf_t *upstream);
+static ngx_addr_t *ngx_http_inference_ask_addr(
+    ngx_http_upstream_srv_conf_t *upstream, ngx_uint_t n);
+static ngx_uint_t ngx_http_inference_ask_enough(
+    ngx_http_inference_fetch_t *fetch);
+static void ngx_http_inference_ask_done(ngx_http_inference_fetch_t *fetch);
+static ngx_int_t ngx_http_inference_ask_take(ngx_http_inference_ask_t *ask);
+static inf_node_answer_state_t ngx_http_inference_ask_read(
+    ngx_http_inference_ask_t *ask);
+
+
+/* A server that has answered is asked first the next time. */
+
+void
+ngx_http_inference_ask_start(ngx_http_inference_ask_t *ask, ngx_msec_t within)
+{
+    ask->first = ask->upstream->last;
+    ask->tried = 0;
+    ask->answered = 0;
+    ask->until = ngx_current_msec
+                 + ngx_min(within, NGX_HTTP_INFERENCE_ASK_TIMEOUT);
+
+    ask->fetch.enough = ngx_http_inference_ask_enough;
+    ask->fetch.done = ngx_http_inference_ask_done;
+
+    ngx_http_inference_ask_next(ask);
+}
+
+
+/* Servers that hang share the time with those that are still to be asked. */
+
+static void
+ngx_http_inference_ask_next(ngx_http_inference_ask_t *ask)
+{
+    ngx_uint_t       n;
+    ngx_addr_t      *addr;
+    ngx_msec_int_t   left;
+
+    n = ngx_http_inference_ask_addrs(ask->upstream->conf);
+    left = (ngx_msec_int_t) (ask->until - ngx_current_msec);
+
+    if (ask->tried >= n || left <= 0) {
+        ask->over(ask);
+        return;
+    }
+
+    addr = ngx_http_inference_ask_addr(ask->upstream->conf,
+                                       (ask->first + ask->tried) % n);
+
+    ask->fetch.timeout = (ngx_msec_t) left / (n - ask->tried);
+
+    ngx_http_inference_fetch_init(&ask->fetch, addr->sockaddr, addr->socklen,
+                                  &addr->name);
+    ngx_http_inference_fetch_start(&ask->fetch);
+}
+
+
+static ngx_uint_t
+ngx_http_inference_ask_addrs(ngx_http_upstream_srv_conf_t *upstream)
+{
+    ngx_uint_t                   i, n;
+    ngx_http_upstream_server_t  *server;
+
+    server = upstream->servers->elts;
+    n = 0;
+
+    for (i = 0; i < upstream->servers->nelts; i++) {
+        n += server[i].down ? 0 : server[i].naddrs;
+    }
+
+    return n;
+}
+
+
+static ngx_addr_t *
+ngx_http_inference_ask_addr(ngx_http_upstream_srv_conf_t *upstream,
+    ngx_uint_t n)
+{
+    ngx_uint_t                   i;
+    ngx_http_upstream_server_t  *server;
+
+    server = upstream->servers->elts;
+
+    for (i = 0; server[i].down || n >= server[i].naddrs; i++) {
+        n -= server[i].down ? 0 : server[i].naddrs;
+    }
+
+    return &server[i].addrs[n];
+}
+
+
+static ngx_uint_t
+ngx_http_inference_ask_enough(ngx_http_inference_fetch_t *fetch)
+{
+    ngx_http_inference_ask_t *ask = (ngx_http_inference_ask_t *) fetch;
+
+    inf_node_answer_state_t  state;
+
+    state = ngx_http_inference_ask_read(ask);
+
+    return state == INF_NODE_ANSWER_GARBAGE
+           || (state == INF_NODE_ANSWER_COMPLETE && !ask->whole);
+}
+
+
+static void
+ngx_http_inference_ask_done(ngx_http_inference_fetch_t *fetch)
+{
+    ngx_http_inference_ask_t *ask = (ngx_http_inference_ask_t *) fetch;
+
+    if (fetch->why) {
+        ngx_http_inference_ask_log(ask, fetch->err, fetch->why);
+
+    } else if (ngx_http_inference_ask_take(ask) == NGX_OK) {
+        ask->answered = 1;
+        ask->upstream->last = ask->first + ask->tried;
+        ask->over(ask);
+        return;
+    }
+
+    ask->tried++;
+
+    ngx_http_inference_ask_next(ask);
+}
+
+
+/* NGX_DECLINED: it is no answer. */
+
+static ngx_int_t
+ngx_http_inference_ask_take(ngx_http_inference_ask_t *ask)
+{
+    if (ngx_http_inference_ask_read(ask) != INF_NODE_ANSWER_COMPLETE
+        || (ask->whole && ask->answer.chunked))
+    {
+        ngx_http_inference_ask_log(ask, 0, "answers no HTTP/1.0");
+        return NGX_DECLINED;
+    }
+
+    if (ask->whole && ask->fetch.received == ask->fetch.size) {
+        ngx_http_inference_ask_log(ask, 0, "answers more than 1 MiB");
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+static inf_node_answer_state_t
+ngx_http_inference_ask_read(ngx_http_inference_ask_t *ask)
+{
+    return inf_node_answer_read(inf_slice((char *) ask->fetch.answer,
+                                          ngx_min(ask->fetch.received,
+                                                  INF_NODE_ANSWER_MAX)),
+                                &ask->answer);
+}
+
+
+void
+ngx_http_inference_ask_log(ngx_http_inference_ask_t *ask, ngx_err_t err,
+    const char *why)
+{
+    ngx_log_error(NGX_LOG_ERR, ask->log, err,
+                  "inference: server %V of upstream \"%V\" %s: %s",
+                  ask->fetch.pc.name, &ask->upstream->name, why, ask->without);
+}
