@@ -17,7 +17,7 @@ from lib.server import CORE, ROOT, SLOW
 from lib.wire import request_bytes
 
 PARTS = "health metadata config statistics repository shared_memory trace " \
-        "logging metrics infer"
+        "logging metrics status infer"
 ROW = re.compile(r'ngx_http_inference_call\("([^"]+)",\s*NGX_HTTP_(\w+),\s*'
                  r"(\w+),")
 HEADERS = {"content-type": "application/grpc", "te": "trailers"}

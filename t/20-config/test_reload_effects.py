@@ -68,8 +68,11 @@ ROWS = [
     ("inference_forward_header", "x", HTTP, WORKERS),
     ("inference_max_body", "1m", HTTP, WORKERS),
     ("inference_min_body_rate", "2k", HTTP, WORKERS),
+    ("inference_intercept_errors", "on", HTTP, WORKERS),
+    ("inference_peek", "on", HTTP, WORKERS),
 ]
-ELSEWHERE = {"inference_env"}           # t/60-crash/test_replacement.py
+ELSEWHERE = {"inference_env",           # t/60-crash/test_replacement.py
+             "inference_balance", "inference_upstream"}     # t/78-balance
 
 
 def test_every_row_is_here():

@@ -259,7 +259,8 @@ def rejected(server, answer, reason):
     assert answer.status == 400, answer
     assert error(answer).startswith(
         "load failed for model 'm': version 1 is at READY state: ")
-    assert error(answer).endswith(";\n")
+    assert error(answer).endswith(
+        "; not reloaded, version 1 goes on serving\n")
     assert reason in error(answer)
     row, = index(server)
     assert row["state"] == "READY"
