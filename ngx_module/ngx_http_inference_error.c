@@ -26,6 +26,8 @@ static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t status, inf_err_code_t code, const void *text, size_t len);
 static void ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t level, const char *what, const char *how, ngx_str_t why);
+static ngx_uint_t ngx_http_inference_serves_part(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_error_body(ngx_http_inference_ctx_t *ctx,
     ngx_buf_t **b);
 static ngx_uint_t ngx_http_inference_hold_socket(ngx_http_request_t *r);
@@ -318,8 +320,12 @@ ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
 
 /* ---- answers ------------------------------------------------------------ */
 
-/* The row of error_page that names the status of the failed request, if
-   inference_intercept_errors is on. */
+/*
+ * The row of error_page that names the status of the failed request, if
+ * inference_intercept_errors is on.  A request for a part that is not served
+ * here keeps our error: the next handler may be a server of which clients may
+ * use the models and no more.
+ */
 
 ngx_http_err_page_t *
 ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
@@ -331,7 +337,9 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
 
     r = ctx->request;
 
-    if (!ngx_http_inference_may_intercept(r)) {
+    if (!ngx_http_inference_may_intercept(r)
+        || !ngx_http_inference_serves_part(ctx))
+    {
         return NULL;
     }
 
@@ -345,6 +353,19 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
     }
 
     return NULL;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_serves_part(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    return ctx->endpoint
+           && (ilcf->model || (ctx->endpoint->part & ilcf->parts));
 }
 
 

@@ -75,8 +75,7 @@ def server():
             auth_basic $listed; auth_basic_user_file users;
         }
         location /redirected/ {
-            inference health; inference_intercept_errors on;
-            error_page 500 = @limited;
+            inference health; deny all; error_page 403 = @limited;
         }
         location /tried/ { inference health; try_files /absent @limited; }
         location @limited {

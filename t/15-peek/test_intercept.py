@@ -281,6 +281,86 @@ def test_error_that_cannot_go_on_has_failed(server):
     assert noted.failed() == noted.count + 1
 
 
+# ---- parts that are not served stay here: the upstream serves all of them
+
+PARTS = "all repository trace logging"
+CONTROL = "inference_model_control explicit; inference_load_model *;"
+ALL = """
+            inference all; inference_intercept_errors on;
+            error_page 400 403 404 405 415 500 501 503 504 = """
+
+
+@pytest.fixture(scope="module")
+def open_far():
+    with Server(fill_far, http2=True, http=CONTROL, parts=PARTS) as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
+def closed(open_far):
+    """Models of the other server go on; /open/ serves all parts."""
+    with Server(http2=True, http=CONTROL, parts="metrics", server=f"""
+        location /v2/ {{ {ALL} @rest; }}
+        location /inference.GRPCInferenceService/ {{ {ALL} @grpc; }}
+        location /open/ {{
+            inference {PARTS}; inference_intercept_errors on;
+            error_page 404 = @opened;
+        }}
+        location @opened {{
+            rewrite ^/open(/.*) $1 break;
+            proxy_pass http://127.0.0.1:{open_far.port};
+        }}
+        location @rest {{ proxy_pass http://127.0.0.1:{open_far.port}; }}
+        location @grpc {{ grpc_pass grpc://127.0.0.1:{open_far.port2}; }}
+""") as s:
+        yield s
+
+
+@pytest.mark.parametrize("path", [
+    "/v2/repository/index", "/v2/repository/models/far/load",
+    "/v2/repository/models/far/unload", "/v2/logging", "/v2/trace/setting",
+    "/v2/models/far/trace/setting", "/v2/systemsharedmemory/region/r/register",
+    "/v2/systemsharedmemory/unregister", "/v2/cudasharedmemory/unregister",
+    "/v2/nothing", "/v2//repository/index", "/v2/x/../repository/index"])
+def test_part_that_is_not_served_does_not_go_on(closed, open_far, path):
+    before = open_far.get("/v2/logging").json()
+    answer = closed.post(path, b"{}")
+    assert answer.status >= 400, answer
+    assert answer.error
+    if "sharedmemory" not in path:
+        assert (answer.status, answer.error) == (404, "Not Found")
+    assert open_far.status("/v2/models/far/ready") == 200
+    assert open_far.get("/v2/logging").json() == before
+    assert closed.get("/v2/models/far").json()["name"] == "far"
+
+
+@pytest.mark.parametrize("method,request_", [
+    ("RepositoryIndex", pb.RepositoryIndexRequest()),
+    ("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="far")),
+    ("RepositoryModelUnload",
+     pb.RepositoryModelUnloadRequest(model_name="far")),
+    ("LogSettings", pb.LogSettingsRequest()),
+    ("TraceSetting", pb.TraceSettingRequest(model_name="far")),
+    ("SystemSharedMemoryUnregister",
+     pb.SystemSharedMemoryUnregisterRequest())])
+def test_method_that_is_not_served_does_not_go_on(closed, open_far, method,
+                                                  request_):
+    with Client(closed.port2) as c:
+        with pytest.raises(Failure) as caught:
+            c.call(method, request_)
+        assert caught.value.code == Code.UNIMPLEMENTED
+        assert c.call("ModelMetadata",
+                      pb.ModelMetadataRequest(name="far")).name == "far"
+    assert open_far.status("/v2/models/far/ready") == 200
+
+
+def test_part_that_is_served_goes_on(closed, open_far):
+    answer = closed.get("/open/v2/models/far/trace/setting")
+    assert answer.status == 200, answer
+    assert answer.json() == open_far.get(
+        "/v2/models/far/trace/setting").json()
+
+
 # ---- streams
 
 def test_events_go_on_before_the_first_one(server):
