@@ -391,6 +391,10 @@ ngx_int_t ngx_http_inference_submit(ngx_http_inference_submission_t *submission,
    be called for a submission that was never used or is done. */
 void ngx_http_inference_abandon(ngx_http_inference_submission_t *submission);
 
+/* Its answer is not wanted any more; the bytes of one with `keep` are: abandon
+   it in the end. */
+void ngx_http_inference_cancel(ngx_http_inference_submission_t *submission);
+
 /* The bytes of one with `keep` are not wanted any more. */
 void ngx_http_inference_forget(ngx_http_inference_submission_t *submission);
 

@@ -370,6 +370,28 @@ ngx_http_inference_abandon(ngx_http_inference_submission_t *submission)
 
 
 void
+ngx_http_inference_cancel(ngx_http_inference_submission_t *submission)
+{
+    ngx_http_inference_channel_t  *ch;
+
+    if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_QUEUED) {
+        ngx_queue_remove(&submission->queue);
+        submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
+    }
+
+    if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_FREE) {
+        return;
+    }
+
+    ch = ngx_http_inference_client_find(submission->epoch);
+
+    if (ch) {
+        ngx_http_inference_in_flight_cancel(ch, submission);
+    }
+}
+
+
+void
 ngx_http_inference_forget(ngx_http_inference_submission_t *submission)
 {
     ngx_http_inference_channel_t  *ch;

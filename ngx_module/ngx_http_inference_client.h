@@ -68,6 +68,7 @@ typedef struct {
     ngx_uint_t                             nregions; /* of an abandoned one  */
     ngx_http_inference_submission_state_e  state;   /* never QUEUED          */
     unsigned                               begun:1; /* an execution          */
+    unsigned                               cancelled:1;
 } ngx_http_inference_in_flight_t;
 
 
@@ -126,7 +127,11 @@ ngx_int_t ngx_http_inference_in_flight_submit(ngx_http_inference_channel_t *ch,
 void ngx_http_inference_in_flight_abandon(ngx_http_inference_channel_t *ch,
     ngx_http_inference_submission_t *submission);
 
-/* As ngx_http_inference_forget(). */
+/* As ngx_http_inference_cancel(), of one that was submitted to it, and ... */
+void ngx_http_inference_in_flight_cancel(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_submission_t *submission);
+
+/* ... as ngx_http_inference_forget(). */
 void ngx_http_inference_in_flight_forget(ngx_http_inference_channel_t *ch,
     ngx_http_inference_submission_t *submission);
 

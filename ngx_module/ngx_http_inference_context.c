@@ -283,11 +283,9 @@ ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_retry_free(ctx);
     }
 
-    if (ctx->record) {
-        inf_client_free_region(ctx->client, ctx->record);
-    }
-
+    ngx_http_inference_record_free(ctx);
     ngx_http_inference_stores_free(ctx);
+    ngx_http_inference_hand_on_end(ctx);
 
     if (ctx->grpc) {
         ngx_http_inference_grpc_free(ctx->grpc);

@@ -6,6 +6,10 @@
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
+/* of the arena that the bodies with other handlers may hold: 1/4 */
+#define NGX_HTTP_INFERENCE_HAND_ON_PART  4
+
+
 typedef struct {
     ngx_pool_t                  *pool;
     ngx_chain_t                 *bufs;
@@ -14,6 +18,8 @@ typedef struct {
 } ngx_http_inference_pieces_t;
 
 
+static ngx_int_t ngx_http_inference_hand_on_begin(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_hand_on_pieces(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_pieces_t *pieces);
 static ngx_int_t ngx_http_inference_hand_on_tensors(
@@ -24,6 +30,10 @@ static ngx_int_t ngx_http_inference_hand_on_raw(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_pieces_t *pieces, uint32_t i);
 static ngx_int_t ngx_http_inference_hand_on_piece(
     ngx_http_inference_pieces_t *pieces, u_char *p, uint64_t n);
+
+
+/* of this worker's arena, with other handlers */
+static uint64_t  ngx_http_inference_handed_on;
 
 
 ngx_uint_t
@@ -93,9 +103,62 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
+    if (ngx_http_inference_hand_on_begin(ctx) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
     r->request_body->bufs = pieces.bufs;
 
     return NGX_OK;
+}
+
+
+/*
+ * A body stays in the arena until the request ends, which is for as long as its
+ * client takes for the next handler's answer: such bodies have a part of the
+ * arena, and the rest is for those that are executed.
+ */
+
+static ngx_int_t
+ngx_http_inference_hand_on_begin(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t                         size;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
+
+    if (ctx->reply.held) {
+        ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
+        ctx->reply.held = 0;
+    }
+
+    ngx_http_inference_record_free(ctx);
+
+    size = ngx_http_inference_stores_size(ctx);
+
+    if (ngx_http_inference_handed_on + size
+        > (uint64_t) imcf->arena / NGX_HTTP_INFERENCE_HAND_ON_PART)
+    {
+        ngx_log_error(NGX_LOG_INFO, ctx->request->connection->log, 0,
+                      "inference: no room to hand %uL bytes of a request body "
+                      "on to error_page: %uL bytes of others are with it",
+                      size, ngx_http_inference_handed_on);
+        return NGX_DECLINED;
+    }
+
+    ctx->handed_on = size;
+    ngx_http_inference_handed_on += size;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_hand_on_end(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_handed_on -= ctx->handed_on;
+    ctx->handed_on = 0;
 }
 
 

@@ -304,6 +304,11 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
     {
         /* answered already: what comes now is late */
         ngx_http_inference_drop_response(submission, c);
+
+        if (ctx->handed_on) {
+            ngx_http_inference_record_free(ctx);
+        }
+
         return;
     }
 

@@ -10,6 +10,8 @@
 
 static ngx_http_inference_submission_state_e ngx_http_inference_in_flight_after(
     ngx_http_inference_in_flight_t *in_flight, uint32_t flags);
+static void ngx_http_inference_in_flight_stop(
+    ngx_http_inference_in_flight_t *in_flight);
 static void ngx_http_inference_in_flight_begun(
     ngx_http_inference_in_flight_t *in_flight, ngx_uint_t begun);
 static void ngx_http_inference_in_flight_lost(
@@ -120,12 +122,35 @@ ngx_http_inference_in_flight_abandon(ngx_http_inference_channel_t *ch,
     submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
     submission->nregions = 0;
 
-    if (in_flight->state != NGX_HTTP_INFERENCE_SUBMISSION_FINAL) {
-        inf_client_cancel(ch->client, in_flight->name);
-        ngx_post_event(&ch->drain, &ngx_posted_events);
-        (void) ngx_atomic_fetch_add(
-                   &ngx_http_inference_counters()->cancelled, 1);
+    ngx_http_inference_in_flight_stop(in_flight);
+}
+
+
+void
+ngx_http_inference_in_flight_cancel(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_submission_t *submission)
+{
+    ngx_http_inference_in_flight_stop(&ch->in_flight[submission->slot]);
+}
+
+
+static void
+ngx_http_inference_in_flight_stop(ngx_http_inference_in_flight_t *in_flight)
+{
+    ngx_http_inference_channel_t  *ch;
+
+    if (in_flight->cancelled
+        || in_flight->state == NGX_HTTP_INFERENCE_SUBMISSION_FINAL)
+    {
+        return;
     }
+
+    in_flight->cancelled = 1;
+    ch = in_flight->channel;
+
+    inf_client_cancel(ch->client, in_flight->name);
+    ngx_post_event(&ch->drain, &ngx_posted_events);
+    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->cancelled, 1);
 }
 
 

@@ -76,6 +76,9 @@ ngx_http_inference_reject_to_page(ngx_http_inference_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
+    /* the bytes stay, the execution is for nobody */
+    ngx_http_inference_cancel(&ctx->submission);
+
     if (rc == NGX_OK && page->overwrite >= 0
         && page->overwrite < NGX_HTTP_BAD_REQUEST)
     {

@@ -391,6 +391,9 @@ struct ngx_http_inference_ctx_s {
     ngx_http_inference_hint_e    hint;
     ngx_str_t                    error;
 
+    uint64_t                     handed_on;     /* bytes of the arena that
+                                                   another handler has       */
+
     unsigned                     raw:1;         /* raw binary mode           */
     unsigned                     read:1;        /* the JSON was read         */
     unsigned                     text_done:1;   /* JSON of the answer made,
@@ -877,8 +880,11 @@ void ngx_http_inference_events_reject(ngx_http_inference_ctx_t *ctx);
 ngx_uint_t ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx);
 
 /* Shows the body as r->request_body->bufs to the next handler of r;
-   NGX_DECLINED: it is not whole. */
+   NGX_DECLINED: it is not whole, or other handlers have too many bytes. */
 ngx_int_t ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx);
+
+/* The body is not the next handler's any more. */
+void ngx_http_inference_hand_on_end(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- store.c ------------------------------------------------------------ */
@@ -918,6 +924,13 @@ void ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
 /* All three of the body. */
 ngx_int_t ngx_http_inference_stores_settle(ngx_http_inference_ctx_t *ctx);
 void ngx_http_inference_stores_free(ngx_http_inference_ctx_t *ctx);
+
+/* Bytes of the arena that hold the body, without the record. */
+uint64_t ngx_http_inference_stores_size(ngx_http_inference_ctx_t *ctx);
+
+/* Frees the record and the decoded tensors behind it, unless the core may read
+   them. */
+void ngx_http_inference_record_free(ngx_http_inference_ctx_t *ctx);
 
 /* The arena has no room for size more bytes; returns NGX_ERROR. */
 ngx_int_t ngx_http_inference_arena_full(ngx_http_inference_ctx_t *ctx,

@@ -7,6 +7,8 @@
 
 static inf_region_t *ngx_http_inference_store_region(
     ngx_http_inference_ctx_t *ctx, uint64_t size);
+static uint64_t ngx_http_inference_store_size(
+    const ngx_http_inference_store_t *store);
 static void ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_store_t *store, uint64_t n);
 
@@ -284,6 +286,60 @@ ngx_http_inference_stores_free(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_store_free(ctx, &ctx->body.packed);
     ngx_http_inference_store_free(ctx, &ctx->body.text);
     ngx_http_inference_store_free(ctx, &ctx->body.data);
+}
+
+
+uint64_t
+ngx_http_inference_stores_size(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t                          size;
+    ngx_uint_t                        i;
+    ngx_http_inference_submission_t  *submission;
+
+    submission = &ctx->submission;
+
+    size = ngx_http_inference_store_size(&ctx->body.packed)
+           + ngx_http_inference_store_size(&ctx->body.text)
+           + ngx_http_inference_store_size(&ctx->body.data);
+
+    /* the first one of an inference is its record */
+
+    for (i = ngx_http_inference_is_infer(ctx); i < submission->nregions; i++) {
+        size += submission->regions[i]->charged;
+    }
+
+    return size;
+}
+
+
+static uint64_t
+ngx_http_inference_store_size(const ngx_http_inference_store_t *store)
+{
+    return store->region ? store->region->charged : 0;
+}
+
+
+void
+ngx_http_inference_record_free(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_submission_t  *submission;
+
+    submission = &ctx->submission;
+
+    if (ctx->record == NULL
+        && submission->nregions
+        && ctx->endpoint && ngx_http_inference_is_infer(ctx)
+        && submission->state != NGX_HTTP_INFERENCE_SUBMISSION_SUBMITTED
+        && submission->state != NGX_HTTP_INFERENCE_SUBMISSION_FINAL)
+    {
+        ctx->record = submission->regions[0];
+        submission->regions[0] = NULL;
+    }
+
+    if (ctx->record) {
+        inf_client_free_region(ctx->client, ctx->record);
+        ctx->record = NULL;
+    }
 }
 
 

@@ -9,10 +9,11 @@ found wrong: bytes that came before that are dropped.
 import gzip
 import json
 import os
+import re
 
 import pytest
 
-from lib import certificate, models
+from lib import arena, certificate, models
 from lib.h2 import H2
 from lib.process import wait_until
 from lib.server import SLOW, Server, free_port
@@ -239,7 +240,7 @@ def test_body_is_kept_while_an_upstream_reads_it_late(make_server, reason):
     model, headers, body = late_body(reason)
     with Recorder() as recorder:
         server = make_server(
-            late_models, http="    inference_memory 32m;", server=f"""
+            late_models, http="    inference_memory 64m;", server=f"""
             client_max_body_size 0;
             location /late/ {{
                 inference infer; inference_timeout 200ms;
@@ -270,3 +271,112 @@ def test_body_is_kept_while_an_upstream_reads_it_late(make_server, reason):
             assert connection.read().body == b"recorded"
         (_, seen), = recorder.requests()
         assert seen == body
+
+
+# ---- what upstreams may keep
+
+ARENA = 64 << 20
+PIECE = 6 << 20                         # two are below a quarter of the arena
+CANCELLED = re.compile(r"^nginx_inference_cancelled_total\S* (\d+)", re.M)
+
+
+@pytest.fixture
+def kept(make_server):
+    """A server whose upstream reads no body until its gate is open."""
+    def fill_kept(repository):
+        fill(repository)
+        models.identity(repository, "numbers", [("IN", "FP64", [-1])])
+        models.identity(repository, "slow", [("IN", "UINT8", [-1])],
+                        parameters={"execute_delay_ms": "1500"})
+
+    with Recorder() as recorder:
+        server = make_server(
+            fill_kept, wait="live", parts="all metrics",
+            http=f"    inference_memory {ARENA};", server=f"""
+            client_max_body_size 0;
+            location /kept/ {{
+                inference infer; inference_intercept_errors on;
+                error_page 404 = @kept;
+            }}
+            location /hasty/ {{
+                inference infer; inference_timeout 300ms;
+                inference_intercept_errors on; error_page 503 504 = @kept;
+            }}
+            location @kept {{ proxy_pass http://127.0.0.1:{recorder.port}; }}
+        """)
+        for model in ("id_uint8", "slow", "numbers"):
+            assert server.wait_for(f"/v2/models/{model}/ready")
+        server.recorder = recorder
+        recorder.gate.clear()
+        yield server
+
+
+def hand_on(server, body, headers=RAW, path="/kept/v2/models/ghost/infer"):
+    """A connection whose body the upstream has, unread."""
+    before = waiting(server)
+    connection = server.wire(60)
+    connection.send(request_bytes("POST", path, body, headers))
+    assert wait_until(lambda: waiting(server) == before + 1, 20 * SLOW)
+    return connection
+
+
+def waiting(server):
+    return sum(c.waiting for c in list(server.recorder.connections))
+
+
+def test_bodies_of_upstreams_have_a_part_of_the_arena(kept):
+    """The next one gets our error, and the rest of the arena serves."""
+    held = [hand_on(kept, os.urandom(PIECE)) for _ in range(2)]
+    path = "/kept/v2/models/ghost/infer"
+    answer = kept.post(path, bytes(PIECE), RAW)
+    assert answer.status == 404 and "ghost" in answer.error
+    assert waiting(kept) == 2
+    assert kept.post("/v2/models/id_uint8/infer", bytes(ARENA // 2 - 4096),
+                     RAW).status == 200
+    held.append(hand_on(kept, b"small"))
+    kept.recorder.gate.set()
+    for connection in held:
+        with connection:
+            assert connection.read().body == b"recorded"
+    assert wait_until(lambda: kept.post(path, bytes(PIECE), RAW).body
+                      == b"recorded", 20 * SLOW)
+
+
+def test_body_of_a_client_that_left_is_not_counted(kept):
+    path = "/kept/v2/models/ghost/infer"
+    for connection in [hand_on(kept, bytes(PIECE)) for _ in range(2)]:
+        connection.close()
+    kept.recorder.gate.set()
+    assert wait_until(lambda: kept.post(path, bytes(PIECE), RAW).body
+                      == b"recorded", 20 * SLOW)
+
+
+def test_decoded_tensors_are_not_kept(kept):
+    """The JSON is, 4 MiB; not the 16 MiB that were made of it."""
+    count = 2 << 20
+    body = json.dumps({"inputs": [tensor("IN", "FP64", [count],
+                                         [1] * count)]},
+                      separators=(",", ":")).encode()
+    with hand_on(kept, body, {}) as connection:
+        assert wait_until(lambda: arena.asks_to_continue(
+            kept, ARENA - (8 << 20)) == 100, 20 * SLOW)
+        assert arena.asks_to_continue(kept, ARENA - (2 << 20)) == 503
+        kept.recorder.gate.set()
+        assert connection.read().body == b"recorded"
+    (_, seen), = kept.recorder.requests()
+    assert seen == body
+
+
+def test_request_that_was_too_slow_is_cancelled_as_it_goes_on(kept):
+    """Not only when its client has the upstream's answer."""
+    def cancelled():
+        return int(CANCELLED.search(kept.get("/metrics").body.decode())[1])
+
+    before = cancelled()
+    with hand_on(kept, b"late",
+                 path="/hasty/v2/models/slow/infer") as connection:
+        assert cancelled() == before + 1
+        kept.recorder.gate.set()
+        assert connection.read().body == b"recorded"
+    assert kept.post("/v2/models/slow/infer", b"x", RAW).status == 200
+    assert cancelled() == before + 1

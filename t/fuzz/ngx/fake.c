@@ -611,6 +611,13 @@ ngx_http_inference_abandon(ngx_http_inference_submission_t *submission)
     submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
 }
 
+/* Its bytes stay until it is abandoned. */
+void
+ngx_http_inference_cancel(ngx_http_inference_submission_t *submission)
+{
+    (void) submission;
+}
+
 void
 fake_core_dies(void)
 {
@@ -1030,6 +1037,7 @@ fake_open(const char *path, inf_client_t *client)
     fake.confs[1] = &fake.loc_conf;
     nginx_inference__trace_settings__init(&fake.trace);
     fake.main_conf.config.trace = &fake.trace;
+    fake.main_conf.arena = (off_t) 1 << 40;     /* the client has the bound */
     fake.main_confs[1] = &fake.main_conf;
     fake.loc_conf.parts = NGX_HTTP_INFERENCE_ALL
         | NGX_HTTP_INFERENCE_REPOSITORY;
