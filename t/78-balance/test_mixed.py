@@ -13,10 +13,16 @@ MISSING = prebuilt.missing()
 
 SERVER = """\
         location /v2/ {
-            inference all repository;
+            inference all;
             inference_upstream triton;
             inference_intercept_errors on;
             error_page 404 = @triton;
+        }
+        location = /v2/repository/index {
+            inference repository;
+            inference_upstream triton;
+            allow 127.0.0.1;
+            deny all;
         }
         location ~ ^/v2/models/far_ {
             inference_peek on;
@@ -74,6 +80,8 @@ def test_every_model_is_answered_where_it_is(make_server, tmp_path):
         assert front.get("/v2/models/theirs").json()["name"] == "theirs"
         rows = front.post("/v2/repository/index", b"").json()
         assert [r["name"] for r in rows] == ["near", "theirs"]
+        assert front.post("/v2/repository/models/theirs/unload",
+                          b"").error == "Not Found"
         assert front.status("/v2/health/ready") == 200
     finally:
         triton.stop()
