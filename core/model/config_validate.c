@@ -17,6 +17,7 @@ static void find_model(const Inference__ModelConfig *msg, inf_findings_t *f);
 static void find_backend(const Inference__ModelConfig *msg,
     inf_findings_t *f);
 static const char *platform_backend(const char *platform);
+static const char *backend_platform(const char *backend);
 static bool backend_is_known(const char *backend);
 static void find_files(const Inference__ModelConfig *msg, inf_findings_t *f);
 static void find_file(const char *key, const char *path, const char *within,
@@ -110,31 +111,44 @@ find_backend(const Inference__ModelConfig *msg, inf_findings_t *f)
         return;
     }
 
-    /* without a platform the backend is looked for by its name */
-    if (msg->platform[0] != '\0' && backend_is_known(msg->backend)
+    if (backend_is_known(msg->backend)
         && strcmp(platform_backend(msg->platform), msg->backend) != 0)
     {
         inf_findings_add(f, INF_ERR_INVALID_ARG, "platform",
-            "unexpected 'platform' and 'backend' pair, got:%s, %s",
-            msg->platform, msg->backend);
+            "unexpected 'platform' and 'backend' pair, got:%s, %s; '%s' is one"
+            " of that backend's", msg->platform, msg->backend,
+            backend_platform(msg->backend));
     }
 }
+
+/* Of several platforms of a backend the first is named. */
+static const char *const platforms[][2] = {
+    { "tensorflow_graphdef",   "tensorflow"  },
+    { "tensorflow_savedmodel", "tensorflow"  },
+    { "tensorrt_plan",         "tensorrt"    },
+    { "onnxruntime_onnx",      "onnxruntime" },
+    { "pytorch_libtorch",      "pytorch"     },
+    { "torch_aoti",            "pytorch"     },
+};
 
 static const char *
 platform_backend(const char *platform)
 {
-    static const char *const pairs[][2] = {
-        { "tensorflow_graphdef",   "tensorflow"  },
-        { "tensorflow_savedmodel", "tensorflow"  },
-        { "tensorrt_plan",         "tensorrt"    },
-        { "onnxruntime_onnx",      "onnxruntime" },
-        { "pytorch_libtorch",      "pytorch"     },
-        { "torch_aoti",            "pytorch"     },
-    };
+    for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {
+        if (strcmp(platform, platforms[i][0]) == 0) {
+            return platforms[i][1];
+        }
+    }
 
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        if (strcmp(platform, pairs[i][0]) == 0) {
-            return pairs[i][1];
+    return "";
+}
+
+static const char *
+backend_platform(const char *backend)
+{
+    for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {
+        if (strcmp(backend, platforms[i][1]) == 0) {
+            return platforms[i][0];
         }
     }
 

@@ -55,16 +55,15 @@ def test_an_unknown_backend(make_server):
     assert "did you mean 'identity'?; docs/install.md" in row["reason"]
 
 
-def test_a_backend_of_triton_that_is_not_there(make_server):
-    """Its name alone is no contradiction to a platform."""
+def test_a_backend_of_triton_without_its_platform(make_server):
     def fill(repository):
         models.identity(repository, "m", [("IN", "INT32", [-1])],
                         backend="tensorflow")
 
     server = make_server(fill, wait="live", parts="health repository")
-    assert server.wait_log("unable to find backend library", 20 * SLOW)
+    assert server.wait_log("platform' and 'backend' pair", 20 * SLOW)
     row, = server.post("/v2/repository/index", b"{}").json()
-    assert "for backend 'tensorflow'" in row["reason"], row
+    assert "got:, tensorflow; 'tensorflow_graphdef' is one" in row["reason"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="files of another user")

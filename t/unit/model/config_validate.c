@@ -48,7 +48,8 @@ model_level_rules_name_key_and_reason(void **state)
           "onnxruntime" },
         { "name: \"m\" backend: \"pytorch\" platform: \"libtorch\"",
           "got:libtorch, pytorch" },
-        { "name: \"m\" backend: \"tensorrt\"", "got:, tensorrt" },
+        { "name: \"m\" backend: \"tensorrt\"", "got:, tensorrt;"
+          " 'tensorrt_plan' is one of that backend's" },
         { "name: \"m\" backend: \"tensorflow\" platform: \"tensorrt_plan\"",
           "got:tensorrt_plan, tensorflow" },
         { "name: \"m\" backend: \"pytorch\" platform: \"torch_aoti\"", NULL },
