@@ -216,6 +216,10 @@ void
 inf_crash_page_note_gpu(inf_crash_page_t *page, bool loading)
 {
     inf_crash_page_note_signal(page, loading ? PAGE_GPU_LOADING : PAGE_GPU);
+    if (page != NULL) {
+        page->memory->loader = 0;   /* the first thread to see it need not
+                                       have broken it                        */
+    }
 }
 
 void
