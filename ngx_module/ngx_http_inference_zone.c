@@ -182,9 +182,11 @@ ngx_http_inference_gauges_text(inf_buf_t *out)
                                   "bytes announced by requests and not "
                                   "received yet", sum.reserved);
 
+    /* one of the slots is that of this call */
     ngx_http_inference_gauge_text(out, "slots_taken",
-                                  "requests and calls that workers have in "
-                                  "the core", sum.slots);
+                                  "other requests and calls that workers "
+                                  "have in the core",
+                                  sum.slots ? sum.slots - 1 : 0);
 }
 
 
