@@ -68,10 +68,18 @@ http {{
 """
 
 
+GIVEN = set()           # ports, which servers may not have taken yet
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Another one each time."""
+    while True:
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
 
 
 def sanitizer_runtime(name):
