@@ -34,7 +34,7 @@ TRIES = 8
 ALARMS = [r"exited on signal"]      # check_alarms is stricter
 KILLED = re.compile(r"process (\d+) exited on signal 9\b")
 BLAMED = re.compile(r"the last core died of signal 6 .* model=bad version=1 "
-                    r"was executing")
+                    r"(?:backend=failing instance=bad_0_0 )?was executing")
 DIED = re.compile(r"inference: core (\d+) (?:exited|ended,)")
 PARTS = "health metadata config infer generate statistics repository metrics"
 IN = [("IN", "INT32", [-1])]
