@@ -216,7 +216,8 @@ void ngx_http_inference_set_gauges(uint64_t used, uint64_t reserved,
     uint32_t slots);
 void ngx_http_inference_set_slots(uint32_t slots);
 
-/* Sums of all workers'. */
+/* Sums of all workers', for the answer to a call of the core: slots are those
+   of the others. */
 void ngx_http_inference_sum_gauges(ngx_http_inference_gauges_t *sum);
 
 /*

@@ -97,7 +97,6 @@ ngx_int_t
 ngx_http_inference_load_queue(ngx_http_inference_ctx_t *ctx)
 {
     u_char                       *p, *last;
-    ngx_uint_t                    others;
     const char                   *format;
     ngx_http_inference_gauges_t   sum;
 
@@ -116,17 +115,14 @@ ngx_http_inference_load_queue(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    /* one of the slots is that of this call */
-
     ngx_http_inference_sum_gauges(&sum);
-    others = sum.slots ? sum.slots - 1 : 0;
 
     format = (ctx->load.format == NGX_HTTP_INFERENCE_LOAD_JSON)
              ? "JSON {\"named_metrics\":{\"" INF_NODE_QUEUE_NAME "\":%ui}}"
              : "TEXT named_metrics." INF_NODE_QUEUE_NAME "=%ui";
 
     last = ngx_slprintf(p, p + NGX_HTTP_INFERENCE_LOAD_TEXT - 1, format,
-                        others);
+                        (ngx_uint_t) sum.slots);
     *last = '\0';
 
     return ngx_http_inference_load_add(ctx->request, p);

@@ -164,6 +164,12 @@ ngx_http_inference_sum_gauges(ngx_http_inference_gauges_t *sum)
         sum->reserved += of->reserved;
         sum->slots += of->slots;
     }
+
+    /* one of the slots is that of the call */
+
+    if (sum->slots) {
+        sum->slots--;
+    }
 }
 
 
@@ -182,11 +188,9 @@ ngx_http_inference_gauges_text(inf_buf_t *out)
                                   "bytes announced by requests and not "
                                   "received yet", sum.reserved);
 
-    /* one of the slots is that of this call */
     ngx_http_inference_gauge_text(out, "slots_taken",
                                   "other requests and calls that workers "
-                                  "have in the core",
-                                  sum.slots ? sum.slots - 1 : 0);
+                                  "have in the core", sum.slots);
 }
 
 
