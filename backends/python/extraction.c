@@ -1,17 +1,13 @@
 #include "extraction.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "common/directory.h"
 
 #include "env_archive.h"
 
@@ -23,8 +19,7 @@ struct py_extraction_s {
     char            *file;
     struct timespec  changed;
     off_t            size;
-    char            *directory;     /* NULL: not made yet                    */
-    int              lock;          /* of the directory; -1: none            */
+    bk_directory_t   directory;
     unsigned         users;
     bool             ready;         /* else a thread extracts it             */
 };
@@ -39,19 +34,13 @@ struct py_extractions_s {
 };
 
 static TRITONSERVER_Error *set_place(py_extractions_t *set, const char *place);
-static void remove_unlocked(const char *path, long older_s);
 static py_extraction_t *find_locked(py_extractions_t *set, const char *file,
     const struct stat *st);
 static TRITONSERVER_Error *extract(py_extractions_t *set, py_extraction_t *x);
-static TRITONSERVER_Error *make_directory(py_extractions_t *set,
-    py_extraction_t *x);
 static py_extraction_t *extraction_new(const char *file,
     const struct stat *st);
 static void extraction_free(py_extraction_t *x);
 static void unlink_locked(py_extractions_t *set, py_extraction_t *x);
-static void remove_tree(const char *directory);
-static int remove_one(const char *path, const struct stat *st, int kind,
-    struct FTW *where);
 
 TRITONSERVER_Error *
 py_extractions_new(const char *place, uint64_t bytes_max,
@@ -106,38 +95,7 @@ set_place(py_extractions_t *set, const char *place)
 void
 py_extractions_clean(const char *place, long older_s)
 {
-    DIR *d = opendir(place);
-    if (d == NULL) {
-        return;
-    }
-    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
-        char *path;
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0
-            && asprintf(&path, "%s/%s", place, e->d_name) >= 0)
-        {
-            remove_unlocked(path, older_s);
-            free(path);
-        }
-    }
-    closedir(d);
-}
-
-static void
-remove_unlocked(const char *path, long older_s)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-
-    if (fd < 0) {
-        return;
-    }
-    if (fstat(fd, &st) == 0 && st.st_uid == geteuid()
-        && time(NULL) - st.st_ctime >= older_s
-        && flock(fd, LOCK_EX | LOCK_NB) == 0)
-    {
-        remove_tree(path);
-    }
-    close(fd);
+    bk_directory_sweep(place, PREFIX, older_s);
 }
 
 TRITONSERVER_Error *
@@ -205,7 +163,7 @@ py_extractions_give(py_extractions_t *set, py_extraction_t *x)
 const char *
 py_extraction_directory(const py_extraction_t *x)
 {
-    return x->directory;
+    return x->directory.path;
 }
 
 static py_extraction_t *
@@ -227,32 +185,10 @@ extract(py_extractions_t *set, py_extraction_t *x)
 {
     bk_log(TRITONSERVER_LOG_INFO, "Extracting Python execution env %s",
         x->file);
-    TRITONSERVER_Error *err = make_directory(set, x);
-    return err != NULL ? err
-        : py_archive_extract(x->file, x->directory, set->bytes_max);
-}
-
-static TRITONSERVER_Error *
-make_directory(py_extractions_t *set, py_extraction_t *x)
-{
-    char *path;
-    if (asprintf(&path, "%s/" PREFIX "XXXXXX", set->place) < 0) {
-        return bk_err_nomem("the path of an environment");
-    }
-    if (mkdtemp(path) == NULL) {
-        TRITONSERVER_Error *err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-            "cannot make a directory for an environment in \"%s\": %s",
-            set->place, strerror(errno));
-        free(path);
-        return err;
-    }
-    x->directory = path;
-    x->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (x->lock < 0 || flock(x->lock, LOCK_EX | LOCK_NB) != 0) {
-        return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-            "cannot lock \"%s\": %s", path, strerror(errno));
-    }
-    return NULL;
+    TRITONSERVER_Error *err = bk_directory_make(&x->directory, set->place,
+        PREFIX);
+    return err != NULL ? err : py_archive_extract(x->file, x->directory.path,
+        set->bytes_max);
 }
 
 /* One user: the thread that extracts it. */
@@ -270,7 +206,6 @@ extraction_new(const char *file, const struct stat *st)
     }
     x->changed = st->st_mtim;
     x->size = st->st_size;
-    x->lock = -1;
     x->users = 1;
     return x;
 }
@@ -278,13 +213,7 @@ extraction_new(const char *file, const struct stat *st)
 static void
 extraction_free(py_extraction_t *x)
 {
-    if (x->directory != NULL) {
-        remove_tree(x->directory);
-    }
-    if (x->lock >= 0) {
-        close(x->lock);
-    }
-    free(x->directory);
+    bk_directory_remove(&x->directory);
     free(x->file);
     free(x);
 }
@@ -297,23 +226,4 @@ unlink_locked(py_extractions_t *set, py_extraction_t *x)
         p = &(*p)->next;
     }
     *p = x->next;
-}
-
-static void
-remove_tree(const char *directory)
-{
-    if (nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
-        bk_log(TRITONSERVER_LOG_WARN, "cannot remove \"%s\": %s", directory,
-            strerror(errno));
-    }
-}
-
-static int
-remove_one(const char *path, const struct stat *st, int kind,
-    struct FTW *where)
-{
-    (void) st;
-    (void) kind;
-    (void) where;
-    return remove(path);
 }

@@ -22,12 +22,14 @@
    take this one unless told otherwise. */
 #define MODEL_PREFIX "data/aotinductor/model/"
 
+#define PREFIX        "torch-aoti-"
 #define ENTRIES_MAX   65536
 #define READ_SIZE     65536
 #define METADATA_MAX  (1 << 20)
 #define RATIO_MAX     128u      /* packed well, for code and weights         */
 #define SIZE_FREE     (UINT64_C(64) << 20)
 
+static const char *place(void);
 static TRITONSERVER_Error *archive_unpack(pt_package_t *p);
 static TRITONSERVER_Error *entries_unpack(pt_package_t *p, struct archive *a,
     uint64_t left);
@@ -52,7 +54,8 @@ pt_package_open(pt_package_t *p, const char *path)
     *p = (pt_package_t) { .path = strdup(path) };
 
     TRITONSERVER_Error *err = p->path == NULL
-        ? bk_err_nomem("path of a package") : pt_directory_make(&p->directory);
+        ? bk_err_nomem("path of a package")
+        : bk_directory_make(&p->directory, place(), PREFIX);
     if (err == NULL) {
         err = archive_unpack(p);
     }
@@ -72,11 +75,25 @@ pt_package_open(pt_package_t *p, const char *path)
 void
 pt_package_close(pt_package_t *p)
 {
-    pt_directory_remove(&p->directory);
+    bk_directory_remove(&p->directory);
     free(p->path);
     free(p->library);
     free(p->device);
     *p = (pt_package_t) { 0 };
+}
+
+void
+pt_packages_sweep(void)
+{
+    bk_directory_sweep(place(), PREFIX, 0);
+}
+
+static const char *
+place(void)
+{
+    const char *dir = getenv("TMPDIR");
+
+    return dir != NULL && dir[0] == '/' ? dir : "/tmp";
 }
 
 static TRITONSERVER_Error *

@@ -15,11 +15,11 @@
 #ifndef PT_PACKAGE_H
 #define PT_PACKAGE_H
 
-#include "directory.h"
+#include "common/directory.h"
 
 typedef struct {
     char           *path;       /* the archive                               */
-    pt_directory_t  directory;
+    bk_directory_t  directory;
     char           *library;    /* the compiled model                        */
     char           *device;     /* "cpu", "cuda"                             */
 } pt_package_t;
@@ -27,5 +27,8 @@ typedef struct {
 BK_CHECK TRITONSERVER_Error *pt_package_open(pt_package_t *p,
     const char *path);
 void pt_package_close(pt_package_t *p);
+
+/* Removes directories that dead processes have left. */
+void pt_packages_sweep(void);
 
 #endif /* PT_PACKAGE_H */

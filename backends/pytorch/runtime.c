@@ -2,7 +2,7 @@
 
 #include "runtime.h"
 
-#include "directory.h"
+#include "package.h"
 #include "script.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ pt_runtime_open(void **out, TRITONBACKEND_Backend *backend)
         return bk_err_nomem("a variable of the environment");
     }
 
-    pt_directory_sweep();
+    pt_packages_sweep();
     return pt_threads_default(1);
 }
 

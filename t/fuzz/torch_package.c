@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 
 #include "backends/common/config_json.c"
+#include "backends/common/directory.c"
 #include "backends/common/error.c"
 #include "backends/common/path.c"
 #include "backends/pytorch/call_spec.c"
-#include "backends/pytorch/directory.c"
 #include "backends/pytorch/engine.c"
 #include "backends/pytorch/library_file.c"
 #include "backends/pytorch/package.c"

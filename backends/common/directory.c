@@ -11,37 +11,35 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define PREFIX "torch-aoti-"
 #define SUFFIX "XXXXXX"
 
-/* It gets its name when it is locked: no sweep finds it without an owner. */
-#define NEW    "torch-new-" SUFFIX
-
-static const char *parent(void);
-static TRITONSERVER_Error *take_name(pt_directory_t *d, const char *fresh);
-static int lock_of(const char *path);
+static TRITONSERVER_Error *take_name(bk_directory_t *d, const char *place,
+    const char *prefix, const char *fresh);
+static int lock_of(const char *path, long older_s);
 static void tree_remove(const char *path);
 static int entry_remove(const char *path, const struct stat *st, int kind,
     struct FTW *at);
 
+/* It gets its name when it is locked: no sweep finds it without an owner. */
 TRITONSERVER_Error *
-pt_directory_make(pt_directory_t *d)
+bk_directory_make(bk_directory_t *d, const char *place, const char *prefix)
 {
     char *fresh = NULL;
 
-    *d = (pt_directory_t) { .lock = -1 };
-    if (asprintf(&fresh, "%s/" NEW, parent()) < 0) {
-        return bk_err_nomem("directory of a package");
+    *d = (bk_directory_t) { .lock = -1 };
+    if (asprintf(&fresh, "%s/new-%s" SUFFIX, place, prefix) < 0) {
+        return bk_err_nomem("the path of a directory");
     }
 
     TRITONSERVER_Error *err = NULL;
     if (mkdtemp(fresh) == NULL) {
         err = bk_err_new(TRITONSERVER_ERROR_INTERNAL, "cannot make a"
-            " directory in \"%s\": %s", parent(), strerror(errno));
+            " directory in \"%s\": %s", place, strerror(errno));
     } else {
-        err = take_name(d, fresh);
+        err = take_name(d, place, prefix, fresh);
         if (err != NULL) {
             (void) rmdir(fresh);
         }
@@ -52,7 +50,7 @@ pt_directory_make(pt_directory_t *d)
 }
 
 void
-pt_directory_remove(pt_directory_t *d)
+bk_directory_remove(bk_directory_t *d)
 {
     if (d->path == NULL) {
         return;
@@ -61,25 +59,26 @@ pt_directory_remove(pt_directory_t *d)
     tree_remove(d->path);
     (void) close(d->lock);
     free(d->path);
-    *d = (pt_directory_t) { 0 };
+    *d = (bk_directory_t) { 0 };
 }
 
 void
-pt_directory_sweep(void)
+bk_directory_sweep(const char *place, const char *prefix, long older_s)
 {
-    DIR *dir = opendir(parent());
+    DIR *dir = opendir(place);
+    size_t len = strlen(prefix);
     const struct dirent *e;
     char *path;
 
     while (dir != NULL && (e = readdir(dir)) != NULL) {
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0
-            || strlen(e->d_name) != strlen(PREFIX SUFFIX)
-            || asprintf(&path, "%s/%s", parent(), e->d_name) < 0)
+        if (strncmp(e->d_name, prefix, len) != 0
+            || strlen(e->d_name) != len + strlen(SUFFIX)
+            || asprintf(&path, "%s/%s", place, e->d_name) < 0)
         {
             continue;
         }
 
-        int lock = lock_of(path);
+        int lock = lock_of(path, older_s);
         if (lock != -1) {
             bk_log(TRITONSERVER_LOG_INFO, "'%s' was left by a process that"
                 " died: it is removed", path);
@@ -94,25 +93,18 @@ pt_directory_sweep(void)
     }
 }
 
-static const char *
-parent(void)
-{
-    const char *dir = getenv("TMPDIR");
-
-    return dir != NULL && dir[0] == '/' ? dir : "/tmp";
-}
-
 static TRITONSERVER_Error *
-take_name(pt_directory_t *d, const char *fresh)
+take_name(bk_directory_t *d, const char *place, const char *prefix,
+    const char *fresh)
 {
     const char *suffix = fresh + strlen(fresh) - strlen(SUFFIX);
 
-    if (asprintf(&d->path, "%s/" PREFIX "%s", parent(), suffix) < 0) {
+    if (asprintf(&d->path, "%s/%s%s", place, prefix, suffix) < 0) {
         d->path = NULL;
-        return bk_err_nomem("directory of a package");
+        return bk_err_nomem("the path of a directory");
     }
 
-    d->lock = lock_of(fresh);
+    d->lock = lock_of(fresh, 0);
     if (d->lock != -1 && rename(fresh, d->path) == 0) {
         return NULL;
     }
@@ -129,12 +121,13 @@ take_name(pt_directory_t *d, const char *fresh)
 
 /* Only of a directory of our own that nobody else holds; -1 otherwise. */
 static int
-lock_of(const char *path)
+lock_of(const char *path, long older_s)
 {
     struct stat st;
 
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd != -1 && (fstat(fd, &st) != 0 || st.st_uid != geteuid()
+        || time(NULL) - st.st_ctime < older_s
         || flock(fd, LOCK_EX | LOCK_NB) != 0))
     {
         (void) close(fd);
