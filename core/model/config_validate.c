@@ -18,7 +18,6 @@ static void find_backend(const Inference__ModelConfig *msg,
     inf_findings_t *f);
 static const char *platform_backend(const char *platform);
 static const char *backend_platform(const char *backend);
-static bool backend_is_known(const char *backend);
 static void find_files(const Inference__ModelConfig *msg, inf_findings_t *f);
 static void find_file(const char *key, const char *path, const char *within,
     const char *model, inf_findings_t *f);
@@ -111,13 +110,13 @@ find_backend(const Inference__ModelConfig *msg, inf_findings_t *f)
         return;
     }
 
-    if (backend_is_known(msg->backend)
+    const char *usual = backend_platform(msg->backend);
+    if (usual[0] != '\0'
         && strcmp(platform_backend(msg->platform), msg->backend) != 0)
     {
         inf_findings_add(f, INF_ERR_INVALID_ARG, "platform",
             "unexpected 'platform' and 'backend' pair, got:%s, %s; '%s' is one"
-            " of that backend's", msg->platform, msg->backend,
-            backend_platform(msg->backend));
+            " of that backend's", msg->platform, msg->backend, usual);
     }
 }
 
@@ -143,6 +142,7 @@ platform_backend(const char *platform)
     return "";
 }
 
+/* "": any platform goes with it. */
 static const char *
 backend_platform(const char *backend)
 {
@@ -153,15 +153,6 @@ backend_platform(const char *backend)
     }
 
     return "";
-}
-
-static bool
-backend_is_known(const char *backend)
-{
-    return strcmp(backend, "tensorflow") == 0
-        || strcmp(backend, "tensorrt") == 0
-        || strcmp(backend, "onnxruntime") == 0
-        || strcmp(backend, "pytorch") == 0;
 }
 
 /* Files that a model names stay in the directory where they are looked for. */

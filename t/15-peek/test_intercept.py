@@ -42,6 +42,21 @@ def fill(repository):
                     parameters={"execute_delay_ms": "2000"})
 
 
+def fallbacks(far):
+    """Named locations in $fallback, by the protocol of a request to /on/."""
+    return f"""
+        set $fallback @rest;
+        if ($content_type = application/grpc) {{ set $fallback @grpc; }}
+        location @rest {{
+            rewrite ^/on(/.*) $1 break;
+            proxy_pass http://127.0.0.1:{far.port};
+        }}
+        location @grpc {{
+            rewrite ^/on(/.*) $1 break;
+            grpc_pass grpc://127.0.0.1:{far.port2};
+        }}"""
+
+
 @pytest.fixture(scope="module")
 def far():
     with Server(fill_far, http2=True,
@@ -61,16 +76,7 @@ def server(far):
             error_page 404 500 503 504 = $fallback;
             inference_timeout 700ms;
         }}
-        set $fallback @rest;
-        if ($content_type = application/grpc) {{ set $fallback @grpc; }}
-        location @rest {{
-            rewrite ^/on(/.*) $1 break;
-            proxy_pass http://127.0.0.1:{far.port};
-        }}
-        location @grpc {{
-            rewrite ^/on(/.*) $1 break;
-            grpc_pass grpc://127.0.0.1:{far.port2};
-        }}
+        {fallbacks(far)}
         location /second/ {{
             inference infer; inference_intercept_errors on;
             error_page 404 = @other;
@@ -383,16 +389,7 @@ def test_all_go_on_while_no_core_is_there(far, tmp_path):
             inference all; inference_intercept_errors on;
             inference_timeout 200ms; error_page 503 = $fallback;
         }}
-        set $fallback @rest;
-        if ($content_type = application/grpc) {{ set $fallback @grpc; }}
-        location @rest {{
-            rewrite ^/on(/.*) $1 break;
-            proxy_pass http://127.0.0.1:{far.port};
-        }}
-        location @grpc {{
-            rewrite ^/on(/.*) $1 break;
-            grpc_pass grpc://127.0.0.1:{far.port2};
-        }}
+        {fallbacks(far)}
 """)
     s.fields["core_options"] = f" external={tmp_path}/core"
     s.write_config()
