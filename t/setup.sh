@@ -28,21 +28,22 @@ packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
 
 # of tests, of backends python and pytorch and of NVIDIA's prebuilt ones
 more_packages="libnginx-mod-http-js libarchive-dev libcmocka-dev
-    libpython3.11 python3-dev libb64-0d wrk nghttp2-client clang"
-
-browser=chromium-headless-shell
+    libpython3.11 python3-dev libb64-0d wrk nghttp2-client clang
+    chromium-headless-shell"
 
 # Another nginx than Debian's is there.
-[ -z "${NGINX_PROGRAM:-}" ] \
-    || packages=$(printf '%s\n' $packages | grep -v '^nginx')
+if [ -n "${NGINX_PROGRAM:-}" ]; then
+    packages=$(printf '%s\n' $packages | grep -v nginx)
+    more_packages=$(printf '%s\n' $more_packages | grep -v nginx)
+fi
 
 main()
 {
     case $what in
-    base) packages="$packages $browser" ;;
+    base) packages="$packages $more_packages" ;;
     examples) ;;
-    fuzz) packages="$packages $browser libclang-rt-14-dev" ;;
-    --print) printf '%s\n' $packages $browser; exit 0 ;;
+    fuzz) packages="$packages $more_packages libclang-rt-14-dev" ;;
+    --print) printf '%s\n' $packages $more_packages; exit 0 ;;
     *) echo "setup.sh: unknown argument \"$what\"" >&2; exit 1 ;;
     esac
 
