@@ -78,7 +78,7 @@ result = m.value()
 
 def test_the_same_family_twice(server):
     assert ask(server, family("t_twice") + """
-g = pb.MetricFamily(name="t_twice", description="other",
+g = pb.MetricFamily(name="t_twice", description="taken by then",
                     kind=pb.MetricFamily.COUNTER)
 kept["t1"] = f.Metric(labels={"k": "1"})
 kept["t2"] = g.Metric(labels={"k": "2"})
@@ -89,7 +89,7 @@ result = same.value()
 """) == 7.5
     text = metrics(server)
     assert text.count("# TYPE t_twice counter") == 1
-    assert "of t_twice" in text and "other" not in text
+    assert "of t_twice" in text and "taken by then" not in text
     assert 't_twice{k="1"} 7.5' in text and 't_twice{k="2"} 0' in text
 
 

@@ -32,8 +32,10 @@ class AccessLog:
         self.before = len(self._text())
 
     def _text(self):
-        return self.file.read_text().splitlines() \
-            if self.file.exists() else []
+        """Whole lines: nginx may be about to write the last one."""
+        if not self.file.exists():
+            return []
+        return self.file.read_text().rpartition("\n")[0].splitlines()
 
     def lines(self, count=0, **wanted):
         """Those with these fields, as soon as there are so many."""
