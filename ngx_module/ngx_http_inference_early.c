@@ -57,7 +57,9 @@ ngx_http_inference_early(ngx_http_request_t *r,
         stored = r->internal ? ngx_http_inference_early_stored(r) : NULL;
 
         if (stored == NULL) {
-            return NULL;
+            /* a subrequest (auth_request, mirror) is about its parent */
+            return r->parent ? ngx_http_inference_early(r->parent, early)
+                             : NULL;
         }
 
         location = stored->location;

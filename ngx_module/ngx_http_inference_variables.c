@@ -295,8 +295,9 @@ ngx_http_inference_variable(ngx_http_request_t *r,
 }
 
 
-/* Before our handler has its turn, here or behind a redirect: the messages of a
-   stream have to keep to the names that limits and access have seen. */
+/* Before our handler has its turn, here, behind a redirect or in a subrequest:
+   the messages of a stream have to keep to the names that limits and access
+   have seen. */
 
 static void
 ngx_http_inference_variable_note(ngx_http_request_t *r,
@@ -304,16 +305,20 @@ ngx_http_inference_variable_note(ngx_http_request_t *r,
 {
     ngx_http_inference_peek_t  *peek;
 
-    if (!ngx_http_inference_variable_is_name(var)
-        || ngx_http_get_module_ctx(r, ngx_http_inference_module))
-    {
+    if (!ngx_http_inference_variable_is_name(var)) {
         return;
     }
 
-    peek = ngx_http_inference_peek(r);
+    for ( /* void */ ;
+         r && !ngx_http_get_module_ctx(r, ngx_http_inference_module);
+         r = r->parent)
+    {
+        peek = ngx_http_inference_peek(r);
 
-    if (peek) {
-        peek->asked = 1;
+        if (peek) {
+            peek->asked = 1;
+            return;
+        }
     }
 }
 
