@@ -263,7 +263,7 @@ ngx_uint_t ngx_http_inference_stopping(void);
 /* The worker is new. */
 void ngx_http_inference_leaving_init(void);
 
-/* It has begun to leave. */
+/* The worker has begun to leave. */
 void ngx_http_inference_leaving(void);
 
 /* turn is called in the next turn of the event loop, in a worker that leaves,

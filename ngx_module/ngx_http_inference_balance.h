@@ -102,7 +102,7 @@ ngx_int_t ngx_http_inference_balance_add_nodes(
     ngx_http_inference_balance_t *balance,
     ngx_http_upstream_rr_peers_t *peers);
 
-/* They get a zone. */
+/* Adds the shared zone of a balanced upstream. */
 ngx_int_t ngx_http_inference_balance_add_zone(ngx_conf_t *cf,
     ngx_http_inference_balance_t *balance);
 

@@ -107,7 +107,7 @@ void ngx_http_inference_channel_hello(ngx_http_inference_channel_t *ch);
 /* Found broken in the middle of something: ended at the end of the turn. */
 void ngx_http_inference_channel_break(ngx_http_inference_channel_t *ch);
 
-/* Its core is gone: takes what it has answered. */
+/* The core of ch is gone: takes the completions that are left. */
 void ngx_http_inference_channel_drain_last(ngx_http_inference_channel_t *ch);
 
 /* Out of the event loop. */

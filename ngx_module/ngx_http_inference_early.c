@@ -147,7 +147,7 @@ ngx_http_inference_early_path(ngx_http_inference_ctx_t *early)
 }
 
 
-/* It has not failed yet. */
+/* Takes back an error of the path: our handler reports errors later. */
 
 static void
 ngx_http_inference_early_excuse(ngx_http_inference_ctx_t *early)
@@ -224,7 +224,7 @@ ngx_http_inference_early_mark(void *data)
 }
 
 
-/* Those that a location or a message has instead of the path. */
+/* Model and version of a location or a message, which replace the path's. */
 
 static void
 ngx_http_inference_early_names(ngx_http_inference_ctx_t *early,

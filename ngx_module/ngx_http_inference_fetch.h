@@ -47,7 +47,7 @@ void ngx_http_inference_fetch_init(ngx_http_inference_fetch_t *fetch,
 /* `done` may be called at once. */
 void ngx_http_inference_fetch_start(ngx_http_inference_fetch_t *fetch);
 
-/* It was started, and has not ended. */
+/* Whether the fetch was started and has not ended. */
 ngx_uint_t ngx_http_inference_fetch_runs(ngx_http_inference_fetch_t *fetch);
 
 /* `done` is not called any more. */

@@ -466,7 +466,7 @@ ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* It has failed, and its client is told in turn. */
+/* The message has failed; its error is sent in the order of the stream. */
 
 ngx_int_t
 ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)

@@ -332,7 +332,7 @@ ngx_http_inference_in_flight_begun(ngx_http_inference_in_flight_t *in_flight,
 }
 
 
-/* Its slot tells how far it came, now that the core is gone. */
+/* The slot tells how far the request came before its core went. */
 
 static void
 ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,

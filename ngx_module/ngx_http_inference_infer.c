@@ -251,7 +251,7 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Its bytes are made here, from a text. */
+/* Whether the input's bytes are made here, from a text. */
 
 static ngx_uint_t
 ngx_http_inference_infer_is_decoded(const inf_infer_input_t *input)

@@ -649,7 +649,7 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/* Its locations may still inherit from it. */
+/* Lists the server of cf: its locations may still inherit its settings. */
 
 static ngx_int_t
 ngx_http_inference_note_server(ngx_conf_t *cf)

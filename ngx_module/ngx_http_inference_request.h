@@ -503,7 +503,7 @@ const ngx_http_inference_endpoint_t *ngx_http_inference_match_endpoint(
 /* Main's body is going to be read: puts its handlers aside. */
 void ngx_http_inference_borrow_begin(ngx_http_inference_ctx_t *ctx);
 
-/* It is being read. */
+/* The borrowed region is being read. */
 void ngx_http_inference_borrow_begun(ngx_http_inference_ctx_t *ctx);
 
 /* The phase; NGX_OK: main has its body; NGX_DECLINED: main was answered. */
@@ -573,7 +573,7 @@ ngx_int_t ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx);
 
 /* ---- inflate.c ---------------------------------------------------------- */
 
-/* Its memory is pool's; NULL: out of memory. */
+/* A decoder in memory of the pool; NULL: out of memory. */
 ngx_http_inference_inflate_t *ngx_http_inference_inflate_new(ngx_pool_t *pool);
 
 /*
@@ -671,7 +671,7 @@ ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
 ngx_uint_t ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);
 
-/* It does; NGX_ERROR: out of memory. */
+/* Begins the retry; NGX_ERROR: out of memory. */
 ngx_int_t ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);
 
@@ -870,7 +870,7 @@ ngx_int_t ngx_http_inference_events_respond(ngx_http_inference_ctx_t *ctx);
    prepared. */
 ngx_int_t ngx_http_inference_events_send(ngx_http_inference_ctx_t *ctx);
 
-/* It has failed with its head sent: the last event says so. */
+/* The request fails after its head was sent: the last event says so. */
 void ngx_http_inference_events_reject(ngx_http_inference_ctx_t *ctx);
 
 

@@ -323,7 +323,7 @@ ngx_http_inference_variable_note(ngx_http_request_t *r,
 }
 
 
-/* One that stands in a message of gRPC. */
+/* Whether a gRPC message may have the variable's value. */
 
 static ngx_uint_t
 ngx_http_inference_variable_is_name(ngx_http_inference_variable_t *var)

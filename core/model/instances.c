@@ -212,7 +212,7 @@ inf_instances_failed_gpu(inf_model_t *model)
     return found;
 }
 
-/* It is rare that two meet: looking again is enough. */
+/* One thread at a time builds instances of a model; two rarely meet. */
 void
 inf_instances_begin(inf_model_t *model)
 {

@@ -67,7 +67,7 @@ void inf_latencies_free(inf_latencies_t *l);
 INF_CHECK inf_err_t *inf_latencies_add_gpu(inf_latencies_t *l,
     int32_t device_id);
 
-/* Those of a GPU's instances; l itself where that GPU has none. */
+/* The latencies of a GPU's instances; l itself where that GPU has none. */
 inf_latencies_t *inf_latencies_of_gpu(inf_latencies_t *l, int32_t device_id);
 
 /* Whether there is such a summary: none of CACHE_* without a response cache,

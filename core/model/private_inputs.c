@@ -167,7 +167,7 @@ count_copies(inf_request_t *req, int64_t gpu)
     return NULL;
 }
 
-/* Those that are wanted; the bytes are there when copies are finished. */
+/* Copies the wanted inputs; the bytes are there when all copies have ended. */
 static inf_err_t *
 copy_inputs(inf_request_t *req, int64_t gpu, inf_copies_t *copies)
 {

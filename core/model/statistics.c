@@ -396,7 +396,7 @@ response_slot(inf_statistics_t *s, uint32_t index)
     return &slots[offset];
 }
 
-/* So many indexes, or more if there were more already. */
+/* Raises the number of indexes to count; never lowers it. */
 static void
 response_seen(inf_statistics_t *s, uint32_t count)
 {

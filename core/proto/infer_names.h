@@ -44,7 +44,7 @@ void inf_names_init(inf_names_t *set, inf_arena_t *arena);
 INF_CHECK inf_err_t *inf_names_add(inf_names_t *set, inf_slice_t name,
     uint32_t value, bool *fresh);
 
-/* Its value, or INF_NAMES_NONE. */
+/* The value of name, or INF_NAMES_NONE. */
 uint32_t inf_names_find(const inf_names_t *set, inf_slice_t name);
 
 #endif /* INF_PROTO_INFER_NAMES_H */

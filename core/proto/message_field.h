@@ -39,7 +39,7 @@ const ProtobufCFieldDescriptor *inf_field_find(
 const char *inf_field_suggest(const ProtobufCMessageDescriptor *desc,
     inf_slice_t name);
 
-/* Its place in desc->fields. */
+/* The index of the field in desc->fields. */
 size_t inf_field_index(const ProtobufCMessageDescriptor *desc,
     const ProtobufCFieldDescriptor *f);
 

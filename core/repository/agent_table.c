@@ -197,7 +197,7 @@ inf_agent_table_unref(inf_agent_table_t *t, inf_agent_t *agent)
     entry_free(last);
 }
 
-/* It may not lead out of the directories that are searched. */
+/* A name may not lead out of the directories that are searched. */
 static inf_err_t *
 check_name(const char *name)
 {

@@ -326,7 +326,7 @@ find_later(checker_t *c, const Inference__ModelConfig *msg, inf_findings_t *f)
     }
 }
 
-/* Those that would serve.  false: what the model will be is not known. */
+/* Checks the versions that would serve.  false: these are not known. */
 static bool
 check_versions(checker_t *c, const inf_scan_model_t *m,
     inf_model_config_t *config)

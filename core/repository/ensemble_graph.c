@@ -376,7 +376,7 @@ unlink_plan(inf_graph_plan_t *plan)
     }
 }
 
-/* It serves, or may soon. */
+/* Whether the model serves or has a turn to come. */
 static bool
 is_alive(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
 {

@@ -122,7 +122,7 @@ void inf_graph_ask(inf_ensemble_graph_t *g, inf_graph_model_t *m,
 inf_graph_plan_t *inf_graph_settle(inf_graph_model_t *m,
     const void *const *held);
 
-/* It is not made any more, but would be: it serves nothing. */
+/* Marks m as not built, although its ensemble is valid: m serves nothing. */
 void inf_graph_unmake(inf_graph_model_t *m);
 
 /* The plan that was asked, or made, leaves the graph; to be freed. */

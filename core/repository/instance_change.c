@@ -297,7 +297,7 @@ match(inf_instance_change_t *c, inf_instance_specs_t *specs, bool *met,
     return NULL;
 }
 
-/* Those that are called as before first, so that they go on being. */
+/* Keeps an instance for each spec that describes one; by_name: of its name. */
 static void
 match_all(const inf_instance_change_t *c, const inf_instance_specs_t *specs,
     bool *met, bool *stays, bool by_name)
@@ -318,7 +318,8 @@ match_all(const inf_instance_change_t *c, const inf_instance_specs_t *specs,
     }
 }
 
-/* Those that block their device share a thread, and go together. */
+/* Whether an instance of spec may stay: instances that block their GPU share a
+   thread and are replaced together. */
 static bool
 may_stay(const inf_instance_change_t *c, const inf_instance_spec_t *spec)
 {

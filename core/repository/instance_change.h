@@ -27,7 +27,7 @@ typedef struct inf_instance_change_s inf_instance_change_t;
 INF_CHECK inf_err_t *inf_instance_change_prepare(const inf_model_load_t *what,
     inf_model_t *model, inf_instance_change_t **out);
 
-/* Those that go end with what they have in hand, on a thread of their own. */
+/* Removed instances finish their executions on a thread of their own. */
 void inf_instance_change_commit(inf_instance_change_t *change);
 
 /* change may be NULL. */

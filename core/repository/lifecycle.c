@@ -372,7 +372,7 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
     return wait_for_the_end(lc, until);
 }
 
-/* Not for models that nothing can end any more. */
+/* Waits until no model is alive, except for models that nothing can end. */
 static bool
 wait_for_the_end(inf_lifecycle_t *lc, uint64_t until)
 {

@@ -698,7 +698,7 @@ rejected(load_t *l, inf_err_t *err)
     return told;
 }
 
-/* Its configuration leaves nothing to load.  Takes err. */
+/* Ends a load whose configuration leaves no version.  Takes err. */
 static inf_err_t *
 no_version(load_t *l, inf_err_t *err)
 {

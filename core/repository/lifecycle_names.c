@@ -121,8 +121,8 @@ find_parts(inf_lifecycle_t *lc, const inf_edit_t *edit,
     return err;
 }
 
-/* Those that are known and have no part yet: all, or with list only those that
-   don't lie where they came from any more. */
+/* Adds parts for the known records that have none: all, or with list only the
+   records whose source is gone. */
 static inf_err_t *
 add_records(inf_lifecycle_t *lc, parts_t *p, const char *name,
     const inf_repository_list_t *list, const bool *unknown)

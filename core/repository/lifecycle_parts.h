@@ -223,7 +223,7 @@ void inf_lifecycle_give_up_stuck(inf_lifecycle_t *lc);
 uint64_t inf_lifecycle_next_stuck_locked(const inf_lifecycle_t *lc,
     uint64_t now_ns) INF_NEEDS(lc->lock);
 
-/* Such a load, begun then, has returned, and nothing of it is left; takes
+/* A load that began at since_ns has returned and left nothing behind; takes
    edit. */
 void inf_lifecycle_load_returned(inf_lifecycle_t *lc, inf_edit_t *edit,
     uint64_t since_ns);

@@ -24,7 +24,7 @@
 #include "core/repository/inventory.h"
 #include "core/repository/override.h"
 
-/* Its error is told to nobody. */
+/* The error of such an edit has no receiver. */
 #define INF_EDIT_UNHEARD SIZE_MAX
 
 typedef enum {
@@ -103,7 +103,7 @@ typedef struct {
 /* An edit without caller, in no record; freed with inf_edit_free. */
 INF_CHECK inf_err_t *inf_edit_new(inf_edit_kind_t kind, inf_edit_t **out);
 
-/* It is in no record and has no caller any more; edit may be NULL. */
+/* For an edit that is in no record and has no caller; edit may be NULL. */
 void inf_edit_free(inf_edit_t *edit);
 
 /* Whether it takes models out of service, by id or by name. */

@@ -105,7 +105,7 @@ INF_CHECK inf_err_t *inf_model_record_new(const inf_model_id_t *id,
     inf_model_record_t **out);
 void inf_model_record_free(inf_model_record_t *r);
 
-/* Its texts are r's. */
+/* The id of r; its texts belong to r. */
 inf_model_id_t inf_model_record_id(const inf_model_record_t *r);
 
 /* NULL when there is no such version. */

@@ -528,8 +528,8 @@ inf_model_set_stale(inf_model_set_t *set, const inf_model_record_t *r,
     return NULL;
 }
 
-/* Its load has failed, and composing models have changed while it waited for
-   them. */
+/* Whether the last load of r failed, and composing models changed while it
+   waited for them. */
 static bool
 serves_stale(inf_model_set_t *set, inf_model_record_t *r, uint64_t round)
 {

@@ -25,8 +25,8 @@ INF_CHECK inf_err_t *inf_rate_check_new(
 /* May be NULL. */
 void inf_rate_check_free(inf_rate_check_t *c);
 
-/* Its resources count for the models that follow: a resource is global for all
-   or for none. */
+/* The model's resources count for the models that follow: a resource is global
+   for all or for none. */
 INF_CHECK inf_err_t *inf_rate_check_model(inf_rate_check_t *c,
     const Inference__ModelConfig *msg, inf_findings_t *f);
 

@@ -491,7 +491,7 @@ find(const inf_repository_list_t *list, const char *address)
     return NULL;
 }
 
-/* Their order means nothing. */
+/* Whether both lists have the same entries, in any order. */
 static bool
 same_items(const inf_repository_list_t *a, const inf_repository_list_t *b)
 {

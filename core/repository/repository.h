@@ -76,7 +76,7 @@ void inf_repository_unref(inf_repository_t *repository);
 INF_CHECK inf_err_t *inf_repository_set_aliases(inf_repository_t *repository,
     const inf_scan_alias_t *aliases, size_t count);
 
-/* That another alias has the name. */
+/* The error that another alias has the name. */
 INF_CHECK inf_err_t *inf_repository_mapping_conflict(
     const inf_repository_t *repository, const char *name);
 

@@ -299,8 +299,8 @@ inf_run_ref(inf_ensemble_run_t *run)
     atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
 }
 
-/* Its model is alive: a holder of a run holds the request's factory, or was
-   called by such a holder. */
+/* The run's model is alive: a holder of a run holds the request's factory, or
+   was called by such a holder. */
 void
 inf_run_unref(inf_ensemble_run_t *run)
 {
@@ -521,7 +521,7 @@ release(inf_ensemble_run_t *run)
     inf_request_release(req, 1);
 }
 
-/* Its steps count for themselves; here they are summed up. */
+/* The steps have statistics of their own; the ensemble's are their sum. */
 static void
 report(inf_ensemble_run_t *run)
 {

@@ -293,8 +293,8 @@ build(inf_step_request_t *s)
     return err != NULL ? err : inf_request_normalize(step->model, req);
 }
 
-/* That of the first input whose response had one of its own, else the whole
-   request's. */
+/* The sequence of the first input whose response had one, else that of the
+   whole request. */
 static inf_err_t *
 choose_sequence(inf_step_request_t *s)
 {
@@ -393,7 +393,7 @@ begin_trace(inf_step_request_t *s)
     }
 }
 
-/* It never got to its model.  Takes err. */
+/* Fails a step request that never reached its model.  Takes err. */
 static void
 give_up(inf_step_request_t *s, inf_err_t *err)
 {

@@ -174,7 +174,7 @@ typedef struct {
     /* From now on it gets requests; once more does nothing. */
     void (*open)(inf_policy_t *p, uint32_t number);
 
-    /* It gets no new sequences; those that it has go on. */
+    /* The instance gets no new sequences; its present ones go on. */
     void (*retire)(inf_policy_t *p, uint32_t number);
 
     /* Whether a sequence is on it, or a request is queued for it alone. */
@@ -211,7 +211,8 @@ struct inf_policy_s {
     .occupied = inf_policy_occupied_none,                                     \
     .detach = inf_policy_instance_any
 
-/* They do nothing; no instance is ever occupied by a request that waits. */
+/* Do nothing: for policies without a state for each instance, where no request
+   waits for an instance. */
 inf_err_t *inf_policy_attach_any(inf_policy_t *p, uint32_t number,
     inf_instance_t *instance, void *owner);
 void inf_policy_instance_any(inf_policy_t *p, uint32_t number);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many of its turns an instance that returns may be behind the others. */
+/* The turns that a returning instance may be behind the others. */
 #define RATE_CREDIT 8u
 
 typedef struct {
@@ -612,7 +612,7 @@ consider_rivals(inf_rate_limiter_t *l, const inf_rate_class_t *c)
     }
 }
 
-/* It asks. */
+/* The first instance of the class that asks. */
 static inf_rate_instance_t *
 first_of(const inf_rate_class_t *c)
 {
@@ -637,7 +637,8 @@ goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b)
     return x->asked < y->asked;
 }
 
-/* Its resources are free, and nobody who has waited too long needs them. */
+/* Whether the class's resources are free and no instance that has waited too
+   long needs them. */
 static bool
 may_go(const inf_rate_limiter_t *l, const inf_rate_class_t *c)
 {

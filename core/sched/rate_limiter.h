@@ -89,7 +89,7 @@ INF_CHECK inf_err_t *inf_rate_limiter_add(inf_rate_limiter_t *l,
     inf_rate_instance_t *i, int32_t device, uint32_t priority,
     const inf_rate_need_t *needs, size_t count);
 
-/* It doesn't execute. */
+/* i does not execute. */
 void inf_rate_limiter_remove(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
 /* i is idle, and its model has something for it.  again: as before, it had no
@@ -97,10 +97,10 @@ void inf_rate_limiter_remove(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 void inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool again);
 
-/* It asks no longer. */
+/* i does not ask any more. */
 void inf_rate_limiter_withdraw(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
-/* It was granted and gives back what it holds; executed: that was a turn. */
+/* i was granted, and returns its resources; executed: that was a turn. */
 void inf_rate_limiter_release(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool executed);
 

@@ -87,8 +87,8 @@ INF_CHECK inf_err_t *inf_runner_add(inf_runner_t *runner,
 /* The added instances serve from now on. */
 void inf_runner_admit(inf_runner_t *runner);
 
-/* They take nothing any more; collect returns when they have executed what
-   they had taken.  Instances that share a thread go together. */
+/* Instances take no further batches; collect returns when their executions have
+   ended.  Instances that share a thread go together. */
 void inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count);
 void inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
@@ -125,7 +125,7 @@ uint32_t inf_runner_sequences(inf_runner_t *runner);
 uint32_t inf_runner_pending(inf_runner_t *runner);
 uint32_t inf_runner_queued(inf_runner_t *runner);
 
-/* Its sequences, and the slots of its instances. */
+/* Counts the runner's sequences and the slots of its instances. */
 inf_sequence_counts_t inf_runner_slots(inf_runner_t *runner);
 
 /* Which of its instances serve, and which of these have executed for longer

@@ -117,7 +117,7 @@ typedef struct {
 
 /* ---- sequence_ids.c ------------------------------------------------------ */
 
-/* That req belongs to; NULL: it is not known. */
+/* The sequence of req; NULL: unknown. */
 inf_sequence_t *inf_sequence_find(const inf_sequence_batcher_t *b,
     const inf_request_t *req);
 
@@ -151,14 +151,14 @@ void inf_slot_offer(inf_sequence_batcher_t *b, inf_slot_t *s);
 void inf_slot_give(inf_sequence_batcher_t *b, inf_slot_t *s,
     inf_sequence_t *q);
 
-/* Its sequence isn't known any more; what is queued of it stays. */
+/* The slot's sequence is forgotten; its queued requests stay. */
 void inf_slot_forget(inf_sequence_batcher_t *b, inf_slot_t *s);
 
 /* req is queued in the slot no more. */
 void inf_slot_lose(inf_sequence_batcher_t *b, inf_slot_t *s,
     inf_request_t *req);
 
-/* Its sequence isn't silent any more. */
+/* The slot's sequence has sent a request: its idle timer ends. */
 void inf_slot_speak(inf_sequence_batcher_t *b, inf_slot_t *s);
 
 /* Of a model that leaves: the silent make room for who waits. */
@@ -173,12 +173,12 @@ void inf_sequence_leave_backlog(inf_sequence_batcher_t *b, inf_sequence_t *q);
 /* The owner will be told. */
 void inf_place_touch(inf_sequence_batcher_t *b, inf_sequence_place_t *place);
 
-/* It will be told if it is retired and has nothing to do any more. */
+/* The place is reported if it is retired and has nothing left to do. */
 void inf_place_touch_empty(inf_sequence_batcher_t *b,
     inf_sequence_place_t *place);
 
-/* It will be told if the slot's first request, which is new there, may be
-   taken (oldest: that is when it enters the place's batcher). */
+/* The place is reported if the slot's new first request may be taken (oldest:
+   when the request enters the place's batcher). */
 void inf_slot_touch(inf_sequence_batcher_t *b, inf_slot_t *s);
 
 /* Whether the slot's first request may be taken. */

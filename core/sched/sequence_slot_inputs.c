@@ -263,7 +263,7 @@ put_control(const inf_sequence_inputs_t *inputs, inf_request_t *req,
         inputs->dim_count, &data);
 }
 
-/* It is the same in every step, so a later one needs no memory. */
+/* The correlation id is the same in every step: later steps need no memory. */
 static inf_err_t *
 put_correlation(const inf_sequence_inputs_t *inputs, inf_request_t *req,
     const inf_sequence_control_t *control)
@@ -445,7 +445,7 @@ padding_add_controls(padding_t *padding, const inf_request_t *like)
     return err;
 }
 
-/* Those of a request that was dressed aren't taken over. */
+/* Whether the input is a control input, which is not copied. */
 static bool
 is_added(const inf_sequence_inputs_t *inputs, const char *name)
 {
@@ -634,7 +634,7 @@ slot_unref(inf_slot_inputs_t *slot)
     free(slot);
 }
 
-/* Its factory may still be the backend's. */
+/* The factory of a padding request may still be held by the backend. */
 static void
 padding_released(void *userp, inf_request_t *request, uint32_t flags)
 {

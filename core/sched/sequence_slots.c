@@ -127,7 +127,7 @@ inf_slot_give(batcher_t *b, slot_t *s, sequence_t *q)
     b->taken++;
 }
 
-/* Its sequence isn't known any more; what is queued of it stays. */
+/* The slot's sequence is forgotten; its queued requests stay. */
 void
 inf_slot_forget(batcher_t *b, slot_t *s)
 {
@@ -151,7 +151,7 @@ inf_slot_lose(batcher_t *b, slot_t *s, inf_request_t *req)
     req->sched.again = false;
 }
 
-/* Its sequence isn't silent any more. */
+/* The slot's sequence has sent a request: its idle timer ends. */
 void
 inf_slot_speak(batcher_t *b, slot_t *s)
 {

@@ -52,7 +52,7 @@ inf_suspect_t *inf_suspects_next(inf_suspects_t *s, uint64_t now_ns);
 /* One that has gone has its response. */
 void inf_suspects_done(inf_suspects_t *s);
 
-/* It goes nowhere; false: it does not wait. */
+/* The suspect is taken back; false: it was not waiting. */
 bool inf_suspects_cancel(inf_suspect_t *suspect);
 
 #endif /* INF_SCHED_SUSPECTS_H */

@@ -53,7 +53,7 @@ INF_CHECK inf_err_t *inf_timekeeper_add(inf_timekeeper_t *k,
 void inf_timekeeper_arm(inf_timekeeper_t *k, inf_timer_t *timer,
     uint64_t at_ns);
 
-/* It doesn't fire any more; waits for one that is under way. */
+/* The timer does not fire afterwards; waits for a callback under way. */
 void inf_timekeeper_remove(inf_timekeeper_t *k, inf_timer_t *timer);
 
 #endif /* INF_SCHED_TIMEKEEPER_H */

@@ -21,7 +21,7 @@
 /* Whether calls of this method ask for such settings, or change them. */
 bool inf_client_settings_have(uint16_t method);
 
-/* Such a call has succeeded. */
+/* Notes that a call of the method has succeeded. */
 void inf_client_settings_note(inf_server_t *server, uint16_t method,
     const ProtobufCMessage *m);
 

@@ -561,7 +561,7 @@ note_unloaded(void *userp, const inf_model_id_t *id, bool implicit)
     free(key);
 }
 
-/* It was unloaded before, and would have come with an ensemble. */
+/* Whether the model was unloaded, and an ensemble would load it again. */
 static bool
 is_kept_away(const inf_journal_t *j, const char *key)
 {

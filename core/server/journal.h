@@ -50,8 +50,7 @@ INF_CHECK inf_err_t *inf_journal_restore(inf_journal_t *journal,
 void inf_journal_keep(inf_journal_t *journal, uint16_t method,
     const char *name, inf_slice_t message);
 
-/* That message counts no more; name NULL: none of the method.  journal may be
-   NULL. */
+/* Removes that message; name NULL: all of the method.  journal may be NULL. */
 void inf_journal_forget(inf_journal_t *journal, uint16_t method,
     const char *name);
 

@@ -147,7 +147,7 @@ add_gpu(const model_rows_t *m, inf_model_t *model,
         : add_row(m->rows, model, spec->device_id, uuid, &row);
 }
 
-/* That of the instance's GPU, or the model's. */
+/* The row of the instance's GPU, or the model's. */
 static inf_metrics_row_t *
 row_of(const model_rows_t *m, const inf_instance_spec_t *spec)
 {

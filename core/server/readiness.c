@@ -13,7 +13,7 @@
 #define READINESS_RANK 7
 #define ANSWER_RANK    6
 
-/* So long one waits for a thread before there is one more. */
+/* A call waits so long for a thread before another thread is started. */
 #define PATIENCE_NS UINT64_C(50000000)
 
 /* Beside those with models that are late. */

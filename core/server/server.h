@@ -139,8 +139,8 @@ INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
    still busy, nothing was freed.  server may be NULL. */
 bool inf_server_stop(inf_server_t *server, uint64_t drain_ns);
 
-/* It is stopping: new sequences are rejected, those under way may end until
-   then.  For a server whose clients can still ask. */
+/* The server is stopping: new sequences are rejected, sequences under way may
+   end until then.  For a server whose clients can still send requests. */
 void inf_server_end_sequences(inf_server_t *server, uint64_t until_ns);
 
 /* attended is false: no client can send anything more, and what waits for

@@ -34,7 +34,7 @@ void inf_tracer_stop(inf_tracer_t *tracer);
 inf_tracer_t *inf_tracer_ref(inf_tracer_t *tracer);
 void inf_tracer_unref(inf_tracer_t *tracer);
 
-/* Its settings, which live as long. */
+/* The tracer's settings, which live as long as the tracer. */
 inf_trace_settings_t *inf_tracer_settings(inf_tracer_t *tracer);
 
 /* Whether any request may be traced: the one question that is asked for each

@@ -322,7 +322,7 @@ add_worker(inf_admission_t *a, const inf_hello_t *hello, size_t len, int *fds,
     return a->options.admitted(a->options.userp, channel, pid);
 }
 
-/* They take descriptors and address space: nobody may have them all. */
+/* Sessions take descriptors and address space: each process has a bound. */
 static inf_err_t *
 admit(const inf_admission_t *a, const inf_link_t *peers, uint32_t pid,
     const char *what)

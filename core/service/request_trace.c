@@ -276,7 +276,7 @@ note_who(inf_trace_record_t *record, inf_trace_t *trace)
     inf_trace_record_note(record, &e, true);
 }
 
-/* Its name is in the context, under its time. */
+/* The activity's name is in the context, under its time. */
 static void
 note_custom(inf_trace_record_t *record, inf_trace_t *trace, uint64_t ns)
 {

@@ -45,7 +45,7 @@ bool inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns);
 /* A response of so many bytes is on its way; a reference is taken with it. */
 void inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes);
 
-/* It is free again; the reference goes.  flow is the inf_response_flow_t. */
+/* The response is released; drops the reference.  flow: inf_response_flow_t. */
 void inf_response_flow_give(void *flow, uint64_t bytes);
 
 #endif /* INF_SERVICE_RESPONSE_FLOW_H */

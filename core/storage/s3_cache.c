@@ -236,7 +236,7 @@ prepare_items(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *items,
     return NULL;
 }
 
-/* Its place in the cache; where that is empty, a file to fetch into. */
+/* The object's path in the cache; where that is empty, a file to fetch into. */
 static inf_err_t *
 prepare_item(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *item)
 {

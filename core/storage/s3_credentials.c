@@ -139,7 +139,7 @@ from_document(const char *file, json_t *root, const char *address,
         : from_entry(file, entry, out);
 }
 
-/* Its key is the longest prefix of the address. */
+/* The credentials whose key is the longest prefix of the address. */
 static json_t *
 best_entry(json_t *entries, const char *address)
 {
