@@ -44,7 +44,7 @@ def server():
 
 
 def told(server):
-    """What the upstream has been told since the last time."""
+    """The requests that the upstream has seen since the last time."""
     requests = server.upstream.requests
     assert process.wait_until(lambda: requests, 20 * SLOW)
     return requests.pop()["headers"]["x-asked"]
