@@ -1,7 +1,6 @@
 """The onnxruntime backend and its library in Python give the same outputs."""
 
 import functools
-import os
 
 import ml_dtypes
 import numpy
@@ -12,7 +11,6 @@ from onnx import TensorProto, helper
 
 from lib import models, parity
 
-COUNT = int(os.environ.get("INF_PARITY", "100"))      # inputs of each model
 ROWS = 6
 FLOATS = ["FP32", "FP64", "INT32", "INT64"]
 ELEM = {"FP16": TensorProto.FLOAT16, "BF16": TensorProto.BFLOAT16,
@@ -155,7 +153,7 @@ def pairs():
 
 
 def test_outputs_are_those_of_the_library(make_server, pairs):
-    """Of 100 random inputs of each model; INF_PARITY is another number."""
+    """Of parity.COUNT random inputs of each of 36 models."""
     def fill(repository):
         for data, model in pairs:
             models.write_model(repository, model.name, config(model), (1,),
@@ -169,7 +167,8 @@ def test_outputs_are_those_of_the_library(make_server, pairs):
         session = onnxruntime.InferenceSession(
             data, options, providers=["CPUExecutionProvider"])
         parity.check(server, model,
-                     functools.partial(predict, session, model), COUNT, seed)
+                     functools.partial(predict, session, model),
+                     parity.COUNT, seed)
         if model.rows:
             company += parity.joined(server, model.name)
     assert company > 0, "no two requests ran together"

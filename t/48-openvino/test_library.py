@@ -1,14 +1,12 @@
 """The backend and the library in Python give the same outputs."""
 
 import functools
-import os
 
 import pytest
 
 from lib import models, openvino_models, parity
 from lib.openvino_models import Direct, op, parameter
 
-COUNT = int(os.environ.get("INF_PARITY", "27"))       # inputs of each model
 ROWS = 6
 SUMS = ["FP16", "FP32", "FP64", "INT32", "INT64"]
 
@@ -87,7 +85,7 @@ def pairs():
 
 
 def test_outputs_are_those_of_the_library(make_server, pairs):
-    """Of 27 random inputs of each of 38 models; INF_PARITY is another number."""
+    """Of parity.COUNT random inputs of each of 38 models."""
     def fill(repository):
         for data, model in pairs:
             openvino_models.write(repository, model.name, data,
@@ -97,7 +95,7 @@ def test_outputs_are_those_of_the_library(make_server, pairs):
     company = 0
     for seed, (data, model) in enumerate(pairs):
         parity.check(server, model, functools.partial(predict, Direct(data)),
-                     COUNT, seed)
+                     parity.COUNT, seed)
         if model.rows:
             company += parity.joined(server, model.name)
     assert company > 0, "no two requests ran together"

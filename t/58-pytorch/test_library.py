@@ -1,7 +1,5 @@
 """The backend gives what PyTorch itself gives."""
 
-import os
-
 import numpy
 import pytest
 
@@ -11,7 +9,6 @@ from lib.server import Server
 
 pytorch_models.needs_runtime()
 
-COUNT = int(os.environ.get("INF_PARITY", "27"))       # inputs of each model
 ROWS = 6
 BATCH = f"max_batch_size: {4 * ROWS}\n" \
     "dynamic_batching { max_queue_delay_microseconds: 2000 }\n"
@@ -80,12 +77,12 @@ def test_tensors_of_every_datatype(library_server, batched):
         parity.check(
             library_server, parity.Model(
                 f"copy_{name}", {"x": (datatype, ["h", 3])}, ["y__0"], rows),
-            lambda a: {"y__0": a["x"]}, COUNT, seed)
+            lambda a: {"y__0": a["x"]}, parity.COUNT, seed)
         dims = ["h", "w"] if batched else [2, "h", "w"]
         parity.check(
             library_server, parity.Model(
                 f"turned_{name}", {"x": (datatype, dims)}, ["y__0"], rows),
-            lambda a: {"y__0": a["x"].transpose(0, 2, 1)}, COUNT, seed)
+            lambda a: {"y__0": a["x"].transpose(0, 2, 1)}, parity.COUNT, seed)
 
 
 @pytest.mark.parametrize("batched", [False, True])
@@ -97,7 +94,8 @@ def test_two_outputs(library_server, batched):
                          ["sum__0", "difference__1"], rows)
     parity.check(library_server, model,
                  lambda a: {"sum__0": a["lhs"] + a["rhs"],
-                            "difference__1": a["lhs"] - a["rhs"]}, COUNT)
+                            "difference__1": a["lhs"] - a["rhs"]},
+                 parity.COUNT)
     assert not batched or parity.joined(library_server, model.name) > 0
 
 
@@ -109,7 +107,7 @@ def ascii_words(rng, count):
 @pytest.mark.parametrize("batched", [False, True])
 def test_lists_of_strings(library_server, batched):
     rng = numpy.random.default_rng(batched)
-    for _ in range(COUNT):
+    for _ in range(parity.COUNT):
         count = int(rng.integers(1, ROWS))
         words = ascii_words(rng, count)
         shape = [count, 1] if batched else [count]
@@ -133,7 +131,7 @@ def test_a_package_with_named_tensors(library_server):
         lhs, rhs = a["ARGS[0]"], a["KWARGS[rhs]"]
         return {"RESULT[sum]": lhs + rhs, "RESULT[difference]": lhs - rhs}
 
-    parity.check(library_server, model, predict, COUNT)
+    parity.check(library_server, model, predict, parity.COUNT)
     assert parity.joined(library_server, "named") > 0
 
 
@@ -143,7 +141,7 @@ def test_a_package_with_every_datatype(library_server):
         [f"RESULT[{i}]" for i in range(len(TYPES))])
     parity.check(library_server, model, lambda a: {
         f"RESULT[{i}]": a[f"INPUT__{i}"][::-1] for i in range(len(TYPES))},
-        COUNT)
+        parity.COUNT)
 
 
 # ---- the digits
