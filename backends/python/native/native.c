@@ -61,6 +61,7 @@ static PyObject *next_task(PyObject *self, PyObject *args);
 static PyObject *push(PyObject *self, PyObject *args);
 static PyObject *call(PyObject *self, PyObject *args);
 static PyObject *free_memory(PyObject *self, PyObject *args);
+static PyObject *check(PyObject *self, PyObject *args);
 static bool send_value(uint32_t kind, uint32_t slot, uint64_t id,
     PyObject *value, PyObject *keep);
 static bool send_entry(uint32_t kind, uint32_t slot, uint64_t id,
@@ -289,6 +290,15 @@ free_memory(PyObject *self, PyObject *args)
 
     messages_free();
     return PyLong_FromUnsignedLongLong(PY_HEAP_BYTES - channel.heap.in_use);
+}
+
+/* check() raises in a process without a channel */
+static PyObject *
+check(PyObject *self, PyObject *args)
+{
+    (void) self;
+    (void) args;
+    return attached() ? Py_NewRef(Py_None) : NULL;
 }
 
 static bool
@@ -846,7 +856,7 @@ attached(void)
 {
     if (channel.header == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "this process has no channel to "
-            "the server: only the one in which the model was loaded does");
+            "the server: a child that a model has made cannot call it");
         return false;
     }
 
@@ -868,6 +878,7 @@ static PyMethodDef methods[] = {
     { "export", py_dlpack_export, METH_VARARGS, "A DLPack capsule." },
     { "take", py_dlpack_take, METH_VARARGS, "What such a capsule holds." },
     { "free_memory", free_memory, METH_NOARGS, "Bytes not in use." },
+    { "check", check, METH_NOARGS, "Raises where there is no channel." },
     { NULL, NULL, 0, NULL }
 };
 

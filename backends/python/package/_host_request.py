@@ -158,6 +158,7 @@ class InferenceResponseSender:
             raise TritonModelException(
                 "Inference Response object must be provided when the "
                 "response flags is set to zero.")
+        _native.check()         # a child's copy of the lock may be held
         with self._lock:
             self._check(response, flags)
             message = None if response is None \
@@ -325,6 +326,7 @@ class InferenceRequest:
 
     def exec(self, decoupled=False):
         """The response, or an iterator of a decoupled model's responses."""
+        _native.check()         # a child may be older than its parent's state
         if State.now != State.SERVING:
             raise TritonModelException(
                 "BLS is only supported during the 'execute' function.")
@@ -341,6 +343,7 @@ class InferenceRequest:
 
     def async_exec(self, decoupled=False):
         """The same, to be awaited."""
+        _native.check()
         if State.now != State.SERVING:
             raise TritonModelException(
                 "BLS is only supported during the 'execute' function.")
