@@ -3,7 +3,10 @@
 #include "aoti.h"
 
 #include "call_spec.h"
+#include "element_type.h"
 #include "shim.h"
+
+#include "common/tensors.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -15,6 +18,7 @@
 
 #define DIMS_MAX  64
 #define ALIGNMENT 64u
+#define SHAPE_MAX 256
 
 typedef struct {
     void          *handle;      /* of dlopen                                 */
@@ -69,6 +73,8 @@ static TRITONSERVER_Error *container_make(aoti_t *m,
     const pt_package_t *package, uint32_t runs);
 static TRITONSERVER_Error *signature_read(aoti_t *m, pt_signature_t *s);
 static TRITONSERVER_Error *model_error(const aoti_t *m, const char *what);
+static TRITONSERVER_Error *rejection(const aoti_t *m,
+    const pt_argument_t *arguments);
 static const char *last_error(const aoti_t *m);
 static TRITONSERVER_Error *inputs_make(const aoti_t *m,
     const pt_argument_t *arguments, bool doubled, tensors_t *t);
@@ -187,7 +193,7 @@ attempt(const aoti_t *m, const pt_argument_t *arguments, bool doubled,
     const char *why = last_error(m);
     if (strncmp(why, REJECTED, strlen(REJECTED)) == 0) {
         *too_few = strstr(why, TOO_FEW) != NULL;
-        err = model_error(m, "PyTorch execute failure");
+        err = rejection(m, arguments);
         tensors_delete(t->inputs, m->input_count);
         return err;
     }
@@ -310,7 +316,8 @@ library_open(aoti_t *m, const pt_package_t *package)
     m->handle = dlopen(package->library, RTLD_NOW | RTLD_LOCAL);
     if (m->handle == NULL) {
         return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-            "cannot load the library in it: %s", dlerror());
+            "cannot load the library in it, which needs the version of "
+            "PyTorch that has compiled it: %s", dlerror());
     }
 
     return functions_find(m);
@@ -408,6 +415,28 @@ model_error(const aoti_t *m, const char *what)
 
     return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "%s: %.*s", what,
         (int) len, why);
+}
+
+/* with the input that the text has by its number, as it was given */
+static TRITONSERVER_Error *
+rejection(const aoti_t *m, const pt_argument_t *arguments)
+{
+    unsigned long number = strtoul(last_error(m) + strlen(REJECTED), NULL, 10);
+    char shape[SHAPE_MAX];
+
+    TRITONSERVER_Error *err = model_error(m, "PyTorch execute failure");
+    if (number >= m->input_count || !arguments[number].given) {
+        return err;
+    }
+
+    const pt_argument_t *a = &arguments[number];
+    TRITONSERVER_Error *more = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+        "%s (input \"%s\" has TYPE_%s and shape %s)",
+        TRITONSERVER_ErrorMessage(err), a->name,
+        TRITONSERVER_DataTypeString(pt_datatype_of(a->type)),
+        bk_dims_text(a->dims, a->dims_count, shape, sizeof(shape)));
+    bk_err_drop(err);
+    return more;
 }
 
 static const char *

@@ -2,6 +2,7 @@
 
 #include "library_file.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 static const char *file_fault(int fd, uint64_t size);
+static bool is_of_this_processor(const Elf64_Ehdr *head);
 static const char *symbols_loosen(int fd, const Elf64_Ehdr *head);
 static bool symbol_loosen(int fd, uint64_t at);
 static bool read_at(int fd, void *to, size_t size, uint64_t at);
@@ -48,6 +50,9 @@ file_fault(int fd, uint64_t size)
     {
         return "no shared library of 64 bits";
     }
+    if (!is_of_this_processor(&head)) {
+        return "for another kind of processor than this one";
+    }
 
     for (uint32_t i = 0; i < head.e_phnum; i++) {
         Elf64_Phdr part;
@@ -66,6 +71,21 @@ file_fault(int fd, uint64_t size)
     }
 
     return symbols_loosen(fd, &head);
+}
+
+/* The loader's own word for one that is not would be "No such file". */
+static bool
+is_of_this_processor(const Elf64_Ehdr *head)
+{
+    Dl_info own;
+
+    if (dladdr(&pt_library_file_prepare, &own) == 0) {
+        return true;
+    }
+
+    const Elf64_Ehdr *here = own.dli_fbase;
+    return head->e_machine == here->e_machine
+        && head->e_ident[EI_DATA] == here->e_ident[EI_DATA];
 }
 
 /* Without a table of sections nothing is changed. */

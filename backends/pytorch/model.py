@@ -26,6 +26,7 @@ except ImportError as error:
 class TritonPythonModel:
     def initialize(self, args):
         config = json.loads(args["model_config"])
+        check_tensors(config)
         self.inputs = [i["name"] for i in config["input"]]
         self.outputs = [o["name"] for o in config["output"]]
         self.batching = config["max_batch_size"] > 0
@@ -64,6 +65,11 @@ class TritonPythonModel:
             raise pb_utils.TritonModelException(
                 f"forward() gave {len(outputs)} values, the configuration has "
                 f"{len(self.outputs)} outputs")
+        for name, output in zip(self.outputs, outputs):
+            if not isinstance(output, torch.Tensor):
+                raise pb_utils.TritonModelException(
+                    f"forward() gave a {type(output).__name__} for output "
+                    f"'{name}', not a tensor")
         return outputs[:len(self.outputs)]
 
     def answer(self, tensors):
@@ -72,24 +78,47 @@ class TritonPythonModel:
             for name, t in zip(self.outputs, tensors)])
 
 
-def parameter(config, name, default):
-    return config.get("parameters", {}).get(name, {}).get(
-        "string_value", default)
+def check_tensors(config):
+    for kind in ("input", "output"):
+        for tensor in config[kind]:
+            if tensor["data_type"] == "TYPE_STRING":
+                raise pb_utils.TritonModelException(
+                    f"{kind} '{tensor['name']}' is configured as TYPE_STRING, "
+                    "which no tensor of PyTorch has")
+
+
+def parameter(config, name, default, read):
+    """The value that read gives for its text, or the default."""
+    text = config.get("parameters", {}).get(name, {}).get("string_value")
+    try:
+        return default if text is None else read(text)
+    except ValueError as error:
+        raise pb_utils.TritonModelException(
+            f'parameter "{name}" is "{text}": {error}') from error
 
 
 def set_threads(config):
-    torch.set_num_threads(int(parameter(config, "NUM_THREADS", "1")))
+    torch.set_num_threads(parameter(config, "NUM_THREADS", 1, count))
     torch.set_num_interop_threads(
-        int(parameter(config, "NUM_INTEROP_THREADS", "1")))
+        parameter(config, "NUM_INTEROP_THREADS", 1, count))
+
+
+def count(text):
+    number = int(text)
+    if number < 1:
+        raise ValueError("it must be at least 1")
+    return number
 
 
 def compile_options(config):
-    options = json.loads(
-        parameter(config, "TORCH_COMPILE_OPTIONAL_PARAMETERS", "{}"))
-    if "model" in options:
-        raise pb_utils.TritonModelException(
-            "TORCH_COMPILE_OPTIONAL_PARAMETERS must not name \"model\"")
-    return options
+    return parameter(config, "TORCH_COMPILE_OPTIONAL_PARAMETERS", {}, options)
+
+
+def options(text):
+    found = json.loads(text)
+    if not isinstance(found, dict) or "model" in found:
+        raise ValueError('it must be a JSON object without "model"')
+    return found
 
 
 def find_file(config):
@@ -106,7 +135,16 @@ def find_file(config):
 
 
 def load_script(path):
-    return torch.jit.load(path, map_location="cpu")
+    return from_file(path, lambda: torch.jit.load(path, map_location="cpu"))
+
+
+def from_file(path, load):
+    """PyTorch's exceptions do not name the file."""
+    try:
+        return load()
+    except Exception as error:
+        raise pb_utils.TritonModelException(
+            f"cannot load {path}: {type(error).__name__}: {error}") from error
 
 
 def load_module(name, path):
@@ -123,7 +161,8 @@ def load_module(name, path):
     model = kinds[0]()
     weights = path.with_suffix(".pt")
     if weights.is_file():
-        model.load_state_dict(torch.load(weights, map_location="cpu"))
+        from_file(weights, lambda: model.load_state_dict(
+            torch.load(weights, map_location="cpu")))
     return model
 
 

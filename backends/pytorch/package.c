@@ -62,7 +62,8 @@ pt_package_open(pt_package_t *p, const char *path)
     if (err == NULL && p->library == NULL) {
         err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "no " MODEL_PREFIX "*.so in it: it is no package of "
-            "torch._inductor.aoti_compile_and_package");
+            "torch._inductor.aoti_compile_and_package, or its model is not "
+            "called \"model\"");
     }
     if (err != NULL) {
         pt_package_close(p);
@@ -104,6 +105,9 @@ archive_unpack(pt_package_t *p)
     if (stat(p->path, &st) != 0) {
         return os_error("cannot read", p->path);
     }
+    if (!S_ISREG(st.st_mode)) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "no plain file");
+    }
 
     struct archive *a = archive_read_new();
     if (a == NULL) {
@@ -114,8 +118,8 @@ archive_unpack(pt_package_t *p)
     if (archive_read_support_format_zip_seekable(a) != ARCHIVE_OK
         || archive_read_open_filename(a, p->path, READ_SIZE) != ARCHIVE_OK)
     {
-        err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "no zip archive: %s",
-            archive_error_string(a));
+        err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "no zip archive, or "
+            "only a part of one: %s", archive_error_string(a));
 
     } else {
         err = entries_unpack(p, a, SIZE_FREE

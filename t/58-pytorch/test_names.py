@@ -1,6 +1,7 @@
 """Names of tensors, kinds of arguments, sequences, and what a load rejects."""
 
 import concurrent.futures
+import re
 
 import pytest
 
@@ -84,6 +85,12 @@ sequence_batching {
         write("package", "digits", [("INPUT__0", "FP32", [-1, -1])],
               [("OUTPUT__0", "FP32", [10])], "max_batch_size: 8\n",
               platform="torch_aoti")
+        for name, kind, dims, rows in (("fp64", "FP64", [8, 8], 8),
+                                       ("flat", "FP32", [64], 8),
+                                       ("single", "FP32", [8, 8], 0)):
+            write(f"package_{name}", "digits", [("INPUT__0", kind, dims)],
+                  [("OUTPUT__0", "FP32", [10])],
+                  f"max_batch_size: {rows}\n", platform="torch_aoti")
 
     with Server(fill, parts="all") as s:
         yield s
@@ -174,10 +181,27 @@ def test_a_package_rejects_other_shapes(named_server):
     answer = infer(named_server, "package",
                    [("INPUT__0", "FP32", [1, 4, 4], [0] * 16)])
     assert answer.status == 500
-    assert "PyTorch execute failure" in answer.json()["error"]
+    assert re.match(r"PyTorch execute failure: .* expected: 8, but got: 4 "
+                    r'\(input "INPUT__0" has TYPE_FP32 and shape \[1,4,4\]\)',
+                    answer.json()["error"])
     answer = infer(named_server, "package",
                    [("INPUT__0", "FP32", [1, 8, 8], [0] * 64)])
     assert len(values(answer)["OUTPUT__0"]) == 10
+
+
+@pytest.mark.parametrize("model,datatype,shape", [
+    ("package_fp64", "FP64", [1, 8, 8]), ("package_flat", "FP32", [1, 64]),
+    ("package_single", "FP32", [8, 8])])
+def test_a_package_of_other_tensors_than_configured(
+        named_server, model, datatype, shape):
+    """Its file does not say which it takes: the first request is told."""
+    answer = infer(named_server, model,
+                   [("INPUT__0", datatype, shape, [0] * 64)])
+    assert answer.status == 500
+    assert re.match(
+        r"PyTorch execute failure: input_handles\[0\]: unmatched .*"
+        rf'\(input "INPUT__0" has TYPE_{datatype} and shape '
+        + re.escape(str(shape).replace(" ", "")), answer.json()["error"])
 
 
 def test_ragged_inputs_and_batch_inputs(named_server):

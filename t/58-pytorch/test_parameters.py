@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import fcntl
+import fnmatch
 import io
 import os
 import pathlib
@@ -291,9 +292,11 @@ def bad_packages():
                      'entry "/tmp/inf-x" leads out of its directory'),
         "link": (archive({PREFIX + "a": "/etc/passwd", **good}),
                  f'entry "{PREFIX}a" is no plain file'),
-        "truncated": (raw[:len(raw) // 2], "model.pt2"),
-        "text": (b"not a zip archive", "model.pt2"),
-        "nothing": (b"", "model.pt2"),
+        "truncated": (raw[:len(raw) // 2],
+                      "no zip archive, or only a part of one"),
+        "text": (b"not a zip archive", "no zip archive"),
+        "nothing": (b"", "no zip archive"),
+        "directory": (None, "no plain file"),
         "no_library": (archive({n: d for n, d in good.items()
                                 if n != library}),
                        "no data/aotinductor/model/*.so in it"),
@@ -304,6 +307,27 @@ def bad_packages():
                         "the library in it is cut off"),
         "no_library_in_it": (archive({**good, library: b"text"}),
                              "the library in it is no shared library"),
+        "another_processor": (
+            archive({**good, library: patched(good[library], 18, b"\xb7\0")}),
+            "the library in it is for another kind of processor"),
+        "another_byte_order": (
+            archive({**good, library: patched(good[library], 5, b"\2")}),
+            "the library in it is for another kind of processor"),
+        "changed": (patched(raw, len(raw) // 3, b"changed"), "ZIP bad CRC"),
+        "another_pytorch": (
+            archive({**good, library: good[library].replace(
+                b"aoti_torch_get_data_ptr", b"aoti_torch_get_data_ptx")}),
+            "which needs the version of PyTorch that has compiled it: "
+            "* undefined symbol: aoti_torch_get_data_ptx"),
+        "another_description": (
+            archive({**good, library: good[library].replace(
+                b"children_spec", b"children_spac")}),
+            "input specification of the package has 0 parts"),
+        "another_name": (
+            archive({n.replace("aotinductor/model", "aotinductor/encoder"): d
+                     for n, d in good.items()}),
+            "no data/aotinductor/model/*.so in it: * or its model is not "
+            'called "model"'),
         "no_functions": (archive({**good, library: plain_library()}),
                          "the library in it has no function AOTInductor|"
                          "cannot load the library in it"),
@@ -314,6 +338,10 @@ def bad_packages():
                      "of KIND_CPU"),
         "metadata": (archive(metadata("{")), "_metadata.json"),
     }
+
+
+def patched(data, at, other):
+    return data[:at] + other + data[at + len(other):]
 
 
 def plain_library():
@@ -331,13 +359,23 @@ def twice():
     return to.getvalue()
 
 
+def is_reason(reason, file, words):
+    """words: one of those between |; * is anything."""
+    return file in reason and any(
+        fnmatch.fnmatchcase(reason, f"*{w.replace('[', '[[]')}*")
+        for w in words.split("|"))
+
+
 def test_bad_packages(make_server, tmp_path):
     cases = bad_packages()
 
     def fill(repository):
         for name, (content, _) in cases.items():
             pytorch_models.digits(repository, name, "torch_aoti",
-                                  ("INPUT__0", "OUTPUT__0"), data=content)
+                                  ("INPUT__0", "OUTPUT__0"),
+                                  data=content or b"")
+        (repository / "directory/1/model.pt2").unlink()
+        (repository / "directory/1/model.pt2").mkdir()
         pytorch_models.digits(repository, "good", "torch_aoti",
                               ("INPUT__0", "OUTPUT__0"))
 
@@ -346,8 +384,8 @@ def test_bad_packages(make_server, tmp_path):
     found = settled(server)
     wrong = [f"{name}: {found[name][0].get('reason', '')!r}"
              for name, (_, words) in cases.items()
-             if not any(w in found[name][0].get("reason", "")
-                        for w in words.split("|"))]
+             if not is_reason(found[name][0].get("reason", ""),
+                              f"/{name}/1/model.pt2", words)]
     assert wrong == [], "\n".join(wrong)
     assert found["good"][0]["state"] == "READY"
     # the good one's directory alone is left

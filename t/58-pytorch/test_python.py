@@ -66,6 +66,7 @@ def compile(model, **options):
     return model
 def load(path, map_location):
     return json.loads(pathlib.Path(path).read_text())
+jit = types.SimpleNamespace(load=load)
 inference_mode = contextlib.nullcontext
 device = str
 nn = types.SimpleNamespace(Module=Module)
@@ -152,17 +153,78 @@ def test_an_interpreter_without_torch(make_server):
         in settled(server)["net"][0]["reason"]
 
 
+def bad_loads():
+    """name: (files, more of the configuration, tensors, what the reason
+    says)"""
+    def module(text):
+        return {"model.py": ("import torch\n\n" + text).encode()}
+
+    def set_to(**values):
+        return FILES, models.parameter_block(values), IO
+
+    more = "class Net(torch.nn.Module):\n    def __init__(self"
+    return {
+        "no_class": (module("x = 1\n"), "", IO, [
+            "no subclass of torch.nn.Module in", "/no_class/1/model.py"]),
+        "no_file": ({"other": b""}, "", IO, [
+            "none of model.py, model.pt is in", "/no_file/1"]),
+        "syntax": (module("class\n"), "", IO, [
+            "SyntaxError", "/syntax/1/model.py", "line 3"]),
+        "package": (module("import no_such_package\n"), "", IO, [
+            "No module named 'no_such_package'", '/package/1/model.py", '
+            "line 3"]),
+        "raises": (module(more + "):\n        1 / 0\n"), "", IO, [
+            "ZeroDivisionError", '/raises/1/model.py", line 5, in __init__']),
+        "arguments": (module(more + ", n):\n        pass\n"), "", IO, [
+            "Net.__init__() missing 1 required positional argument: 'n'"]),
+        "weights": ({**FILES, "model.pt": b"none"}, "", IO, [
+            "/weights/1/model.pt: JSONDecodeError"]),
+        "other_weights": ({**FILES, "model.pt": b"[1]"}, "", IO, [
+            "/other_weights/1/model.pt: TypeError"]),
+        "script": ({"model.pt": b"none"}, "", IO, [
+            "/script/1/model.pt: JSONDecodeError"]),
+        "threads": (*set_to(NUM_THREADS="many"), [
+            'parameter "NUM_THREADS" is "many"']),
+        "no_threads": (*set_to(NUM_INTEROP_THREADS="0"), [
+            'parameter "NUM_INTEROP_THREADS" is "0": it must be at least 1']),
+        "options": (*set_to(TORCH_COMPILE_OPTIONAL_PARAMETERS="{"), [
+            'parameter "TORCH_COMPILE_OPTIONAL_PARAMETERS" is "{": ',
+            "line 1 column 2"]),
+        "no_options": (*set_to(TORCH_COMPILE_OPTIONAL_PARAMETERS="[]"), [
+            'is "[]": it must be a JSON object']),
+        "texts": (FILES, "", IO.replace("TYPE_FP32", "TYPE_STRING", 1), [
+            "input 'x' is configured as TYPE_STRING"]),
+    }
+
+
 def test_loads_that_fail(with_torch):
-    cases = {
-        "no_class": ({"model.py": b"x = 1\n"},
-                     "no subclass of torch.nn.Module in"),
-        "no_file": ({"other": b""}, "none of model.py, model.pt is in"),
-        "syntax": ({"model.py": b"class\n"}, "SyntaxError")}
+    cases = bad_loads()
 
     def fill(repository):
-        for name, (files, _) in cases.items():
-            write(repository, name, files)
+        write(repository, "good", FILES, "max_batch_size: 8\n")
+        for name, (files, extra, io, _) in cases.items():
+            write(repository, name, files, extra, io)
 
-    found = settled(with_torch(fill, wait="live"))
-    for name, (_, words) in cases.items():
-        assert words in found[name][0]["reason"], found[name]
+    server = with_torch(fill, wait="live")
+    found = settled(server)
+    wrong = [f"{name}: {found[name][0]}"
+             for name, (*_, words) in cases.items()
+             if not all(w in found[name][0].get("reason", "") for w in words)]
+    assert wrong == [], "\n".join(wrong)
+    assert ask(server, "good", [1, 2], [3, 4]) == [[13, 24], [3, 4]]
+
+
+@pytest.mark.parametrize("result,words", [
+    ("x", "forward() gave 1 values, the configuration has 2 outputs"),
+    ("x, 5", "forward() gave a int for output 'b', not a tensor"),
+    ("{'a': x, 'b': y}", "forward() gave 1 values"),
+    ("1 / 0", 'line 5, in forward'),
+])
+def test_what_forward_gives_that_is_wrong(with_torch, result, words):
+    server = with_torch(lambda r: write(r, "net", {"model.py": (
+        "import torch\n\nclass Net(torch.nn.Module):\n"
+        f"    def forward(self, x, y):\n        return {result}\n").encode()}))
+    answer = server.infer("net", {"inputs": [
+        tensor("x", "FP32", [2], [1, 2]), tensor("y", "FP32", [2], [3, 4])]})
+    assert answer.status == 500
+    assert words in answer.error
