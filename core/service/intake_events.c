@@ -66,6 +66,9 @@ on_event(inf_intake_t *in, inf_intake_source_t *source, uint32_t events)
     case INF_INTAKE_CONFIGURE:
         on_configure(in);
         break;
+    case INF_INTAKE_IGNORED:
+        inf_ignored_models_take(in->ignored);
+        break;
     case INF_INTAKE_EVENTFD:
         break;                  /* edge-triggered; the next poll drains      */
     case INF_INTAKE_CONTROL:

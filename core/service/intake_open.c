@@ -13,6 +13,9 @@
 
 static void wake_for_suspects(void *userp);
 static inf_err_t *admission_open(inf_intake_t *in);
+static void watch_repositories(inf_intake_t *in,
+    const NginxInference__CoreConfig *config);
+static inf_err_t *ignored_open(inf_intake_t *in);
 
 inf_err_t *
 inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
@@ -99,6 +102,7 @@ inf_intake_attach(inf_intake_t *in, inf_server_t *server)
         err = inf_arena_pinner_new(&in->pinner);
     }
     if (err == NULL) {
+        watch_repositories(in, server->config->values);
         in->state = INF_INTAKE_ATTACHED;
         inf_intake_role_give(&in->role);
     }
@@ -108,7 +112,50 @@ inf_intake_attach(inf_intake_t *in, inf_server_t *server)
 void
 inf_intake_configure(inf_intake_t *in, inf_core_config_t *config, bool log)
 {
+    watch_repositories(in, config->values);
     inf_control_configure(in->control, config, log);
+}
+
+/* Only in mode none nothing loads a model that comes. */
+static void
+watch_repositories(inf_intake_t *in, const NginxInference__CoreConfig *config)
+{
+    bool none = config->model_control == NGINX_INFERENCE__MODEL_CONTROL__NONE;
+
+    if (none && in->ignored == NULL) {
+        inf_err_t *err = ignored_open(in);
+        if (err != NULL) {
+            inf_log(INF_LOG_INFO, "repositories are not watched for new"
+                " directories: %s", inf_err_msg(err));
+            inf_err_free(err);
+        }
+    }
+    if (in->ignored != NULL) {
+        inf_ignored_models_watch(in->ignored, config->repositories,
+            none ? config->n_repositories : 0);
+    }
+}
+
+static inf_err_t *
+ignored_open(inf_intake_t *in)
+{
+    inf_ignored_models_t *ignored;
+
+    inf_err_t *err = inf_ignored_models_new(&ignored);
+    if (err != NULL) {
+        return err;
+    }
+
+    in->ignoring = INF_INTAKE_IGNORED;
+    err = inf_events_add(in->epoll_fd, inf_ignored_models_fd(ignored),
+        EPOLLIN, &in->ignoring);
+    if (err != NULL) {
+        inf_ignored_models_free(ignored);
+        return err;
+    }
+
+    in->ignored = ignored;
+    return NULL;
 }
 
 void
@@ -127,6 +174,8 @@ inf_intake_close(inf_intake_t *in)
     in->admission = NULL;
     inf_arena_pinner_free(in->pinner);
     in->pinner = NULL;
+    inf_ignored_models_free(in->ignored);
+    in->ignored = NULL;
 
     in->state = INF_INTAKE_CLOSED;
     inf_control_free(in->control);

@@ -14,6 +14,7 @@
 #ifndef INF_SERVICE_INTAKE_PARTS_H
 #define INF_SERVICE_INTAKE_PARTS_H
 
+#include "core/repository/ignored_models.h"
 #include "core/service/admission.h"
 #include "core/service/arena_pinner.h"
 #include "core/service/infer.h"
@@ -27,6 +28,7 @@ typedef enum {
     INF_INTAKE_WAKE,
     INF_INTAKE_ADMISSION,
     INF_INTAKE_CONFIGURE,
+    INF_INTAKE_IGNORED,
     INF_INTAKE_EVENTFD,
     INF_INTAKE_CONTROL
 } inf_intake_source_t;
@@ -59,12 +61,15 @@ struct inf_intake_s {
     inf_control_t        *control;
     inf_admission_t      *admission;
     inf_arena_pinner_t   *pinner;       /* NULL: there is no GPU             */
+    inf_ignored_models_t *ignored;      /* NULL: it was never wanted, or
+                                           there is no inotify               */
     inf_registry_reader_t models;
     int                   epoll_fd;
     int                   wake_fd;
     inf_intake_source_t   wake;
     inf_intake_source_t   registration;
     inf_intake_source_t   configure;
+    inf_intake_source_t   ignoring;
     inf_link_t            sessions;     /* inf_intake_session_t              */
     bool                  orphaned;     /* no master, no supervisor          */
     uint64_t              leave_until_ns;   /* the core's drain time ends    */

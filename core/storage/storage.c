@@ -18,7 +18,7 @@ inf_storage_open(const char *address, inf_storage_t **out, char **root)
             "model repository path must not be empty");
     }
 
-    if (strncmp(address, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) == 0) {
+    if (inf_storage_address_is_remote(address)) {
         return inf_storage_s3_open(address, out, root);
     }
 
@@ -40,6 +40,12 @@ inf_storage_open(const char *address, inf_storage_t **out, char **root)
 
     *root = path;
     return NULL;
+}
+
+bool
+inf_storage_address_is_remote(const char *address)
+{
+    return strncmp(address, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) == 0;
 }
 
 /* Only these prefixes name a scheme; anything else is a local path. */

@@ -15,6 +15,8 @@
 #ifndef INF_STORAGE_STORAGE_H
 #define INF_STORAGE_STORAGE_H
 
+#include <stdbool.h>
+
 #include "core/base/error.h"
 #include "core/model/config_storage.h"
 
@@ -24,5 +26,8 @@
  */
 INF_CHECK inf_err_t *inf_storage_open(const char *address,
     inf_storage_t **out, char **root);
+
+/* Whether inf_storage_open would open a remote storage. */
+bool inf_storage_address_is_remote(const char *address);
 
 #endif /* INF_STORAGE_STORAGE_H */

@@ -3,20 +3,16 @@
 import pathlib
 
 from lib import preload
-from lib.server import SANITIZER, sanitizer_runtime
 
 
 class FullDisk:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self._room = pathlib.Path(f"{folder}.room")
-        self._library = preload.library("full_disk")
 
     def environment(self):
-        """inference_env lines; a sanitizer's runtime must come first."""
-        first = sanitizer_runtime(SANITIZER) + " " if SANITIZER else ""
-        return [f'"LD_PRELOAD={first}{self._library}"',
-                f"FULL_DISK={self.folder}"]
+        """inference_env lines."""
+        return [preload.environment("full_disk"), f"FULL_DISK={self.folder}"]
 
     def fill(self, room=0):
         """So many bytes more may be written."""

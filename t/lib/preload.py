@@ -2,7 +2,7 @@
 
 import subprocess
 
-from lib.server import BUILD, ROOT
+from lib.server import BUILD, ROOT, SANITIZER, sanitizer_runtime
 
 
 def library(name):
@@ -15,3 +15,10 @@ def library(name):
              "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", target, source],
             check=True)
     return target
+
+
+def environment(name):
+    """The inference_env of a core with that library; a sanitizer's runtime must
+    come first."""
+    first = sanitizer_runtime(SANITIZER) + " " if SANITIZER else ""
+    return f'"LD_PRELOAD={first}{library(name)}"'
