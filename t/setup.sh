@@ -2,10 +2,11 @@
 # setup.sh - installs what building and testing need.  Idempotent: a second
 # run ends at the stamp.  Debian packages come from the machine's own apt
 # sources, Python packages from PyPI into build/venv, NVIDIA's perf_analyzer
-# from the package that has its program into build/deps/perf-analyzer, ONNX
-# Runtime's C headers from the package of the next Debian (unpacked under
-# build/deps, the system's apt configuration is not touched), PyTorch's headers
-# and the libraries that a CPU needs from its package into build/deps/pytorch.
+# from the package that has its program into build/deps/perf-analyzer, KServe's
+# models from its package into build/deps/kserve, ONNX Runtime's C headers from
+# the package of the next Debian (unpacked under build/deps, the system's apt
+# configuration is not touched), PyTorch's headers and the libraries that a CPU
+# needs from its package into build/deps/pytorch.
 #
 #   sh t/setup.sh            build and test
 #   sh t/setup.sh examples   what examples/run.sh needs: no runtimes of
@@ -60,6 +61,7 @@ main()
     lay_onnxruntime
     if [ $what = base ]; then
         lay_perf_analyzer
+        lay_kserve
         install_runtimes
         lay_openvino
         lay_treelite
@@ -178,6 +180,20 @@ lay_perf_analyzer()
             --no-deps --only-binary=:all: --target "$perf.new" \
             tritonclient==2.41.1 nvidia-cuda-runtime-cu12==12.9.79
         mv "$perf.new" "$perf"
+    fi
+}
+
+# ---- KServe: deps/kserve, of which the tests read the generated models alone
+
+lay_kserve()
+{
+    kserve=$deps/kserve
+    if [ ! -d "$kserve" ]; then
+        echo "setup: KServe's models"
+        rm -rf "$kserve.new"
+        "$venv/bin/python" -m pip install --disable-pip-version-check -q \
+            --no-deps --only-binary=:all: --target "$kserve.new" kserve==0.21.0
+        mv "$kserve.new" "$kserve"
     fi
 }
 
