@@ -95,15 +95,23 @@ def test_shadow(make_server):
 
 # ---- cache.conf
 
+SOCKET = "/run/nginx-inference-cached.sock"
+
+
+def cache_below(folder, port):
+    text = snippets.read("cache", {8000: port})
+    for old, new in (("/var/lib/nginx/inference", f"{folder}/files"),
+                     (SOCKET, f"{folder}/sock")):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
 @pytest.fixture(scope="module")
 def cached(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     port = free_port()
-    text = snippets.read("cache", {8000: port})
-    for old, new in (("/var/lib/nginx/inference", f"{folder}/files"),
-                     ("/run/nginx-inference-cached.sock", f"{folder}/sock")):
-        assert old in text
-        text = text.replace(old, new)
+    text = cache_below(folder, port)
     with Server(fill, http=text, parts="health infer statistics") as server:
         server.front = port
         yield server
@@ -228,15 +236,11 @@ def test_raw_bodies(cached):
 
 def test_a_body_that_is_passed_on_unread_has_no_digest(tmp_path_factory):
     """Else the first half of one body could stand for the whole of another."""
-    folder = tmp_path_factory.mktemp("unread")
     port = free_port()
-    text = snippets.read("cache", {8000: port})
-    for old, new in (("/var/lib/nginx/inference", f"{folder}/files"),
-                     ("/run/nginx-inference-cached.sock", f"{folder}/sock"),
-                     ("proxy_cache_lock ", "proxy_request_buffering off;"
-                      " proxy_cache_lock ")):
-        assert old in text
-        text = text.replace(old, new)
+    text = cache_below(tmp_path_factory.mktemp("unread"), port)
+    assert "proxy_cache_lock " in text
+    text = text.replace("proxy_cache_lock ", "proxy_request_buffering off;"
+                        " proxy_cache_lock ")
     raw = {"Inference-Header-Content-Length": "0"}
     with Server(fill, http=text, parts="health infer") as server:
         server.front = port
@@ -252,6 +256,29 @@ def test_a_body_that_is_passed_on_unread_has_no_digest(tmp_path_factory):
         # one that came at once is there as a whole, and is its own entry
         how, answer = through(server, whole, headers=raw)
         assert how == "MISS" and answer.body.endswith(whole)
+
+
+def test_a_killed_nginx_leaves_its_socket(make_server, tmp_path):
+    """The line of nginx.service's drop-in removes it."""
+    port = free_port()
+    socket = tmp_path / "sock"
+    server = make_server(fill, http=cache_below(tmp_path, port),
+                         allow_alarms=["failed \\(98: ",
+                                       "still could not bind"])
+    server.kill()
+    assert socket.is_socket()
+    said = f"bind() to unix:{socket} failed (98: "
+    with pytest.raises(AssertionError, match=re.escape(said)):
+        server.start()
+
+    drop_in = ROOT / "packaging/nginx.service.d/inference.conf"
+    line, = re.findall(r"^ExecStartPre=(.*)$", drop_in.read_text(), re.M)
+    assert line.endswith(f" {SOCKET}")
+    command = line.replace(SOCKET, str(socket)).split()
+    subprocess.run(command, check=True)
+    subprocess.run(command, check=True)         # also where there is none
+    server.start()
+    assert post(port, "/v2/models/resnet/infer", ask()).status == 200
 
 
 # ---- quotas.conf
