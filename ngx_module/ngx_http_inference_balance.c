@@ -96,7 +96,8 @@ ngx_http_inference_balance_directive(ngx_conf_t *cf, ngx_command_t *cmd,
                   |NGX_HTTP_UPSTREAM_MAX_CONNS
                   |NGX_HTTP_UPSTREAM_MAX_FAILS
                   |NGX_HTTP_UPSTREAM_FAIL_TIMEOUT
-                  |NGX_HTTP_UPSTREAM_DOWN;
+                  |NGX_HTTP_UPSTREAM_DOWN
+                  |NGX_HTTP_UPSTREAM_BACKUP;
 
     balance->name = uscf->host;
     balance->file = cf->conf_file->file.name.data;
@@ -210,19 +211,12 @@ ngx_http_inference_balance_init_upstream(ngx_conf_t *cf,
         return NGX_ERROR;
     }
 
-    peers = us->peer.data;
+    /* backup servers are the second group */
 
-    if (peers->next) {
-        /* nginx rejects those behind the directive only */
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "upstream \"%V\" has a backup server; "
-                      "\"inference_balance\" takes none in %s:%ui",
-                      &balance->name, balance->file, balance->line);
-        return NGX_ERROR;
-    }
-
-    if (ngx_http_inference_balance_add_nodes(balance, peers) != NGX_OK) {
-        return NGX_ERROR;
+    for (peers = us->peer.data; peers; peers = peers->next) {
+        if (ngx_http_inference_balance_add_nodes(balance, peers) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     if (balance->addrs.nelts > NGX_HTTP_INFERENCE_NODES) {

@@ -157,12 +157,17 @@ typedef enum {
 } ngx_http_inference_passage_e;
 
 typedef struct {
-    ngx_http_upstream_rr_peer_data_t  rrp;      /* first: round robin's own  */
+    ngx_http_upstream_rr_peer_data_t  rrp;      /* first: round robin's own;
+                                                   its peers are the group of
+                                                   the current one           */
+    ngx_http_upstream_rr_peers_t  *groups;      /* backup servers are the next
+                                                   one                       */
+    uintptr_t                  *tried;          /* bits of peers, in all     */
     ngx_http_request_t         *request;
     ngx_http_inference_balance_t  *balance;
     ngx_http_inference_node_t  *node;           /* counts this request       */
     ngx_http_inference_node_t  *last;           /* that was chosen           */
-    ngx_uint_t                  index;          /* of its peer               */
+    ngx_uint_t                  index;          /* of its peer, in all       */
     uint64_t                    key;            /* 0: of no sequence         */
     ngx_http_inference_passage_e  passage;
 } ngx_http_inference_peer_t;

@@ -15,20 +15,30 @@
 
 
 typedef struct {
-    ngx_http_upstream_rr_peer_t  *peer;
-    ngx_http_inference_node_t    *node;         /* NULL: not in the zone     */
-    ngx_uint_t                    index;        /* of peer                   */
-    ngx_uint_t                    load;         /* with this request         */
-    ngx_uint_t                    equal;        /* that are as good          */
+    ngx_http_upstream_rr_peers_t  *group;       /* of peer                   */
+    ngx_http_upstream_rr_peer_t   *peer;
+    ngx_http_inference_node_t     *node;        /* NULL: not in the zone     */
+    ngx_uint_t                     index;       /* of peer, in all groups    */
+    ngx_uint_t                     load;        /* with this request         */
+    ngx_uint_t                     equal;       /* that are as good          */
 } ngx_http_inference_choice_t;
 
 
+static ngx_uint_t ngx_http_inference_balance_number(
+    ngx_http_upstream_rr_peers_t *groups);
 static ngx_int_t ngx_http_inference_balance_get(ngx_peer_connection_t *pc,
     void *data);
+static void ngx_http_inference_balance_lock(
+    ngx_http_upstream_rr_peers_t *groups);
+static void ngx_http_inference_balance_unlock(
+    ngx_http_upstream_rr_peers_t *groups);
 static void ngx_http_inference_balance_free(ngx_peer_connection_t *pc,
     void *data, ngx_uint_t state);
 static ngx_int_t ngx_http_inference_balance_choose(
     ngx_http_inference_peer_t *bp, ngx_http_inference_choice_t *choice);
+static ngx_int_t ngx_http_inference_balance_choose_in(
+    ngx_http_inference_peer_t *bp, ngx_http_inference_node_t *keeper,
+    ngx_http_inference_choice_t *choice, ngx_http_inference_choice_t *other);
 static ngx_uint_t ngx_http_inference_balance_tried(
     ngx_http_inference_peer_t *bp, ngx_uint_t index);
 static ngx_uint_t ngx_http_inference_balance_full(
@@ -53,6 +63,7 @@ ngx_http_inference_balance_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
     ngx_str_t                      value;
+    ngx_uint_t                     n;
     ngx_http_inference_peer_t     *bp;
     ngx_http_inference_balance_t  *balance;
 
@@ -69,6 +80,16 @@ ngx_http_inference_balance_init_peer(ngx_http_request_t *r,
     r->upstream->peer.data = &bp->rrp;
 
     if (ngx_http_upstream_init_round_robin_peer(r, us) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    bp->groups = bp->rrp.peers;
+
+    n = ngx_http_inference_balance_number(bp->groups);
+
+    bp->tried = ngx_pcalloc(r->pool, (n / NGX_HTTP_INFERENCE_WORD + 1)
+                                     * sizeof(uintptr_t));
+    if (bp->tried == NULL) {
         return NGX_ERROR;
     }
 
@@ -89,21 +110,34 @@ ngx_http_inference_balance_init_peer(ngx_http_request_t *r,
 }
 
 
+static ngx_uint_t
+ngx_http_inference_balance_number(ngx_http_upstream_rr_peers_t *groups)
+{
+    ngx_uint_t                     n;
+    ngx_http_upstream_rr_peers_t  *group;
+
+    n = 0;
+
+    for (group = groups; group; group = group->next) {
+        n += group->number;
+    }
+
+    return n;
+}
+
+
 static ngx_int_t
 ngx_http_inference_balance_get(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_inference_peer_t *bp = data;
 
-    ngx_int_t                      rc;
-    ngx_http_upstream_rr_peers_t  *peers;
-    ngx_http_inference_choice_t    choice;
+    ngx_int_t                    rc;
+    ngx_http_inference_choice_t  choice;
 
     pc->cached = 0;
     pc->connection = NULL;
 
-    peers = bp->rrp.peers;
-
-    ngx_http_upstream_rr_peers_wlock(peers);
+    ngx_http_inference_balance_lock(bp->groups);
 
     rc = ngx_http_inference_balance_choose(bp, &choice);
 
@@ -111,10 +145,10 @@ ngx_http_inference_balance_get(ngx_peer_connection_t *pc, void *data)
         ngx_http_inference_balance_take(pc, bp, &choice);
     }
 
-    ngx_http_upstream_rr_peers_unlock(peers);
+    ngx_http_inference_balance_unlock(bp->groups);
 
     if (rc != NGX_OK) {
-        pc->name = peers->name;
+        pc->name = bp->groups->name;
         return NGX_BUSY;
     }
 
@@ -132,14 +166,36 @@ ngx_http_inference_balance_get(ngx_peer_connection_t *pc, void *data)
 }
 
 
+static void
+ngx_http_inference_balance_lock(ngx_http_upstream_rr_peers_t *groups)
+{
+    ngx_http_upstream_rr_peers_t  *group;
+
+    for (group = groups; group; group = group->next) {
+        ngx_http_upstream_rr_peers_wlock(group);
+    }
+}
+
+
+static void
+ngx_http_inference_balance_unlock(ngx_http_upstream_rr_peers_t *groups)
+{
+    ngx_http_upstream_rr_peers_t  *group;
+
+    for (group = groups; group; group = group->next) {
+        ngx_http_upstream_rr_peers_unlock(group);
+    }
+}
+
+
 /* NGX_BUSY: there is none. */
 
 static ngx_int_t
 ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
     ngx_http_inference_choice_t *choice)
 {
+    ngx_int_t                     rc;
     ngx_http_inference_node_t    *keeper;
-    ngx_http_upstream_rr_peer_t  *peer;
     ngx_http_inference_choice_t   other;
 
     keeper = bp->key ? ngx_http_inference_sequence_find(bp->balance, bp->key)
@@ -148,33 +204,13 @@ ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
     ngx_memzero(choice, sizeof(ngx_http_inference_choice_t));
     ngx_memzero(&other, sizeof(ngx_http_inference_choice_t));
 
-    for (peer = bp->rrp.peers->peer;
-         peer;
-         peer = peer->next, other.index++)
+    for (other.group = bp->groups; other.group;
+         other.group = other.group->next)
     {
-        if (peer->down || ngx_http_inference_balance_tried(bp, other.index)) {
-            continue;
-        }
+        rc = ngx_http_inference_balance_choose_in(bp, keeper, choice, &other);
 
-        other.peer = peer;
-        other.node = ngx_http_inference_find_node(bp->balance->shared,
-                                                  peer->sockaddr,
-                                                  peer->socklen, other.index);
-
-        /* a node that is not ready may have its sequences all the same; of one
-           that is full they do not move, as they would be lost */
-
-        if (keeper && other.node == keeper
-            && keeper->state != NGX_HTTP_INFERENCE_NODE_DOWN)
-        {
-            *choice = other;
-            return ngx_http_inference_balance_full(peer) ? NGX_BUSY : NGX_OK;
-        }
-
-        if (ngx_http_inference_balance_usable(bp, peer, other.node)) {
-            other.load = ngx_http_inference_balance_load(bp->balance, peer,
-                                                         other.node);
-            ngx_http_inference_balance_compare(choice, &other);
+        if (rc != NGX_DECLINED) {
+            return rc;
         }
     }
 
@@ -187,6 +223,51 @@ ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
 }
 
 
+/* NGX_DECLINED: the keeper is not in the group of other.  A group is compared
+   where no group before it has a peer to choose. */
+
+static ngx_int_t
+ngx_http_inference_balance_choose_in(ngx_http_inference_peer_t *bp,
+    ngx_http_inference_node_t *keeper, ngx_http_inference_choice_t *choice,
+    ngx_http_inference_choice_t *other)
+{
+    ngx_http_upstream_rr_peer_t  *peer;
+
+    for (peer = other->group->peer; peer; peer = peer->next, other->index++) {
+
+        if (peer->down || ngx_http_inference_balance_tried(bp, other->index)) {
+            continue;
+        }
+
+        other->peer = peer;
+        other->node = ngx_http_inference_find_node(bp->balance->shared,
+                                                   peer->sockaddr,
+                                                   peer->socklen,
+                                                   other->index);
+
+        /* a node that is not ready may have its sequences all the same; of one
+           that is full they do not move, as they would be lost */
+
+        if (keeper && other->node == keeper
+            && keeper->state != NGX_HTTP_INFERENCE_NODE_DOWN)
+        {
+            *choice = *other;
+            return ngx_http_inference_balance_full(peer) ? NGX_BUSY : NGX_OK;
+        }
+
+        if ((choice->peer == NULL || choice->group == other->group)
+            && ngx_http_inference_balance_usable(bp, peer, other->node))
+        {
+            other->load = ngx_http_inference_balance_load(bp->balance, peer,
+                                                          other->node);
+            ngx_http_inference_balance_compare(choice, other);
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
 /* One that is alone is tried again, and is never left out for its failures: as
    in nginx. */
 
@@ -194,8 +275,8 @@ static ngx_uint_t
 ngx_http_inference_balance_tried(ngx_http_inference_peer_t *bp,
     ngx_uint_t index)
 {
-    return !bp->rrp.peers->single
-           && (bp->rrp.tried[index / NGX_HTTP_INFERENCE_WORD]
+    return !bp->groups->single
+           && (bp->tried[index / NGX_HTTP_INFERENCE_WORD]
                & (uintptr_t) 1 << index % NGX_HTTP_INFERENCE_WORD);
 }
 
@@ -221,7 +302,7 @@ ngx_http_inference_balance_usable(ngx_http_inference_peer_t *bp,
         return 0;
     }
 
-    return bp->rrp.peers->single
+    return bp->groups->single
            || peer->max_fails == 0
            || peer->fails < peer->max_fails
            || ngx_time() - peer->checked > peer->fail_timeout;
@@ -314,11 +395,12 @@ ngx_http_inference_balance_take(ngx_peer_connection_t *pc,
     peer->conns++;
 
 #ifdef ngx_http_upstream_rr_peer_ref
-    ngx_http_upstream_rr_peer_ref(bp->rrp.peers, peer);
+    ngx_http_upstream_rr_peer_ref(choice->group, peer);
 #endif
 
+    bp->rrp.peers = choice->group;
     bp->rrp.current = peer;
-    bp->rrp.tried[choice->index / NGX_HTTP_INFERENCE_WORD] |=
+    bp->tried[choice->index / NGX_HTTP_INFERENCE_WORD] |=
                    (uintptr_t) 1 << choice->index % NGX_HTTP_INFERENCE_WORD;
 
     bp->node = choice->node;
@@ -350,7 +432,7 @@ ngx_http_inference_balance_free(ngx_peer_connection_t *pc, void *data,
     bp->node = NULL;
 
     if (bp->key && ngx_http_inference_balance_stale(pc, bp, state)) {
-        bp->rrp.tried[bp->index / NGX_HTTP_INFERENCE_WORD] &=
+        bp->tried[bp->index / NGX_HTTP_INFERENCE_WORD] &=
                 ~((uintptr_t) 1 << bp->index % NGX_HTTP_INFERENCE_WORD);
     }
 

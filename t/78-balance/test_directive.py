@@ -72,17 +72,18 @@ def test_keepalive_stands_behind_it(make_server):
     assert 'or behind "keepalive"' in text
 
 
-def test_backups_are_rejected(make_server):
+def test_backups_before_and_behind_it(make_server):
     backup = "        server 127.0.0.1:10 backup;\n"
-    status, text = check(make_server, "queue", first=backup)
-    assert status != 0
-    assert 'upstream "nodes" has a backup server' in text
-    status, text = check(make_server, "queue", more=backup)
-    assert status != 0
-    assert 'balancing method does not support parameter "backup"' in text
+    for where in ("first", "more"):
+        status, text = check(make_server, "queue", **{where: backup})
+        assert status == 0, text
 
 
 def test_too_many_servers(make_server):
     status, text = check(make_server, "queue", ports=range(1, 258))
+    assert status != 0
+    assert "has 257 addresses" in text
+    status, text = check(make_server, "queue", ports=range(1, 257),
+                         more="        server 127.0.0.1:300 backup;\n")
     assert status != 0
     assert "has 257 addresses" in text
