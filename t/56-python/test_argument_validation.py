@@ -118,6 +118,39 @@ pb.Logger.log("level unspecified")
 """) == ["", 0, 0, 0, [], [], "id", "word", 1, 7, 2]
 
 
+def test_bytes_stand_for_a_text(server):
+    assert ask(server, """
+r = pb.InferenceRequest(b"id", inputs=[], model_name=b"probe",
+                        requested_output_names=[b"OUT"])
+result = [r.request_id(), list(r.requested_output_names()),
+          pb.Tensor(b"A", np.zeros(1)).name(), pb.TritonError(b"why").message(),
+          pb.is_model_ready(b"probe")]
+pb.Logger.log_info(b"bytes")
+""") == ["id", ["OUT"], "A", "why", True]
+
+
+def test_numbers_of_numpy(server):
+    assert ask(server, """
+given = dict(inputs=[], model_name="m", requested_output_names=[])
+r = pb.InferenceRequest(**given, flags=np.uint32(3), timeout=np.int64(7),
+                        model_version=np.int32(1))
+result = [r.flags(), r.timeout()]
+r.set_flags(np.int32(2))
+request.set_release_flags(np.uint8(1))
+result.append(r.flags())
+pb.PreferredMemory(pb.TRITONSERVER_MEMORY_CPU, np.int64(0))
+""") == [3, 7, 2]
+
+
+@pytest.mark.parametrize("change", [
+    "flags=-1", "flags=2 ** 32", "timeout=-1", "timeout=2 ** 64",
+    "model_version=2 ** 63", "flags=1.0", "timeout='7'"])
+def test_numbers_out_of_range(server, change):
+    assert raised(server, "pb.InferenceRequest(inputs=[], model_name='m',"
+                          f" requested_output_names=[], {change})")[0] \
+        == "TypeError"
+
+
 def test_response_with_an_error(server):
     assert ask(server, """
 r = pb.InferenceResponse(error=pb.TritonError("why"))

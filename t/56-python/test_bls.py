@@ -132,6 +132,14 @@ result = [t.name() for t in r.output_tensors()]
 """) == ["DIFF"]
 
 
+def test_a_model_s_name_as_an_input_has_it(server):
+    assert ask(server, CALL + """
+names = np.array([b"add_sub"], dtype=object)
+r = call([1], [2], model=pb.Tensor("NAME", names).as_numpy()[0]).exec()
+result = got(r, "SUM")
+""") == [3]
+
+
 def test_tensors_may_be_used_again_and_passed_on(server):
     assert ask(server, CALL + """
 a, b = (pb.Tensor(n, np.array([n == "A"], np.float32)) for n in "AB")

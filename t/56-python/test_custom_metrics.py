@@ -67,6 +67,27 @@ for x in (0.05, 1.5, 6.0, 100):
     assert 't_sizes_sum{a="one"} 107.55' in text
 
 
+def test_values_of_numpy(server):
+    assert ask(server, family("t_numpy", "GAUGE") + """
+m = f.Metric()
+result = []
+for x in (np.float32(1.5), np.int64(2), np.array(3), True):
+    m.set(x)
+    result.append(m.value())
+""") == [1.5, 2, 3, 1]
+    ask(server, family("t_numpy_sizes", "HISTOGRAM") + """
+kept["n"] = m = f.Metric(buckets=[np.float32(0.5), np.int64(2)])
+m.observe(np.float16(1))
+""")
+    assert 't_numpy_sizes_bucket{le="2"} 1' in metrics(server)
+
+
+@pytest.mark.parametrize("value", ["'1'", "b'1'", "None", "10 ** 400"])
+def test_values_that_are_no_numbers(server, value):
+    assert raised(server, family("t_counter") + f"f.Metric(labels={{'k': 'v'}})"
+                  f".increment({value})")[0] == "TypeError"
+
+
 def test_without_labels(server):
     assert ask(server, family("t_bare") + """
 kept["b"] = m = f.Metric()

@@ -48,17 +48,6 @@ def tell(kind, number=0, value=None):
         pass
 
 
-def want(value, kind, what):
-    """TypeError unless value is of that kind (bool is no int)."""
-    if not isinstance(value, kind) or (kind is int
-                                       and isinstance(value, bool)):
-        names = kind.__name__ if isinstance(kind, type) else " or ".join(
-            k.__name__ for k in kind)
-        raise TypeError(f"{what} must be of type {names}, not "
-                        + type(value).__name__)
-    return value
-
-
 def check_parameters(parameters):
     """[[key, value]...] of a dict that a model has given."""
     if parameters is None:

@@ -7,8 +7,9 @@ import threading
 import _native
 from _host_channel import (CANCELLED, CLOSE, EXEC, NEXT, SEND, STREAM_CANCEL,
                            STREAM_CLOSE, State, ask, check_parameters, must,
-                           tell, want)
+                           tell)
 from _host_tensor import MemoryType, PreferredMemory, Tensor
+from _pb_arguments import INT64, UINT32, UINT64, number, text, want
 from _values import TritonError, TritonModelException
 
 FINAL = 1
@@ -150,7 +151,7 @@ class InferenceResponseSender:
     def send(self, response=None, flags=0):
         if response is not None:
             want(response, InferenceResponse, "response")
-        want(flags, int, "flags")
+        flags = number(flags, "flags", UINT32)
         if flags not in (0, FINAL):
             raise TritonModelException(
                 "Unable to send response. Unsupported flag provided.")
@@ -215,17 +216,19 @@ class InferenceRequest:
                 "preferred_memory": preferred_memory, "trace": trace,
                 "parameters": parameters, **given})
             return
-        self._id = want(request_id, str, "request_id")
+        self._id = text(request_id, "request_id")
         if correlation_id is None:
             raise TypeError("correlation_id must not be None")
         if not isinstance(correlation_id, (int, str)):
             raise TritonModelException(
                 "Correlation ID must be integer or string")
-        self._correlation = correlation_id
-        self._model = want(model_name, str, "model_name")
-        self._version = want(model_version, int, "model_version")
-        self._flags = want(flags, int, "flags")
-        self._timeout = want(timeout, int, "timeout")
+        self._correlation = correlation_id \
+            if isinstance(correlation_id, str) \
+            else number(correlation_id, "correlation_id", UINT64)
+        self._model = text(model_name, "model_name")
+        self._version = number(model_version, "model_version", INT64)
+        self._flags = number(flags, "flags", UINT32)
+        self._timeout = number(timeout, "timeout", UINT64)
         self._memory = want(preferred_memory, PreferredMemory,
                             "preferred_memory")
         self._trace = want(trace, InferenceTrace, "trace")
@@ -252,9 +255,9 @@ class InferenceRequest:
     def _check_names(names):
         if names is None or isinstance(names, (str, bytes)):
             raise TypeError("requested_output_names must be a list of str")
-        names = list(names)
+        names = [text(n, "a requested output's name") for n in names]
         for name in names:
-            if not want(name, str, "a requested output's name"):
+            if not name:
                 raise TritonModelException(
                     "Requested output name must not be an empty string.")
         return names
@@ -287,7 +290,7 @@ class InferenceRequest:
         return self._flags
 
     def set_flags(self, flags):
-        self._flags = want(flags, int, "flags")
+        self._flags = number(flags, "flags", UINT32)
 
     def timeout(self):
         return self._timeout
@@ -314,7 +317,7 @@ class InferenceRequest:
         return must(CANCELLED, self._number) if self._number else False
 
     def set_release_flags(self, flags):
-        self._release = want(flags, int, "flags")
+        self._release = number(flags, "flags", UINT32)
 
     def get_response_sender(self):
         if not self._number:

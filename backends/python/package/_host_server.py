@@ -5,7 +5,8 @@ import sys
 
 from _host_channel import (FAMILY_DELETE, FAMILY_NEW, LOAD, LOG, METRIC_DELETE,
                            METRIC_NEW, METRIC_SET, METRIC_VALUE, MODEL_READY,
-                           UNLOAD, State, ask, must, push, tell, want)
+                           UNLOAD, State, ask, must, push, tell)
+from _pb_arguments import real, text, want
 from _values import TritonError, TritonModelException
 
 
@@ -49,7 +50,7 @@ class Logger:
 
 
 def _log(message, level):
-    want(message, str, "a log message")
+    message = text(message, "a log message")
     frame = sys._getframe(2)
     push(LOG, 0, [level.value, frame.f_code.co_filename, frame.f_lineno or 0,
                   message])
@@ -80,10 +81,6 @@ class Metric:
             if not isinstance(key, str) or not isinstance(value, str):
                 raise TritonModelException(
                     prefix + "Labels must be of str and str.")
-        for bucket in buckets or ():
-            if not isinstance(bucket, (int, float)):
-                raise TritonModelException(
-                    prefix + "Buckets must be numbers.")
         if family._kind is MetricKind.HISTOGRAM:
             if buckets is None:
                 raise TritonModelException(
@@ -94,14 +91,12 @@ class Metric:
         self._number = must(
             METRIC_NEW, family._number,
             [[[k, v] for k, v in (labels or {}).items()],
-             None if buckets is None else [float(b) for b in buckets]],
+             None if buckets is None else [real(b, "a bucket") for b in buckets]],
             prefix)
 
     def _change(self, operation, value):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError("a metric's value must be a number, not "
-                            + type(value).__name__)
-        must(METRIC_SET, self._number, [operation, float(value)],
+        value = real(value, "a metric's value")
+        must(METRIC_SET, self._number, [operation, value],
              f"Failed to {self._OPERATIONS[operation]} metric value: ")
 
     def increment(self, value):
@@ -131,8 +126,8 @@ class MetricFamily:
 
     def __init__(self, name, description, kind):
         self._number = None
-        want(name, str, "name")
-        want(description, str, "description")
+        name = text(name, "name")
+        description = text(description, "description")
         self._kind = want(kind, MetricKind, "kind")
         self._number = must(FAMILY_NEW, 0, [kind.value, name, description],
                             "Error when creating MetricFamily: ")
@@ -155,15 +150,15 @@ def _check_control():
 def load_model(model_name, config="", files=None):
     """Returns when the model is ready."""
     _check_control()
-    want(model_name, str, "model_name")
-    want(config, str, "config")
+    model_name = text(model_name, "model_name")
+    config = text(config, "config")
     if files is not None:
         if not isinstance(files, dict):
             raise TritonModelException(
                 f"failed to load model '{model_name}', files should be a "
                 "dictionary of file paths and file contents")
-        for name, contents in files.items():
-            want(name, str, "a file's name")
+        files = {text(k, "a file's name"): v for k, v in files.items()}
+        for contents in files.values():
             want(contents, (bytes, bytearray), "a file's contents")
     must(LOAD, 0, [model_name, config or None,
                    [[k, v] for k, v in (files or {}).items()]],
@@ -173,7 +168,7 @@ def load_model(model_name, config="", files=None):
 def unload_model(model_name, unload_dependents=False):
     """Returns when unloading has begun."""
     _check_control()
-    want(model_name, str, "model_name")
+    model_name = text(model_name, "model_name")
     want(unload_dependents, bool, "unload_dependents")
     must(UNLOAD, 0, [model_name, 0, unload_dependents],
          "Failed to unload model: ")
@@ -181,8 +176,8 @@ def unload_model(model_name, unload_dependents=False):
 
 def is_model_ready(model_name, model_version=""):
     """Whether requests can be sent to it."""
-    want(model_name, str, "model_name")
-    want(model_version, str, "model_version")
+    model_name = text(model_name, "model_name")
+    model_version = text(model_version, "model_version")
     prefix = "Failed to check model readiness: "
     version = -1
     if model_version:

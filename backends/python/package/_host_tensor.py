@@ -5,7 +5,8 @@ import enum
 import _native
 import numpy as np
 
-from _host_channel import State, want
+from _host_channel import State
+from _pb_arguments import INT64, number, text, want
 from _values import (TritonModelException, deserialize_bytes_tensor,
                      numpy_to_triton_type, serialize_byte_tensor,
                      triton_to_numpy_type)
@@ -38,7 +39,8 @@ class PreferredMemory:
     def __init__(self, preferred_memory_type, preferred_device_id=0):
         self._type = want(preferred_memory_type, MemoryType,
                           "preferred_memory_type")
-        self._device = want(preferred_device_id, int, "preferred_device_id")
+        self._device = number(preferred_device_id, "preferred_device_id",
+                              INT64)
 
 
 def _capsule_of_copy(tensor):
@@ -61,9 +63,7 @@ class Tensor:
     __slots__ = ("_name", "_dtype", "_shape", "_data", "_buffer")
 
     def __init__(self, name, numpy_array):
-        if not isinstance(name, str):
-            raise TypeError("a tensor's name must be a str, not "
-                            + type(name).__name__)
+        name = text(name, "a tensor's name")
         if not isinstance(numpy_array, np.ndarray):
             raise TypeError("a tensor needs a numpy array, not "
                             + type(numpy_array).__name__)
@@ -139,7 +139,7 @@ class Tensor:
     @staticmethod
     def from_dlpack(name, tensor):
         """From a capsule, or an object that makes one."""
-        want(name, str, "name")
+        name = text(name, "name")
         if not name:
             raise TritonModelException("Tensor name cannot be an empty "
                                        "string.")

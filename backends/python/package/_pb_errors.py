@@ -2,6 +2,8 @@
 
 import enum
 
+from _pb_arguments import text
+
 
 class TritonModelException(Exception):
     """Raised by this API, and by models."""
@@ -46,9 +48,7 @@ class TritonError(metaclass=_Codes):
     __slots__ = ("_message", "_code")
 
     def __init__(self, message, code=_ErrorCode.INTERNAL):
-        if not isinstance(message, str):
-            raise TypeError("TritonError(): message must be a str, not "
-                            + type(message).__name__)
+        message = text(message, "message")
         if not isinstance(code, int) or isinstance(code, bool):
             raise TypeError("TritonError(): code must be one of "
                             "TritonError's codes, not "
