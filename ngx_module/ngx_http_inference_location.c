@@ -257,7 +257,9 @@ ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
     p = list;
 
     for (part = ngx_http_inference_part_names; part->name.len > 0; part++) {
-        p = ngx_slprintf(p, list + sizeof(list), " %V", &part->name);
+        if (part->state == ngx_http_inference_part_served) {
+            p = ngx_slprintf(p, list + sizeof(list), " %V", &part->name);
+        }
     }
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,

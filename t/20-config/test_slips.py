@@ -110,6 +110,19 @@ def test_a_remote_repository_may_have_it(check):
     assert "the model has no version 2" in output
 
 
+def test_the_parts_of_an_unknown_one_are_all_served(check):
+    def part(name, **expected):
+        return check(server="        location /v2/ { inference %s; }\n" % name,
+                     **expected)
+
+    named = re.search(r'unknown part "infr" in "inference"; there are: '
+                      r"([a-z_ ]+) in ", part("infr", status=1))[1].split()
+    named.remove("grpc")            # beside others
+    assert "infer" in named
+    for name in named:
+        part(name)
+
+
 def test_no_repository_at_all(check):
     empty = CONFIG.replace("    inference_repository {models};\n", "")
     said = r'\[warn\] [^\n]*no "inference_repository": there are no models ' \
