@@ -40,6 +40,7 @@ static inf_err_t *infer_cuda(infer_t *in, bool *settled);
 static inf_err_t *infer_pytorch_fill(Inference__ModelConfig *msg);
 static inf_err_t *infer_custom(infer_t *in, const char *model_name);
 static inf_err_t *infer_failed(const infer_t *in, const char *model_name);
+static const char *infer_expected(const char *file);
 static bool infer_must_search(const Inference__ModelConfig *msg);
 static bool infer_may_search(const Inference__ModelConfig *msg);
 static bool infer_has(const infer_t *in, const char *name, infer_kind_t kind);
@@ -388,15 +389,13 @@ infer_custom(infer_t *in, const char *model_name)
     return err;
 }
 
-/* Triton's error text, and the names that were looked for. */
+/* Triton's error text, and the name that was looked for. */
 static inf_err_t *
 infer_failed(const infer_t *in, const char *model_name)
 {
     static const char text[] = "Invalid model name: Could not determine "
         "backend for model '%s' with no backend in model configuration. "
         "Expected model name of the form 'model.<backend_name>'.";
-    const char *file = in->content.count > 0 ? in->content.items[0].name : "";
-    const char *end = strrchr(file, '.');
 
     inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, text, model_name);
     if (!in->searched) {
@@ -409,11 +408,39 @@ infer_failed(const infer_t *in, const char *model_name)
     if (in->content.count == 0) {
         return inf_err_note(err, "%s/%s is empty", model_name, in->version);
     }
-    return end == NULL || end == file
-        ? inf_err_note(err, "%s/%s holds %s, which is no backend's file",
-            model_name, in->version, file)
-        : inf_err_note(err, "%s/%s holds %s; expected model%s", model_name,
-            in->version, file, end);
+
+    for (size_t i = 0; i < in->content.count; i++) {
+        const char *file = in->content.items[i].name;
+        const char *expected = infer_expected(file);
+        if (expected != NULL) {
+            return inf_err_note(err, "%s/%s holds %s; expected %s",
+                model_name, in->version, file, expected);
+        }
+    }
+    return inf_err_note(err, "%s/%s holds %s, which is no backend's file",
+        model_name, in->version, in->content.items[0].name);
+}
+
+/* The name that tells a backend and ends as this file's; or NULL. */
+static const char *
+infer_expected(const char *file)
+{
+    static const char *const names[] = {
+        "model.graphdef", "model.savedmodel", "model.plan", "model.onnx",
+        "model.xml", "model.pt", "model.pt2", "model.py", "model.cu",
+        "model.ptx", "model.cubin", "model.fatbin"
+    };
+    const char *end = strrchr(file, '.');
+
+    for (size_t i = 0; end != NULL && i < sizeof(names) / sizeof(names[0]);
+         i++)
+    {
+        if (text_is(end, strchr(names[i], '.'))) {
+            return names[i];
+        }
+    }
+
+    return NULL;
 }
 
 static bool

@@ -111,9 +111,13 @@ inf_versions_choose(const Inference__ModelVersionPolicy *policy,
     }
 
     if (n == 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "at least one version must "
-            "be available under the version policy of model '%s'",
-            model_name);
+        inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "at least one "
+            "version must be available under the version policy of model "
+            "'%s'", model_name);
+        return count > 0 ? err
+            : inf_err_note(err, "no version directory: put the model's file"
+                " into %s/1, which is empty for a model without files",
+                model_name);
     }
 
     *chosen = n;

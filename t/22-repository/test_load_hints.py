@@ -17,8 +17,12 @@ HINTS = {
                    "file, such as model.onnx, into m/1"),
     "empty": (["1/"], "m/1 is empty"),
     "misnamed": (["2/two.onnx"], "m/2 holds two.onnx; expected model.onnx"),
+    "among_others": (["1/LICENSE.txt", "1/two.onnx"],
+                     "m/1 holds two.onnx; expected model.onnx"),
     "no_kind": (["1/weights"], "m/1 holds weights, which is no backend's "
                 "file"),
+    "no_kind_by_its_end": (["1/model.pth"], "m/1 holds model.pth, which is no "
+                           "backend's file"),
 }
 
 
@@ -40,6 +44,18 @@ def test_hints(make_server, what):
     row, = server.post("/v2/repository/index", b"{}").json()
     assert WORDS in row["reason"]
     assert f"({hint})" in row["reason"]
+
+
+def test_a_model_without_a_version_directory(make_server):
+    def fill(repository):
+        place = models.identity(repository, "m", [("IN", "INT32", [-1])])
+        (place / "1").rmdir()
+
+    server = make_server(fill, wait="live", parts="health repository")
+    assert server.wait_log("at least one version must be", 20 * SLOW)
+    row, = server.post("/v2/repository/index", b"{}").json()
+    assert "(no version directory: put the model's file into m/1, " \
+        in row["reason"]
 
 
 def test_an_unknown_backend(make_server):
