@@ -28,7 +28,7 @@ packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
     python3 python3-venv curl procps"
 
 # of tests, of backends python and pytorch and of NVIDIA's prebuilt ones
-more_packages="libnginx-mod-http-js libarchive-dev libcmocka-dev
+more_packages="git libnginx-mod-http-js libarchive-dev libcmocka-dev
     libpython3.11 python3-dev libb64-0d wrk nghttp2-client clang
     chromium-headless-shell"
 

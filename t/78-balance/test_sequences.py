@@ -227,11 +227,11 @@ def test_sequences_of_grpc(make_server, nodes):
         return int.from_bytes(answer.raw_output_contents[0][:4], "little")
 
     with Client(port) as client:
-        for id in range(1, 11):
+        for id in range(1, 31):
             assert ask(client, id, 1, start=True) == 1
-        for id in range(1, 11):
+        for id in range(1, 31):
             assert ask(client, id, 5) == 6
-        where = {id: it.has(id) for id in range(1, 11)}
+        where = {id: it.has(id) for id in range(1, 31)}
         assert {it.made.index(n) for n in where.values()} == {0, 1}
         it.kill(b)
         lost = [id for id in where if where[id] is b]
