@@ -2,7 +2,7 @@
 
 #include "batch.h"
 
-#include "deal.h"
+#include "run_responses.h"
 #include "device.h"
 
 #include <stdlib.h>
@@ -12,57 +12,57 @@
 
 static void batch_clear(bk_batch_t *b);
 static TRITONSERVER_Error *inputs_make(bk_batch_t *b,
-    const bk_slot_t *slots, uint32_t count);
+    const bk_batch_request_t *reqs, uint32_t count);
 static TRITONSERVER_Error *input_make(bk_batch_t *b, uint32_t i,
-    const bk_slot_t *slots, uint32_t count, bk_value_t *v);
-static TRITONSERVER_Error *input_shape(const bk_slot_t *slots, uint32_t i,
-    uint32_t count, bk_value_t *v);
+    const bk_batch_request_t *reqs, uint32_t count, bk_value_t *v);
+static TRITONSERVER_Error *input_shape(const bk_batch_request_t *reqs,
+    uint32_t i, uint32_t count, bk_value_t *v);
 static TRITONSERVER_Error *input_generate(bk_batch_t *b, uint32_t i,
-    const bk_slot_t *slots, uint32_t count, bk_value_t *v);
+    const bk_batch_request_t *reqs, uint32_t count, bk_value_t *v);
 static TRITONSERVER_Error *sources_read(bk_batch_t *b, uint32_t source,
-    const bk_slot_t *slots, uint32_t count);
+    const bk_batch_request_t *reqs, uint32_t count);
 static TRITONSERVER_Error *input_data(bk_batch_t *b, uint32_t i,
-    const bk_slot_t *slots, uint32_t count, bk_value_t *v);
+    const bk_batch_request_t *reqs, uint32_t count, bk_value_t *v);
 static void scratch_free(bk_scratch_t *list, uint32_t count);
-static void outputs_choose(bk_batch_t *b, const bk_slot_t *slots,
+static void outputs_choose(bk_batch_t *b, const bk_batch_request_t *reqs,
     uint32_t count);
-static TRITONSERVER_Error *outputs_give(bk_batch_t *b, bk_slot_t *slots,
-    uint32_t count);
-static TRITONSERVER_Error *output_give(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slots, uint32_t count, uint64_t rows);
+static TRITONSERVER_Error *outputs_preallocate(bk_batch_t *b,
+    bk_batch_request_t *reqs, uint32_t count);
+static TRITONSERVER_Error *output_preallocate(bk_batch_t *b, uint32_t i,
+    bk_batch_request_t *reqs, uint32_t count, uint64_t rows);
 static bool output_shape_known(const bk_batch_t *b, const bk_tensor_t *t,
     uint64_t rows, bk_value_t *v);
 static bool symbol_is_batch(const bk_batch_t *b, const char *symbol);
-static void outputs_take_back(bk_batch_t *b);
-static TRITONSERVER_Error *run(bk_batch_t *b, bk_slot_t *slots,
+static void outputs_reset(bk_batch_t *b);
+static TRITONSERVER_Error *run(bk_batch_t *b, bk_batch_request_t *reqs,
     uint32_t count, bk_times_t *times);
 static TRITONSERVER_Error *run_once(bk_batch_t *b, bk_times_t *times);
 static void run_done(bk_batch_t *b);
 
 TRITONSERVER_Error *
-bk_batch_init(bk_batch_t *b, const bk_slot_rules_t *rules,
+bk_batch_init(bk_batch_t *b, const bk_instance_config_t *config,
     const bk_runtime_t *runtime, void *self)
 {
-    size_t ins = (size_t) rules->tensors->input_count + 1;
-    size_t outs = (size_t) rules->tensors->output_count + 1;
+    size_t ins = (size_t) config->tensors->input_count + 1;
+    size_t outs = (size_t) config->tensors->output_count + 1;
 
     *b = (bk_batch_t) {
-        .rules = rules,
+        .config = config,
         .runtime = runtime,
         .self = self,
-        .gives = !runtime->makes_outputs,
+        .preallocates = !runtime->allocates_outputs,
         .in_scratch = calloc(ins, sizeof(*b->in_scratch)),
         .out_scratch = calloc(outs, sizeof(*b->out_scratch)),
         .run = {
             .inputs = calloc(ins, sizeof(*b->run.inputs)),
             .outputs = calloc(outs, sizeof(*b->run.outputs))
         },
-        .deals = calloc(outs, sizeof(*b->deals))
+        .cursors = calloc(outs, sizeof(*b->cursors))
     };
 
     if (b->in_scratch == NULL || b->out_scratch == NULL
         || b->run.inputs == NULL || b->run.outputs == NULL
-        || b->deals == NULL)
+        || b->cursors == NULL)
     {
         bk_batch_fini(b);
         return bk_err_nomem("tables of a batch");
@@ -74,36 +74,36 @@ bk_batch_init(bk_batch_t *b, const bk_slot_rules_t *rules,
 void
 bk_batch_fini(bk_batch_t *b)
 {
-    if (b->rules != NULL) {
-        scratch_free(b->in_scratch, b->rules->tensors->input_count);
-        scratch_free(b->out_scratch, b->rules->tensors->output_count);
+    if (b->config != NULL) {
+        scratch_free(b->in_scratch, b->config->tensors->input_count);
+        scratch_free(b->out_scratch, b->config->tensors->output_count);
     }
 
     free(b->run.inputs);
     free(b->run.outputs);
-    free(b->deals);
+    free(b->cursors);
     free(b->sources);
     *b = (bk_batch_t) { 0 };
 }
 
 TRITONSERVER_Error *
-bk_batch_run(bk_batch_t *b, bk_slot_t *slots, uint32_t count,
+bk_batch_run(bk_batch_t *b, bk_batch_request_t *reqs, uint32_t count,
     bk_times_t *times)
 {
-    b->run.slots = slots;
-    b->run.slot_count = count;
+    b->run.requests = reqs;
+    b->run.request_count = count;
     b->run_failed = false;
-    outputs_choose(b, slots, count);
+    outputs_choose(b, reqs, count);
 
-    TRITONSERVER_Error *err = inputs_make(b, slots, count);
-    if (err == NULL && b->gives) {
-        err = outputs_give(b, slots, count);
+    TRITONSERVER_Error *err = inputs_make(b, reqs, count);
+    if (err == NULL && b->preallocates) {
+        err = outputs_preallocate(b, reqs, count);
     }
     if (err == NULL) {
-        err = run(b, slots, count, times);
+        err = run(b, reqs, count, times);
         b->run_failed = err != NULL;
         if (err == NULL) {
-            err = bk_outputs_deal(b, slots, count);
+            err = bk_run_responses_fill(b, reqs, count);
         }
         run_done(b);
     }
@@ -115,11 +115,11 @@ bk_batch_run(bk_batch_t *b, bk_slot_t *slots, uint32_t count,
 bool
 bk_run_is_abandoned(const bk_run_t *run)
 {
-    bool all = run->slot_count > 0;
+    bool all = run->request_count > 0;
 
-    for (uint32_t i = 0; all && i < run->slot_count; i++) {
+    for (uint32_t i = 0; all && i < run->request_count; i++) {
         TRITONSERVER_Error *err = bk_request_check_cancelled(
-            run->slots[i].request);
+            run->requests[i].handle);
 
         all = err != NULL;
         bk_err_drop(err);
@@ -133,29 +133,31 @@ batch_clear(bk_batch_t *b)
 {
     b->run.input_count = 0;
     b->run.output_count = 0;
-    b->run.slots = NULL;
-    b->run.slot_count = 0;
+    b->run.requests = NULL;
+    b->run.request_count = 0;
 }
 
 static TRITONSERVER_Error *
-inputs_make(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
+inputs_make(bk_batch_t *b, const bk_batch_request_t *reqs, uint32_t count)
 {
-    const bk_tensors_t *t = b->rules->tensors;
+    const bk_tensors_t *t = b->config->tensors;
 
     for (uint32_t i = 0; i < t->input_count; i++) {
         bk_value_t *v = &b->run.inputs[b->run.input_count];
 
-        if (slots[0].inputs[i].handle == NULL && t->inputs[i].made == NULL) {
+        if (reqs[0].inputs[i].handle == NULL
+            && t->inputs[i].batch_input == NULL)
+        {
             continue;
         }
 
         v->tensor = &t->inputs[i];
-        v->given = false;
+        v->preallocated = false;
         v->on_device = false;
         v->handle = NULL;
-        TRITONSERVER_Error *err = t->inputs[i].made != NULL
-            ? input_generate(b, i, slots, count, v)
-            : input_make(b, i, slots, count, v);
+        TRITONSERVER_Error *err = t->inputs[i].batch_input != NULL
+            ? input_generate(b, i, reqs, count, v)
+            : input_make(b, i, reqs, count, v);
         if (err != NULL) {
             return err;
         }
@@ -167,12 +169,12 @@ inputs_make(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
 }
 
 static TRITONSERVER_Error *
-input_make(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
+input_make(bk_batch_t *b, uint32_t i, const bk_batch_request_t *reqs,
     uint32_t count, bk_value_t *v)
 {
-    TRITONSERVER_Error *err = input_shape(slots, i, count, v);
+    TRITONSERVER_Error *err = input_shape(reqs, i, count, v);
     if (err == NULL) {
-        err = input_data(b, i, slots, count, v);
+        err = input_data(b, i, reqs, count, v);
     }
 
     return err;
@@ -181,20 +183,20 @@ input_make(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
 /* rows on top of each other; of a ragged input all elements in one line, of a
  * control one for each request */
 static TRITONSERVER_Error *
-input_shape(const bk_slot_t *slots, uint32_t i, uint32_t count,
+input_shape(const bk_batch_request_t *reqs, uint32_t i, uint32_t count,
     bk_value_t *v)
 {
     const bk_tensor_t *t = v->tensor;
     uint64_t sum = 0;
-    bool fits = true;
+    bool countable = true;
 
     v->dims_count = t->dims_count;
     if (t->ragged) {
-        for (uint32_t k = 0; fits && k < count; k++) {
-            const bk_input_t *in = &slots[k].inputs[i];
+        for (uint32_t k = 0; countable && k < count; k++) {
+            const bk_input_t *in = &reqs[k].inputs[i];
             uint64_t elements = 0;
 
-            fits = bk_elements(in->shape, in->dims_count, &elements)
+            countable = bk_elements(in->shape, in->dims_count, &elements)
                 && !__builtin_add_overflow(sum, elements, &sum)
                 && sum <= INT64_MAX;
         }
@@ -206,15 +208,15 @@ input_shape(const bk_slot_t *slots, uint32_t i, uint32_t count,
         }
 
     } else {
-        memcpy(v->dims, slots[0].inputs[i].shape,
+        memcpy(v->dims, reqs[0].inputs[i].shape,
             t->dims_count * sizeof(*v->dims));
-        for (uint32_t k = 1; fits && k < count; k++) {
-            fits = !__builtin_add_overflow(v->dims[0],
-                slots[k].inputs[i].shape[0], &v->dims[0]);
+        for (uint32_t k = 1; countable && k < count; k++) {
+            countable = !__builtin_add_overflow(v->dims[0],
+                reqs[k].inputs[i].shape[0], &v->dims[0]);
         }
     }
 
-    if (!fits || !bk_elements(v->dims, v->dims_count, &v->elements)) {
+    if (!countable || !bk_elements(v->dims, v->dims_count, &v->elements)) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "input \"%s\" has more elements than can be counted", t->name);
     }
@@ -225,17 +227,17 @@ input_shape(const bk_slot_t *slots, uint32_t i, uint32_t count,
 /* a batch_input of the configuration: from the shapes of its source in all
  * requests */
 static TRITONSERVER_Error *
-input_generate(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
+input_generate(bk_batch_t *b, uint32_t i, const bk_batch_request_t *reqs,
     uint32_t count, bk_value_t *v)
 {
     const bk_tensor_t *t = v->tensor;
     bk_scratch_t *scratch = &b->in_scratch[i];
-    bool batching = b->rules->batching;
+    bool batching = b->config->batching;
 
     v->dims_count = t->dims_count;
-    TRITONSERVER_Error *err = sources_read(b, t->source, slots, count);
+    TRITONSERVER_Error *err = sources_read(b, t->source, reqs, count);
     if (err == NULL) {
-        err = bk_batch_input_shape(t->made, b->sources, count, batching,
+        err = bk_batch_input_shape(t->batch_input, b->sources, count, batching,
             v->dims, &v->elements);
     }
     if (err == NULL) {
@@ -244,7 +246,7 @@ input_generate(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
     }
     if (err == NULL) {
         v->data = scratch->data;
-        err = bk_batch_input_write(t->made, b->sources, count, batching,
+        err = bk_batch_input_write(t->batch_input, b->sources, count, batching,
             v->data, v->elements);
     }
 
@@ -252,7 +254,7 @@ input_generate(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
 }
 
 static TRITONSERVER_Error *
-sources_read(bk_batch_t *b, uint32_t source, const bk_slot_t *slots,
+sources_read(bk_batch_t *b, uint32_t source, const bk_batch_request_t *reqs,
     uint32_t count)
 {
     if (count > b->source_cap) {
@@ -266,19 +268,19 @@ sources_read(bk_batch_t *b, uint32_t source, const bk_slot_t *slots,
     }
 
     for (uint32_t k = 0; k < count; k++) {
-        const bk_input_t *in = &slots[k].inputs[source];
+        const bk_input_t *in = &reqs[k].inputs[source];
 
         b->sources[k] = (bk_batch_source_t) {
             .shape = in->shape,
             .dims_count = in->dims_count,
-            .rows = slots[k].rows
+            .rows = reqs[k].rows
         };
         if (in->handle == NULL || !bk_elements(in->shape, in->dims_count,
             &b->sources[k].elements))
         {
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "input \"%s\", which a batch tensor goes by, is not there",
-                b->rules->tensors->inputs[source].name);
+                b->config->tensors->inputs[source].name);
         }
     }
 
@@ -287,7 +289,7 @@ sources_read(bk_batch_t *b, uint32_t source, const bk_slot_t *slots,
 
 /* in place if it lies in one piece and as its type wants, else together */
 static TRITONSERVER_Error *
-input_data(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
+input_data(bk_batch_t *b, uint32_t i, const bk_batch_request_t *reqs,
     uint32_t count, bk_value_t *v)
 {
     uint32_t size = TRITONSERVER_DataTypeByteSize(v->tensor->datatype);
@@ -296,8 +298,8 @@ input_data(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
     uint64_t sum = 0;
 
     if (count == 1) {
-        const bk_input_t *in = &slots[0].inputs[i];
-        TRITONSERVER_Error *err = bk_device_input(in, b->rules->device_id,
+        const bk_input_t *in = &reqs[0].inputs[i];
+        TRITONSERVER_Error *err = bk_device_input(in, b->config->device_id,
             &data);
         v->on_device = data != NULL;
         if (err == NULL && data == NULL) {
@@ -315,7 +317,7 @@ input_data(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
     }
 
     for (uint32_t k = 0; k < count; k++) {
-        if (__builtin_add_overflow(sum, slots[k].inputs[i].len_bytes, &sum)) {
+        if (__builtin_add_overflow(sum, reqs[k].inputs[i].len_bytes, &sum)) {
             return bk_err_nomem("inputs of a batch");
         }
     }
@@ -327,11 +329,11 @@ input_data(bk_batch_t *b, uint32_t i, const bk_slot_t *slots,
 
     char *to = scratch->data;
     for (uint32_t k = 0; k < count; k++) {
-        err = bk_input_copy(&slots[k].inputs[i], to);
+        err = bk_input_copy(&reqs[k].inputs[i], to);
         if (err != NULL) {
             return err;
         }
-        to += slots[k].inputs[i].len_bytes;
+        to += reqs[k].inputs[i].len_bytes;
     }
 
     v->data = scratch->data;
@@ -350,41 +352,43 @@ scratch_free(bk_scratch_t *list, uint32_t count)
 
 /* those that at least one request asks for, and states */
 static void
-outputs_choose(bk_batch_t *b, const bk_slot_t *slots, uint32_t count)
+outputs_choose(bk_batch_t *b, const bk_batch_request_t *reqs, uint32_t count)
 {
-    const bk_tensors_t *t = b->rules->tensors;
+    const bk_tensors_t *t = b->config->tensors;
 
     for (uint32_t i = 0; i < t->output_count; i++) {
         bk_value_t *v = &b->run.outputs[b->run.output_count];
         bool wanted = t->outputs[i].state;
 
         for (uint32_t k = 0; k < count && !wanted; k++) {
-            wanted = slots[k].wanted[i];
+            wanted = reqs[k].wanted[i];
         }
 
         if (wanted) {
             v->tensor = &t->outputs[i];
             v->data = NULL;
             v->len_bytes = 0;
-            v->given = false;
+            v->preallocated = false;
             v->on_device = false;
             v->handle = NULL;
-            b->deals[b->run.output_count] = (bk_deal_t) { .index = i };
+            b->cursors[b->run.output_count] = (bk_output_cursor_t) {
+                .index = i
+            };
             b->run.output_count++;
         }
     }
 }
 
 static TRITONSERVER_Error *
-outputs_give(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
+outputs_preallocate(bk_batch_t *b, bk_batch_request_t *reqs, uint32_t count)
 {
     uint64_t rows = 0;
 
     for (uint32_t k = 0; k < count; k++) {
-        rows += slots[k].rows;
+        rows += reqs[k].rows;
     }
     for (uint32_t i = 0; i < b->run.output_count; i++) {
-        TRITONSERVER_Error *err = output_give(b, i, slots, count, rows);
+        TRITONSERVER_Error *err = output_preallocate(b, i, reqs, count, rows);
         if (err != NULL) {
             return err;
         }
@@ -394,18 +398,18 @@ outputs_give(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
 }
 
 static TRITONSERVER_Error *
-output_give(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
-    uint64_t rows)
+output_preallocate(bk_batch_t *b, uint32_t i, bk_batch_request_t *reqs,
+    uint32_t count, uint64_t rows)
 {
     static const int64_t one = 1;
 
     bk_value_t *v = &b->run.outputs[i];
     const bk_tensor_t *t = v->tensor;
     uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
-    bk_scratch_t *scratch = &b->out_scratch[b->deals[i].index];
+    bk_scratch_t *scratch = &b->out_scratch[b->cursors[i].index];
     TRITONSERVER_Error *err;
 
-    if (size == 0 || t->scattered != NULL || t->passed_on
+    if (size == 0 || t->batch_output != NULL || t->passthrough
         || !output_shape_known(b, t, rows, v)
         || __builtin_mul_overflow(v->elements, size, &v->len_bytes)
         || v->len_bytes == 0)
@@ -414,22 +418,22 @@ output_give(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
     }
 
     /* the CPU copies a state from its output, which must not lie on a GPU */
-    if (count == 1 && slots[0].wanted[b->deals[i].index]
-        && !(t->state && b->rules->device_id != BK_NO_DEVICE))
+    if (count == 1 && reqs[0].wanted[b->cursors[i].index]
+        && !(t->state && b->config->device_id != BK_NO_DEVICE))
     {
         bool scalar = v->dims_count == 0;
 
-        err = bk_device_output(slots[0].response, t->name, t->datatype,
+        err = bk_device_output(reqs[0].response, t->name, t->datatype,
             scalar ? &one : v->dims, scalar ? 1 : v->dims_count,
-            v->len_bytes, b->rules->device_id, &v->data, &v->on_device);
-        b->deals[i].in_response = err == NULL;
+            v->len_bytes, b->config->device_id, &v->data, &v->on_device);
+        b->cursors[i].in_response = err == NULL;
 
     } else {
         err = bk_scratch_reserve(scratch, v->len_bytes, TENSORS);
         v->data = scratch->data;
     }
 
-    v->given = err == NULL;
+    v->preallocated = err == NULL;
     return err;
 }
 
@@ -447,7 +451,7 @@ output_shape_known(const bk_batch_t *b, const bk_tensor_t *t, uint64_t rows,
             continue;
         }
 
-        if (i != 0 || !b->rules->batching || !symbol_is_batch(b, t->symbol)) {
+        if (i != 0 || !b->config->batching || !symbol_is_batch(b, t->symbol)) {
             return false;
         }
         v->dims[i] = (int64_t) rows;
@@ -460,7 +464,7 @@ output_shape_known(const bk_batch_t *b, const bk_tensor_t *t, uint64_t rows,
 static bool
 symbol_is_batch(const bk_batch_t *b, const char *symbol)
 {
-    const bk_tensors_t *t = b->rules->tensors;
+    const bk_tensors_t *t = b->config->tensors;
 
     for (uint32_t i = 0; i < t->required_count; i++) {
         const char *other = t->inputs[i].symbol;
@@ -473,16 +477,16 @@ symbol_is_batch(const bk_batch_t *b, const char *symbol)
 }
 
 static void
-outputs_take_back(bk_batch_t *b)
+outputs_reset(bk_batch_t *b)
 {
     for (uint32_t i = 0; i < b->run.output_count; i++) {
         bk_value_t *v = &b->run.outputs[i];
 
         v->data = NULL;
         v->len_bytes = 0;
-        v->given = false;
+        v->preallocated = false;
         v->on_device = false;
-        b->deals[i].in_response = false;
+        b->cursors[i].in_response = false;
     }
 }
 
@@ -492,33 +496,33 @@ outputs_take_back(bk_batch_t *b)
  * works outputs are copied from then on.
  */
 static TRITONSERVER_Error *
-run(bk_batch_t *b, bk_slot_t *slots, uint32_t count, bk_times_t *times)
+run(bk_batch_t *b, bk_batch_request_t *reqs, uint32_t count, bk_times_t *times)
 {
-    bool any_given = false;
+    bool any_preallocated = false;
 
     for (uint32_t i = 0; i < b->run.output_count; i++) {
-        any_given = any_given || b->run.outputs[i].given;
+        any_preallocated = any_preallocated || b->run.outputs[i].preallocated;
     }
 
     TRITONSERVER_Error *first = run_once(b, times);
-    if (first == NULL || !any_given || TRITONSERVER_ErrorCode(first)
+    if (first == NULL || !any_preallocated || TRITONSERVER_ErrorCode(first)
         == TRITONSERVER_ERROR_CANCELLED)
     {
         return first;
     }
 
     run_done(b);
-    outputs_take_back(b);
+    outputs_reset(b);
     if (count == 1) {
-        bk_slot_restart(&slots[0]);
-        if (slots[0].err != NULL) {
+        bk_batch_request_restart(&reqs[0]);
+        if (reqs[0].err != NULL) {
             return first;
         }
     }
 
     TRITONSERVER_Error *second = run_once(b, times);
     if (second == NULL) {
-        b->gives = false;
+        b->preallocates = false;
         bk_log(TRITONSERVER_LOG_WARN, "outputs of this model are copied from "
             "now on: %s", TRITONSERVER_ErrorMessage(first));
     }

@@ -120,14 +120,14 @@ bk_json_count(const bk_json_t *v)
 bool
 bk_json_next(bk_json_iter_t *it)
 {
-    it->place = it->place == NULL ? json_object_iter(it->object)
-        : json_object_iter_next(it->object, it->place);
-    if (it->place == NULL) {
+    it->iter = it->iter == NULL ? json_object_iter(it->object)
+        : json_object_iter_next(it->object, it->iter);
+    if (it->iter == NULL) {
         return false;
     }
 
-    it->key = json_object_iter_key(it->place);
-    it->value = json_object_iter_value(it->place);
+    it->key = json_object_iter_key(it->iter);
+    it->value = json_object_iter_value(it->iter);
     return true;
 }
 

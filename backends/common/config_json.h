@@ -21,7 +21,7 @@ typedef struct json_t bk_json_t;
 
 typedef struct {
     bk_json_t  *object;
-    void       *place;      /* NULL before the first member                  */
+    void       *iter;       /* NULL before the first member                  */
     const char *key;
     bk_json_t  *value;
 } bk_json_iter_t;

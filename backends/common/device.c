@@ -15,23 +15,23 @@ bk_device_input(const bk_input_t *in, int32_t device_id, const void **data)
     }
 
     for (uint32_t i = 0; i < in->buffer_count; i++) {
-        bk_place_t place;
+        bk_buffer_t buffer;
 
-        TRITONSERVER_Error *err = bk_input_place(in, i, &place);
+        TRITONSERVER_Error *err = bk_input_buffer(in, i, &buffer);
         if (err != NULL) {
             return err;
         }
-        if (place.type != TRITONSERVER_MEMORY_GPU || place.len_bytes == 0) {
+        if (buffer.type != TRITONSERVER_MEMORY_GPU || buffer.len_bytes == 0) {
             continue;
         }
 
-        if (place.id != device_id) {
+        if (buffer.id != device_id) {
             return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
                 "input \"%s\" lies in memory of GPU %" PRId64 ", the model's "
-                "instance runs on GPU %" PRId32, in->name, place.id,
+                "instance runs on GPU %" PRId32, in->name, buffer.id,
                 device_id);
         }
-        if (in->buffer_count != 1 || place.len_bytes != in->len_bytes
+        if (in->buffer_count != 1 || buffer.len_bytes != in->len_bytes
             || size == 0)
         {
             return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
@@ -39,20 +39,20 @@ bk_device_input(const bk_input_t *in, int32_t device_id, const void **data)
                 "backend reads a whole tensor there", in->name,
                 in->buffer_count);
         }
-        if ((uintptr_t) place.base % size != 0) {
+        if ((uintptr_t) buffer.base % size != 0) {
             return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
                 "input \"%s\" lies in GPU memory at an address that is no "
                 "multiple of the %" PRIu32 " bytes of an element", in->name,
                 size);
         }
-        *data = place.base;
+        *data = buffer.base;
     }
 
     return NULL;
 }
 
 bool
-bk_device_takes(TRITONBACKEND_Request *request, const char *output,
+bk_device_accepts(TRITONBACKEND_Request *request, const char *output,
     int32_t device_id)
 {
     TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_GPU;
@@ -77,7 +77,7 @@ bk_device_output(TRITONBACKEND_Response *response, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,
     uint64_t len_bytes, int32_t device_id, void **data, bool *on_device)
 {
-    bk_place_t place = {
+    bk_buffer_t buffer = {
         .len_bytes = len_bytes, .type = TRITONSERVER_MEMORY_GPU,
         .id = device_id
     };
@@ -88,21 +88,21 @@ bk_device_output(TRITONBACKEND_Response *response, const char *name,
             len_bytes, data);
     }
 
-    TRITONSERVER_Error *err = bk_output_place(response, name, datatype, shape,
-        dims_count, &place);
+    TRITONSERVER_Error *err = bk_output_buffer(response, name, datatype, shape,
+        dims_count, &buffer);
     if (err != NULL) {
         return err;
     }
 
-    *data = place.base;
-    if (place.type != TRITONSERVER_MEMORY_GPU) {
+    *data = buffer.base;
+    if (buffer.type != TRITONSERVER_MEMORY_GPU) {
         return NULL;
     }
 
-    if (place.id != device_id) {
+    if (buffer.id != device_id) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "output \"%s\" was given memory of GPU %" PRId64 ", the model's "
-            "instance runs on GPU %" PRId32, name, place.id, device_id);
+            "instance runs on GPU %" PRId32, name, buffer.id, device_id);
     }
 
     *on_device = true;

@@ -4,10 +4,10 @@
  * Owner    Memory of inputs and outputs is the core's.
  * Thread   the instance's.
  * Units    bytes; device_id is a GPU's number, or BK_NO_DEVICE.
- * Errors   UNSUPPORTED: memory of another GPU, or in several pieces, or at an
- *          address that the element type does not allow: the core copies such
- *          inputs to the host before where it knows the backend's name.
- * Route    slot -> [device] -> batch -> the runtime
+ * Errors   UNSUPPORTED: memory of another GPU, in several buffers, or at an
+ *          address that the element type does not allow.  The core copies
+ *          such inputs to the host first where it knows the backend's name.
+ * Route    batch_request -> [device] -> batch -> the runtime
  *
  * For an instance of the CPU nothing lies on a device: request.h rejects such
  * memory by name.
@@ -26,7 +26,7 @@ BK_CHECK TRITONSERVER_Error *bk_device_input(const bk_input_t *in,
     int32_t device_id, const void **data);
 
 /* Whether the response is known to take that output on that GPU. */
-bool bk_device_takes(TRITONBACKEND_Request *request, const char *output,
+bool bk_device_accepts(TRITONBACKEND_Request *request, const char *output,
     int32_t device_id);
 
 /* As bk_output_new, on that GPU if the response takes it there; *on_device

@@ -16,7 +16,7 @@
 
 #define SUFFIX "XXXXXX"
 
-static TRITONSERVER_Error *take_name(bk_directory_t *d, const char *place,
+static TRITONSERVER_Error *take_name(bk_directory_t *d, const char *parent,
     const char *prefix, const char *fresh);
 static int lock_of(const char *path, long older_s);
 static void tree_remove(const char *path);
@@ -25,21 +25,21 @@ static int entry_remove(const char *path, const struct stat *st, int kind,
 
 /* It gets its name when it is locked: no sweep finds it without an owner. */
 TRITONSERVER_Error *
-bk_directory_make(bk_directory_t *d, const char *place, const char *prefix)
+bk_directory_make(bk_directory_t *d, const char *parent, const char *prefix)
 {
     char *fresh = NULL;
 
     *d = (bk_directory_t) { .lock = -1 };
-    if (asprintf(&fresh, "%s/new-%s" SUFFIX, place, prefix) < 0) {
+    if (asprintf(&fresh, "%s/new-%s" SUFFIX, parent, prefix) < 0) {
         return bk_err_nomem("the path of a directory");
     }
 
     TRITONSERVER_Error *err = NULL;
     if (mkdtemp(fresh) == NULL) {
         err = bk_err_new(TRITONSERVER_ERROR_INTERNAL, "cannot make a"
-            " directory in \"%s\": %s", place, strerror(errno));
+            " directory in \"%s\": %s", parent, strerror(errno));
     } else {
-        err = take_name(d, place, prefix, fresh);
+        err = take_name(d, parent, prefix, fresh);
         if (err != NULL) {
             (void) rmdir(fresh);
         }
@@ -63,9 +63,9 @@ bk_directory_remove(bk_directory_t *d)
 }
 
 void
-bk_directory_sweep(const char *place, const char *prefix, long older_s)
+bk_directory_sweep(const char *parent, const char *prefix, long older_s)
 {
-    DIR *dir = opendir(place);
+    DIR *dir = opendir(parent);
     size_t len = strlen(prefix);
     const struct dirent *e;
     char *path;
@@ -73,7 +73,7 @@ bk_directory_sweep(const char *place, const char *prefix, long older_s)
     while (dir != NULL && (e = readdir(dir)) != NULL) {
         if (strncmp(e->d_name, prefix, len) != 0
             || strlen(e->d_name) != len + strlen(SUFFIX)
-            || asprintf(&path, "%s/%s", place, e->d_name) < 0)
+            || asprintf(&path, "%s/%s", parent, e->d_name) < 0)
         {
             continue;
         }
@@ -94,12 +94,12 @@ bk_directory_sweep(const char *place, const char *prefix, long older_s)
 }
 
 static TRITONSERVER_Error *
-take_name(bk_directory_t *d, const char *place, const char *prefix,
+take_name(bk_directory_t *d, const char *parent, const char *prefix,
     const char *fresh)
 {
     const char *suffix = fresh + strlen(fresh) - strlen(SUFFIX);
 
-    if (asprintf(&d->path, "%s/%s%s", place, prefix, suffix) < 0) {
+    if (asprintf(&d->path, "%s/%s%s", parent, prefix, suffix) < 0) {
         d->path = NULL;
         return bk_err_nomem("the path of a directory");
     }

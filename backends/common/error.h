@@ -35,7 +35,7 @@ void bk_err_log(TRITONSERVER_Error *err, const char *what);
 /* Deletes err without a word; err may be NULL. */
 void bk_err_drop(TRITONSERVER_Error *err);
 
-/* One log line; use bk_log(), which adds the place. */
+/* One log line; use bk_log(), which adds file and line. */
 void bk_log_at(const char *file, int line, TRITONSERVER_LogLevel level,
     const char *fmt, ...) BK_PRINTF(4, 5);
 

@@ -40,15 +40,15 @@ bk_input_open_at(bk_input_t *in, TRITONBACKEND_Request *request,
 }
 
 TRITONSERVER_Error *
-bk_input_place(const bk_input_t *in, uint32_t index, bk_place_t *place)
+bk_input_buffer(const bk_input_t *in, uint32_t index, bk_buffer_t *buffer)
 {
     const void *base;
 
-    place->type = TRITONSERVER_MEMORY_CPU;
-    place->id = 0;
+    buffer->type = TRITONSERVER_MEMORY_CPU;
+    buffer->id = 0;
     TRITONSERVER_Error *err = TRITONBACKEND_InputBuffer(in->handle, index,
-        &base, &place->len_bytes, &place->type, &place->id);
-    place->base = err == NULL ? (void *) (uintptr_t) base : NULL;
+        &base, &buffer->len_bytes, &buffer->type, &buffer->id);
+    buffer->base = err == NULL ? (void *) (uintptr_t) base : NULL;
     return err;
 }
 
@@ -113,45 +113,45 @@ bk_output_new(TRITONBACKEND_Response *response, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,
     uint64_t len_bytes, void **data)
 {
-    bk_place_t place = {
+    bk_buffer_t buffer = {
         .len_bytes = len_bytes, .type = TRITONSERVER_MEMORY_CPU
     };
 
-    TRITONSERVER_Error *err = bk_output_place(response, name, datatype, shape,
-        dims_count, &place);
+    TRITONSERVER_Error *err = bk_output_buffer(response, name, datatype, shape,
+        dims_count, &buffer);
     if (err != NULL) {
         return err;
     }
 
-    if (len_bytes != 0 && place.type == TRITONSERVER_MEMORY_GPU) {
+    if (len_bytes != 0 && buffer.type == TRITONSERVER_MEMORY_GPU) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "output \"%s\" was given %s memory of device %" PRId64
             "; this backend writes CPU memory", name,
-            TRITONSERVER_MemoryTypeString(place.type), place.id);
+            TRITONSERVER_MemoryTypeString(buffer.type), buffer.id);
     }
 
-    *data = place.base;
+    *data = buffer.base;
     return NULL;
 }
 
 TRITONSERVER_Error *
-bk_output_place(TRITONBACKEND_Response *response, const char *name,
+bk_output_buffer(TRITONBACKEND_Response *response, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,
-    bk_place_t *place)
+    bk_buffer_t *buffer)
 {
     TRITONBACKEND_Output *output;
 
-    place->base = NULL;
+    buffer->base = NULL;
     TRITONSERVER_Error *err = TRITONBACKEND_ResponseOutput(response, &output,
         name, datatype, shape, dims_count);
     if (err == NULL) {
-        err = TRITONBACKEND_OutputBuffer(output, &place->base,
-            place->len_bytes, &place->type, &place->id);
+        err = TRITONBACKEND_OutputBuffer(output, &buffer->base,
+            buffer->len_bytes, &buffer->type, &buffer->id);
     }
-    if (err == NULL && place->len_bytes != 0 && place->base == NULL) {
+    if (err == NULL && buffer->len_bytes != 0 && buffer->base == NULL) {
         err = bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
             "output \"%s\" was given no memory for its %" PRIu64 " bytes",
-            name, place->len_bytes);
+            name, buffer->len_bytes);
     }
 
     return err;
@@ -258,21 +258,21 @@ static TRITONSERVER_Error *
 input_buffer(const bk_input_t *in, uint32_t index, const void **data,
     uint64_t *len_bytes)
 {
-    bk_place_t place;
+    bk_buffer_t buffer;
 
-    TRITONSERVER_Error *err = bk_input_place(in, index, &place);
+    TRITONSERVER_Error *err = bk_input_buffer(in, index, &buffer);
     if (err != NULL) {
         return err;
     }
 
-    if (place.len_bytes != 0 && place.type == TRITONSERVER_MEMORY_GPU) {
+    if (buffer.len_bytes != 0 && buffer.type == TRITONSERVER_MEMORY_GPU) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "input \"%s\" lies in %s memory of device %" PRId64
             "; this backend reads CPU memory", in->name,
-            TRITONSERVER_MemoryTypeString(place.type), place.id);
+            TRITONSERVER_MemoryTypeString(buffer.type), buffer.id);
     }
 
-    *data = place.base;
-    *len_bytes = place.len_bytes;
+    *data = buffer.base;
+    *len_bytes = buffer.len_bytes;
     return NULL;
 }

@@ -5,13 +5,13 @@
  *          The memory that bk_input_t points to lives until then.
  * Thread   one request, one thread.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock.
- * Errors   INVALID_ARG: a tensor is missing or does not fit.  UNSUPPORTED:
+ * Errors   INVALID_ARG: a tensor is missing or inconsistent.  UNSUPPORTED:
  *          memory that the CPU cannot reach, named in the text.
  * Route    Execute -> [request] -> response -> release
  *
  * An instance of KIND_CPU or KIND_MODEL has all tensors in memory of the CPU:
  * the core copies those that lie on a GPU.  One of KIND_GPU gets them where
- * they are: bk_input_place and bk_output_place say where that is; the other
+ * they are: bk_input_buffer and bk_output_buffer say where that is; the other
  * functions are for the CPU alone and reject memory of a GPU.
  */
 
@@ -30,13 +30,13 @@ typedef struct {
     uint32_t               buffer_count;
 } bk_input_t;
 
-/* A buffer and the memory it is in; id: the GPU's number, of GPU memory. */
+/* A buffer and its memory kind; id: the GPU's number, of GPU memory. */
 typedef struct {
     void                    *base;
     uint64_t                 len_bytes;
     TRITONSERVER_MemoryType  type;
     int64_t                  id;
-} bk_place_t;
+} bk_buffer_t;
 
 /* The four times of an execution that statistics are made of. */
 typedef struct {
@@ -57,9 +57,9 @@ BK_CHECK TRITONSERVER_Error *bk_input_open(bk_input_t *in,
 BK_CHECK TRITONSERVER_Error *bk_input_open_at(bk_input_t *in,
     TRITONBACKEND_Request *request, uint32_t index);
 
-/* Where the buffer at index lies; base may be NULL when it is empty. */
-BK_CHECK TRITONSERVER_Error *bk_input_place(const bk_input_t *in,
-    uint32_t index, bk_place_t *place);
+/* The buffer at index; its base may be NULL when it is empty. */
+BK_CHECK TRITONSERVER_Error *bk_input_buffer(const bk_input_t *in,
+    uint32_t index, bk_buffer_t *buffer);
 
 /* The data in place when it lies in one piece, else *data is NULL; an empty
  * input gives NULL too. */
@@ -75,11 +75,11 @@ BK_CHECK TRITONSERVER_Error *bk_output_new(TRITONBACKEND_Response *response,
     const char *name, TRITONSERVER_DataType datatype, const int64_t *shape,
     uint32_t dims_count, uint64_t len_bytes, void **data);
 
-/* The same in memory of any kind: place has len_bytes and the preferred type
+/* The same in memory of any kind: buffer has len_bytes and the preferred type
  * and id, and gets base and the actual ones. */
-BK_CHECK TRITONSERVER_Error *bk_output_place(TRITONBACKEND_Response *response,
+BK_CHECK TRITONSERVER_Error *bk_output_buffer(TRITONBACKEND_Response *response,
     const char *name, TRITONSERVER_DataType datatype, const int64_t *shape,
-    uint32_t dims_count, bk_place_t *place);
+    uint32_t dims_count, bk_buffer_t *buffer);
 
 /* Sends the final response, or err in place of its outputs.  Takes both. */
 void bk_response_send(TRITONBACKEND_Response *response,

@@ -1,6 +1,6 @@
 /*
- * runner.h - runs requests on one instance of a runtime: reads them, joins
- *            what fits to batches, answers each.
+ * runner.h - runs the requests of an execution on one instance of a runtime:
+ *            reads them, batches those that are compatible, answers each.
  *
  * Owner    The backend's instance has the runner in it, from
  *          ModelInstanceInitialize to ModelInstanceFinalize; it does not move
@@ -8,7 +8,7 @@
  * Thread   init and fini on a loader's thread, execute on the instance's.
  * Units    none.
  * Errors   execute fails as a whole only before it has touched a request.
- * Route    instance thread -> [runner] -> slot, batch
+ * Route    instance thread -> [runner] -> batch_request, batch
  */
 
 #ifndef BK_RUNNER_H
@@ -19,17 +19,17 @@
 
 typedef struct {
     TRITONBACKEND_ModelInstance *handle;
-    bk_slot_rules_t              rules;
+    bk_instance_config_t         config;
     bk_batch_t                   batch;
-    bk_slot_t                   *slots;
-    bk_input_t                  *slot_inputs;
-    bool                        *slot_wanted;
-    uint32_t                     slot_cap;
+    bk_batch_request_t          *requests;
+    bk_input_t                  *request_inputs;
+    bool                        *request_wanted;
+    uint32_t                     request_cap;
 } bk_runner_t;
 
-/* rules is copied: the model's tensors, whether it batches, its GPU. */
+/* config is copied: the model's tensors, whether it batches, its GPU. */
 BK_CHECK TRITONSERVER_Error *bk_runner_init(bk_runner_t *r,
-    TRITONBACKEND_ModelInstance *handle, const bk_slot_rules_t *rules,
+    TRITONBACKEND_ModelInstance *handle, const bk_instance_config_t *config,
     const bk_runtime_t *runtime, void *self);
 void bk_runner_fini(bk_runner_t *r);
 

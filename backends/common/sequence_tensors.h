@@ -8,7 +8,7 @@
  * Thread   read-only after loading.
  * Units    dims are elements; they leave out the batch dimension.
  * Errors   INVALID_ARG naming the entry that is wrong.
- * Route    model_config -> [sequence_tensors] -> fit, complete
+ * Route    model_config -> [sequence_tensors] -> config_check, auto_complete
  */
 
 #ifndef BK_SEQUENCE_TENSORS_H

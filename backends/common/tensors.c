@@ -102,7 +102,7 @@ bk_tensors_output(const bk_tensors_t *t, const char *name)
 }
 
 bool
-bk_shape_fits(const bk_tensor_t *t, const int64_t *shape,
+bk_shape_matches(const bk_tensor_t *t, const int64_t *shape,
     uint32_t dims_count)
 {
     /* a tensor without dimensions is one element to clients */

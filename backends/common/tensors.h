@@ -10,7 +10,7 @@
  *          the first run.
  * Units    dims are elements, with the batch dimension, -1 where open.
  * Errors   NULL or false where a table has no such tensor or no memory.
- * Route    the model's file -> [tensors] -> fit, complete, slot, batch
+ * Route    the model's file -> [tensors] -> config_check, auto_complete, batch
  */
 
 #ifndef BK_TENSORS_H
@@ -33,16 +33,16 @@ typedef struct {
 
     /* as the configuration says, set by bk_config_apply */
     bool                      ragged;   /* all requests in one dimension     */
-    const bk_batch_input_t   *made;     /* an input that is a batch_input of
-                                         * the configuration, or NULL        */
-    const bk_batch_output_t  *scattered;    /* likewise a batch_output       */
+    const bk_batch_input_t   *batch_input;  /* the configuration's entry that
+                                             * makes this input, or NULL     */
+    const bk_batch_output_t  *batch_output; /* likewise of an output         */
     const bk_tensor_config_t *shape;    /* an output's entry, or NULL        */
-    uint32_t                  source;   /* of made and scattered: index of
-                                         * the input whose shapes count      */
+    uint32_t                  source;   /* of these two: index of the input
+                                         * whose shapes count                */
     bool                      control;  /* of sequences: an element a row    */
     bool                      state;    /* an output that the core keeps     */
-    bool                      passed_on;    /* an output that is an input, too:
-                                         * no run writes it                  */
+    bool                      passthrough;  /* an output that is an input, too:
+                                             * no run writes it              */
 } bk_tensor_t;
 
 typedef struct {
@@ -73,7 +73,7 @@ const bk_tensor_t *bk_tensors_output(const bk_tensors_t *t,
     const char *name);
 
 /* A request's shape (batch dimension included) against the model's. */
-bool bk_shape_fits(const bk_tensor_t *t, const int64_t *shape,
+bool bk_shape_matches(const bk_tensor_t *t, const int64_t *shape,
     uint32_t dims_count);
 
 /* Product of dims; false when one is negative or it overflows. */

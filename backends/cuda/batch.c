@@ -15,8 +15,8 @@ static TRITONSERVER_Error *make_tables(gpu_batch_t *b);
 static TRITONSERVER_Error *make_stream(gpu_batch_t *b);
 static TRITONSERVER_Error *make_launches(gpu_batch_t *b, uint32_t *count);
 static TRITONSERVER_Error *read_shapes(gpu_batch_t *b,
-    const gpu_slot_t *slots, uint32_t count);
-static TRITONSERVER_Error *queue(gpu_batch_t *b, gpu_slot_t *slots,
+    const gpu_batch_request_t *reqs, uint32_t count);
+static TRITONSERVER_Error *queue(gpu_batch_t *b, gpu_batch_request_t *reqs,
     uint32_t count, bk_times_t *times);
 static TRITONSERVER_Error *compute(gpu_batch_t *b, uint32_t count);
 static TRITONSERVER_Error *clear_outputs(gpu_batch_t *b);
@@ -94,7 +94,7 @@ gpu_batch_fini(gpu_batch_t *b)
 }
 
 TRITONSERVER_Error *
-gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
+gpu_batch_run(gpu_batch_t *b, gpu_batch_request_t *reqs, uint32_t count,
     bk_times_t *times, bool *stuck)
 {
     *stuck = false;
@@ -110,7 +110,7 @@ gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count,
     }
 
     /* also after an error: copies from and to the requests may be under way */
-    err = queue(b, slots, count, times);
+    err = queue(b, reqs, count, times);
     bool ended = false;
     TRITONSERVER_Error *fault = b->late ? NULL : gpu_wait(b->device,
         b->stream, b->end, b->program->timeout_ms, &ended);
@@ -193,17 +193,17 @@ make_launches(gpu_batch_t *b, uint32_t *count)
 }
 
 static TRITONSERVER_Error *
-read_shapes(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
+read_shapes(gpu_batch_t *b, const gpu_batch_request_t *reqs, uint32_t count)
 {
     bool batching = b->program->rows_most > 0;
 
     b->rows = 0;
     for (uint32_t k = 0; k < count; k++) {
-        b->rows += slots[k].rows;
+        b->rows += reqs[k].rows;
     }
 
     for (uint32_t i = 0; i < b->program->input_count; i++) {
-        const bk_input_t *in = &slots[0].inputs[i];
+        const bk_input_t *in = &reqs[0].inputs[i];
 
         b->shapes[i].absent = in->handle == NULL;
         if (in->handle != NULL) {
@@ -217,13 +217,14 @@ read_shapes(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 
 /* Copies in, work, copies out: all in the stream, nothing is waited for. */
 static TRITONSERVER_Error *
-queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, bk_times_t *times)
+queue(gpu_batch_t *b, gpu_batch_request_t *reqs, uint32_t count,
+    bk_times_t *times)
 {
     uint32_t launches = 0;
 
-    TRITONSERVER_Error *err = read_shapes(b, slots, count);
+    TRITONSERVER_Error *err = read_shapes(b, reqs, count);
     if (err == NULL) {
-        err = gpu_inputs_find(b, slots, count);
+        err = gpu_inputs_find(b, reqs, count);
     }
     if (err == NULL) {
         err = gpu_batch_memory_take(b);
@@ -236,14 +237,14 @@ queue(gpu_batch_t *b, gpu_slot_t *slots, uint32_t count, bk_times_t *times)
     }
 
     b->queued = true;
-    err = gpu_inputs_copy(b, slots, count);
+    err = gpu_inputs_copy(b, reqs, count);
     if (err != NULL) {
         return err;
     }
 
     times->compute_start_ns = bk_now_ns();
     err = b->library != NULL ? compute_by_library(b) : compute(b, launches);
-    return err != NULL ? err : gpu_outputs_take(b, slots, count);
+    return err != NULL ? err : gpu_outputs_take(b, reqs, count);
 }
 
 static TRITONSERVER_Error *

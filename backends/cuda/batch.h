@@ -5,7 +5,7 @@
  *          each tensor and buffer, and the graphs.
  * Thread   init and fini: a loader's; run: the instance's.
  * Units    bytes, rows.
- * Errors   What is wrong with one output stays in its slot; everything else
+ * Errors   What is wrong with one output stays in its request; everything else
  *          is an error of the whole batch.
  * Route    instance -> [batch] -> inputs, graphs, outputs, wait
  */
@@ -15,7 +15,7 @@
 
 #include "graphs.h"
 #include "library.h"
-#include "slot.h"
+#include "batch_request.h"
 
 /* Memory on the device that grows and is kept. */
 typedef struct {
@@ -53,11 +53,11 @@ BK_CHECK TRITONSERVER_Error *gpu_batch_init(gpu_batch_t *b,
     const gpu_loaded_t *loaded);
 void gpu_batch_fini(gpu_batch_t *b);
 
-/* Runs the slots, which join.  After an error with b->queued false nothing
+/* Runs the requests, which join.  After an error with b->queued false nothing
  * was begun, and a part of them may run.  *stuck: the kernels did not end in
  * time; the memory of requests and responses may yet be read and written. */
-BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b, gpu_slot_t *slots,
-    uint32_t count, bk_times_t *times, bool *stuck);
+BK_CHECK TRITONSERVER_Error *gpu_batch_run(gpu_batch_t *b,
+    gpu_batch_request_t *reqs, uint32_t count, bk_times_t *times, bool *stuck);
 
 /* Whether nothing in the stream touches memory any more, by which *stuck
  * ends: it is empty, or the device has failed. */

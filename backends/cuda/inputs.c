@@ -14,7 +14,7 @@ static TRITONSERVER_Error *buffer_of(const gpu_batch_t *b,
     const bk_input_t *in, uint32_t index, gpu_memory_t *m);
 
 TRITONSERVER_Error *
-gpu_inputs_find(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
+gpu_inputs_find(gpu_batch_t *b, const gpu_batch_request_t *reqs, uint32_t count)
 {
     for (uint32_t i = 0; i < b->program->input_count; i++) {
         b->places[i] = 0;
@@ -24,7 +24,7 @@ gpu_inputs_find(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
             continue;
         }
 
-        TRITONSERVER_Error *err = find_in_place(b, &slots[0].inputs[i],
+        TRITONSERVER_Error *err = find_in_place(b, &reqs[0].inputs[i],
             &b->places[i]);
         if (err != NULL) {
             return bk_err_add(err, "input \"%s\"",
@@ -36,18 +36,18 @@ gpu_inputs_find(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
 }
 
 TRITONSERVER_Error *
-gpu_inputs_copy(gpu_batch_t *b, const gpu_slot_t *slots, uint32_t count)
+gpu_inputs_copy(gpu_batch_t *b, const gpu_batch_request_t *reqs, uint32_t count)
 {
     for (uint32_t i = 0; i < b->program->input_count; i++) {
         gpu_ptr_t to = b->places[i];
 
         for (uint32_t k = 0; k < count && b->needs[i] > 0; k++) {
-            TRITONSERVER_Error *err = copy_input(b, &slots[k].inputs[i], to);
+            TRITONSERVER_Error *err = copy_input(b, &reqs[k].inputs[i], to);
             if (err != NULL) {
                 return bk_err_add(err, "input \"%s\"",
                     b->program->tensors[i].name);
             }
-            to += slots[k].inputs[i].len_bytes;
+            to += reqs[k].inputs[i].len_bytes;
         }
     }
 

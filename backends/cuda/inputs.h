@@ -17,10 +17,10 @@
  * the whole batch's: it stays there, unless kernels write to inputs.  The
  * others' are 0. */
 BK_CHECK TRITONSERVER_Error *gpu_inputs_find(gpu_batch_t *b,
-    const gpu_slot_t *slots, uint32_t count);
+    const gpu_batch_request_t *reqs, uint32_t count);
 
 /* Queues a copy for each buffer of an input for which memory was needed. */
 BK_CHECK TRITONSERVER_Error *gpu_inputs_copy(gpu_batch_t *b,
-    const gpu_slot_t *slots, uint32_t count);
+    const gpu_batch_request_t *reqs, uint32_t count);
 
 #endif /* GPU_INPUTS_H */

@@ -10,26 +10,26 @@ typedef struct {
     gpu_model_t                 *model;
     TRITONBACKEND_ModelInstance *handle;
     gpu_batch_t                  batch;
-    gpu_slot_t                  *slots;
-    bk_input_t                  *slot_inputs;
-    bool                        *slot_wanted;
-    TRITONBACKEND_State        **slot_states;
-    uint32_t                     slot_cap;
+    gpu_batch_request_t         *requests;
+    bk_input_t                  *request_inputs;
+    bool                        *request_wanted;
+    TRITONBACKEND_State        **request_states;
+    uint32_t                     request_cap;
     gpu_late_t                   late;
 } gpu_instance_t;
 
 static TRITONSERVER_Error *instance_setup(gpu_instance_t *inst);
 static TRITONSERVER_Error *find_place(gpu_instance_t *inst, int32_t *device);
 static TRITONSERVER_Error *start_library(gpu_instance_t *inst);
-static TRITONSERVER_Error *slots_reserve(gpu_instance_t *inst,
+static TRITONSERVER_Error *requests_reserve(gpu_instance_t *inst,
     uint32_t count);
 static uint32_t group_end(const gpu_instance_t *inst, uint32_t from,
     uint32_t count);
-static void group_run(gpu_instance_t *inst, gpu_slot_t *slots,
+static void group_run(gpu_instance_t *inst, gpu_batch_request_t *reqs,
     uint32_t count, bk_times_t times);
-static void run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots,
+static void run_one_by_one(gpu_instance_t *inst, gpu_batch_request_t *reqs,
     uint32_t count, bk_times_t times);
-static void group_report(gpu_instance_t *inst, const gpu_slot_t *slots,
+static void group_report(gpu_instance_t *inst, const gpu_batch_request_t *reqs,
     uint32_t count, const bk_times_t *times);
 
 TRITONSERVER_Error *
@@ -80,10 +80,10 @@ gpu_instance_free(void *instance)
         bk_err_drop(err);
     }
     gpu_batch_fini(&inst->batch);
-    free(inst->slots);
-    free(inst->slot_inputs);
-    free(inst->slot_wanted);
-    free(inst->slot_states);
+    free(inst->requests);
+    free(inst->request_inputs);
+    free(inst->request_wanted);
+    free(inst->request_states);
     free(inst);
 }
 
@@ -95,19 +95,19 @@ gpu_instance_execute(void *instance, TRITONBACKEND_Request **requests,
     bk_times_t times = { .start_ns = bk_now_ns() };
 
     (void) gpu_late_release(&inst->late);
-    TRITONSERVER_Error *err = slots_reserve(inst, count);
+    TRITONSERVER_Error *err = requests_reserve(inst, count);
     if (err != NULL) {
         return err;
     }
 
     for (uint32_t i = 0; i < count; i++) {
-        gpu_slot_open(&inst->slots[i], gpu_model_program(inst->model),
-            requests[i]);
+        gpu_batch_request_open(&inst->requests[i],
+            gpu_model_program(inst->model), requests[i]);
     }
 
     for (uint32_t i = 0; i < count; ) {
         uint32_t end = group_end(inst, i, count);
-        group_run(inst, &inst->slots[i], end - i, times);
+        group_run(inst, &inst->requests[i], end - i, times);
         i = end;
     }
 
@@ -189,22 +189,22 @@ start_library(gpu_instance_t *inst)
 
 /* Grows and never shrinks: after the largest batch nothing is allocated. */
 static TRITONSERVER_Error *
-slots_reserve(gpu_instance_t *inst, uint32_t count)
+requests_reserve(gpu_instance_t *inst, uint32_t count)
 {
     const gpu_program_t *p = gpu_model_program(inst->model);
     size_t outputs = p->tensor_count - p->input_count;
 
-    if (count <= inst->slot_cap) {
+    if (count <= inst->request_cap) {
         return NULL;
     }
 
-    gpu_slot_t *slots = calloc(count, sizeof(*slots));
+    gpu_batch_request_t *reqs = calloc(count, sizeof(*reqs));
     bk_input_t *inputs = calloc(count, p->input_count * sizeof(*inputs));
     bool *wanted = calloc(count, outputs * sizeof(*wanted));
     TRITONBACKEND_State **states = calloc(count, outputs
         * sizeof(TRITONBACKEND_State *));
-    if (slots == NULL || inputs == NULL || wanted == NULL || states == NULL) {
-        free(slots);
+    if (reqs == NULL || inputs == NULL || wanted == NULL || states == NULL) {
+        free(reqs);
         free(inputs);
         free(wanted);
         free(states);
@@ -212,100 +212,101 @@ slots_reserve(gpu_instance_t *inst, uint32_t count)
     }
 
     for (uint32_t i = 0; i < count; i++) {
-        slots[i].inputs = inputs + (size_t) i * p->input_count;
-        slots[i].wanted = wanted + i * outputs;
-        slots[i].states = states + i * outputs;
+        reqs[i].inputs = inputs + (size_t) i * p->input_count;
+        reqs[i].wanted = wanted + i * outputs;
+        reqs[i].states = states + i * outputs;
     }
 
-    free(inst->slots);
-    free(inst->slot_inputs);
-    free(inst->slot_wanted);
-    free(inst->slot_states);
-    inst->slots = slots;
-    inst->slot_inputs = inputs;
-    inst->slot_wanted = wanted;
-    inst->slot_states = states;
-    inst->slot_cap = count;
+    free(inst->requests);
+    free(inst->request_inputs);
+    free(inst->request_wanted);
+    free(inst->request_states);
+    inst->requests = reqs;
+    inst->request_inputs = inputs;
+    inst->request_wanted = wanted;
+    inst->request_states = states;
+    inst->request_cap = count;
     return NULL;
 }
 
-/* The first slot that cannot run together with slot from. */
+/* The first request that cannot run together with request from. */
 static uint32_t
 group_end(const gpu_instance_t *inst, uint32_t from, uint32_t count)
 {
-    const gpu_slot_t *first = &inst->slots[from];
+    const gpu_batch_request_t *first = &inst->requests[from];
     int64_t rows = first->rows;
     uint32_t end = from + 1;
 
-    while (first->err == NULL && end < count && gpu_slot_joins(first,
-        &inst->slots[end], rows, gpu_model_program(inst->model)))
+    while (first->err == NULL && end < count
+        && gpu_batch_requests_compatible(first, &inst->requests[end], rows,
+            gpu_model_program(inst->model)))
     {
-        rows += inst->slots[end++].rows;
+        rows += inst->requests[end++].rows;
     }
     return end;
 }
 
 static void
-group_run(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
+group_run(gpu_instance_t *inst, gpu_batch_request_t *reqs, uint32_t count,
     bk_times_t times)
 {
     bool stuck = false, alone = false;
 
     times.compute_start_ns = bk_now_ns();
     times.compute_end_ns = times.compute_start_ns;
-    if (slots[0].err == NULL) {
+    if (reqs[0].err == NULL) {
         TRITONSERVER_Error *err = gpu_instance_ready(inst);
         if (err == NULL) {
-            err = gpu_batch_run(&inst->batch, slots, count, &times, &stuck);
+            err = gpu_batch_run(&inst->batch, reqs, count, &times, &stuck);
             alone = err != NULL && count > 1 && !inst->batch.queued;
         }
         if (alone) {
             bk_err_drop(err);
-            run_one_by_one(inst, slots, count, times);
+            run_one_by_one(inst, reqs, count, times);
             return;
         }
-        gpu_slots_fail(slots, count, gpu_model_blame_by_name(inst->model,
-            err));
+        gpu_batch_requests_fail(reqs, count,
+            gpu_model_blame_by_name(inst->model, err));
     }
     times.end_ns = bk_now_ns();
 
     if (stuck) {
-        gpu_late_keep(&inst->late, &inst->batch, slots, count, inst->handle,
+        gpu_late_keep(&inst->late, &inst->batch, reqs, count, inst->handle,
             &times);
         return;
     }
 
     for (uint32_t i = 0; i < count; i++) {
-        gpu_slot_keep_states(&slots[i], gpu_model_program(inst->model));
+        gpu_batch_request_keep_states(&reqs[i], gpu_model_program(inst->model));
     }
-    group_report(inst, slots, count, &times);
+    group_report(inst, reqs, count, &times);
     for (uint32_t i = 0; i < count; i++) {
-        gpu_slot_finish(&slots[i], inst->handle, &times);
+        gpu_batch_request_finish(&reqs[i], inst->handle, &times);
     }
 }
 
 /* Requests that are valid alone may not be together: geometry, memory and
    numbers of a batch grow with its rows. */
 static void
-run_one_by_one(gpu_instance_t *inst, gpu_slot_t *slots, uint32_t count,
+run_one_by_one(gpu_instance_t *inst, gpu_batch_request_t *reqs, uint32_t count,
     bk_times_t times)
 {
     for (uint32_t i = 0; i < count; i++) {
-        group_run(inst, &slots[i], 1, times);
+        group_run(inst, &reqs[i], 1, times);
     }
 }
 
 /* A batch counts if one of its requests was answered. */
 static void
-group_report(gpu_instance_t *inst, const gpu_slot_t *slots, uint32_t count,
-    const bk_times_t *times)
+group_report(gpu_instance_t *inst, const gpu_batch_request_t *reqs,
+    uint32_t count, const bk_times_t *times)
 {
     uint64_t rows = 0;
     bool ran = false;
 
     for (uint32_t i = 0; i < count; i++) {
-        rows += (uint64_t) slots[i].rows;
-        ran = ran || slots[i].err == NULL;
+        rows += (uint64_t) reqs[i].rows;
+        ran = ran || reqs[i].err == NULL;
     }
 
     if (ran) {

@@ -7,7 +7,7 @@
  *          state on any.
  * Units    none.
  * Errors   execute fails as a whole only before it has touched a request.
- * Route    cuda -> [instance] -> slot, batch
+ * Route    cuda -> [instance] -> request, batch
  */
 
 #ifndef GPU_INSTANCE_H

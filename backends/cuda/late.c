@@ -11,27 +11,27 @@ static void *watch(void *arg);
 static bool release_if_done(gpu_late_t *late);
 
 void
-gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch, const gpu_slot_t *slots,
-    uint32_t count, TRITONBACKEND_ModelInstance *instance,
-    const bk_times_t *times)
+gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch,
+    const gpu_batch_request_t *reqs, uint32_t count,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times)
 {
     gpu_late_stop(late);
     late->batch = batch;
-    late->slots = calloc(count, sizeof(*late->slots));
+    late->requests = calloc(count, sizeof(*late->requests));
     late->count = count;
     atomic_store_explicit(&late->stopping, false, memory_order_relaxed);
     atomic_store_explicit(&late->waiting, true, memory_order_relaxed);
 
     for (uint32_t i = 0; i < count; i++) {
-        gpu_slot_t slot = slots[i];
+        gpu_batch_request_t req = reqs[i];
 
-        gpu_slot_answer_aside(&slot, instance, times);
-        if (late->slots != NULL) {
-            late->slots[i] = slot;
+        gpu_batch_request_answer_aside(&req, instance, times);
+        if (late->requests != NULL) {
+            late->requests[i] = req;
         }
     }
 
-    int rc = late->slots == NULL ? -1
+    int rc = late->requests == NULL ? -1
         : pthread_create(&late->watcher, NULL, watch, late);
     late->watched = rc == 0;
     if (rc > 0) {
@@ -44,7 +44,7 @@ bool
 gpu_late_release(gpu_late_t *late)
 {
     return !gpu_late_is_waiting(late)
-        || (!late->watched && late->slots != NULL && release_if_done(late));
+        || (!late->watched && late->requests != NULL && release_if_done(late));
 }
 
 void
@@ -88,15 +88,15 @@ release_if_done(gpu_late_t *late)
     }
 
     for (uint32_t i = 0; i < late->count; i++) {
-        bk_err_log(TRITONBACKEND_ResponseDelete(late->slots[i].response),
+        bk_err_log(TRITONBACKEND_ResponseDelete(late->requests[i].response),
             "cannot delete a response");
-        bk_request_release(late->slots[i].request);
+        bk_request_release(late->requests[i].handle);
     }
 
     bk_log(TRITONSERVER_LOG_WARN, "kernels that were late have ended on GPU"
         " %d; their instance runs again", late->batch->device->ordinal);
-    free(late->slots);
-    late->slots = NULL;
+    free(late->requests);
+    late->requests = NULL;
     late->count = 0;
     atomic_store_explicit(&late->waiting, false, memory_order_release);
     return true;

@@ -1,8 +1,8 @@
 /*
  * late.h - requests that were answered while their kernels ran on.
  *
- * Owner    The instance owns it; it owns responses and requests of its slots:
- *          the GPU may yet read and write their memory.
+ * Owner    The instance owns it; it owns requests and their responses: the GPU
+ *          may yet read and write their memory.
  * Thread   the instance's; stop also the one that frees the instance;
  *          gpu_late_is_waiting: any.  A thread of its own, the watcher,
  *          releases the requests and then ends.
@@ -21,20 +21,20 @@
 
 typedef struct {
     /* the watcher's, as is the batch's stream, while waiting is true */
-    gpu_batch_t *batch;
-    gpu_slot_t  *slots;
-    uint32_t     count;
+    gpu_batch_t         *batch;
+    gpu_batch_request_t *requests;
+    uint32_t             count;
 
-    pthread_t    watcher;
-    bool         watched;               /* the watcher is to be joined       */
-    _Atomic bool stopping;              /* relaxed: the watcher ends         */
-    _Atomic bool waiting;               /* release, acquire: false gives the
+    pthread_t            watcher;
+    bool                 watched;       /* the watcher is to be joined       */
+    _Atomic bool         stopping;      /* relaxed: the watcher ends         */
+    _Atomic bool         waiting;       /* release, acquire: false gives the
                                          * fields above back                 */
 } gpu_late_t;
 
 /* Answers each with its error.  late is not waiting. */
 void gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch,
-    const gpu_slot_t *slots, uint32_t count,
+    const gpu_batch_request_t *reqs, uint32_t count,
     TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 
 /* Whether none is left. */

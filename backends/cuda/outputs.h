@@ -4,7 +4,7 @@
  * Owner    buffers are the responses'.
  * Thread   the instance's, its device entered.
  * Units    bytes.
- * Errors   An output without a buffer is an error of its slot alone; the
+ * Errors   An output without a buffer is an error of its request alone; the
  *          driver's errors are the batch's.
  * Route    batch -> [outputs] -> copies
  */
@@ -19,6 +19,6 @@
  * the host that is not pinned, the kernels are waited for first; with b->late
  * nothing is copied. */
 BK_CHECK TRITONSERVER_Error *gpu_outputs_take(gpu_batch_t *b,
-    gpu_slot_t *slots, uint32_t count);
+    gpu_batch_request_t *reqs, uint32_t count);
 
 #endif /* GPU_OUTPUTS_H */

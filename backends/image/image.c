@@ -58,11 +58,11 @@ instance_new(void **out, TRITONBACKEND_ModelInstance *handle, void *model)
     }
 
     inst->model = model;
-    const bk_slot_rules_t rules = {
+    const bk_instance_config_t config = {
         .tensors = &inst->model->tensors,
         .device_id = BK_NO_DEVICE
     };
-    TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle, &rules,
+    TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle, &config,
         &functions, inst);
     if (err != NULL) {
         instance_free(inst);
@@ -134,7 +134,7 @@ output_reserve(instance_t *inst, const bk_value_t *in, bk_value_t *out)
 {
     const bk_tensor_t *t = out->tensor;
 
-    if (out->given) {
+    if (out->preallocated) {
         return NULL;
     }
 

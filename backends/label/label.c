@@ -267,12 +267,12 @@ instance_new(void **out, TRITONBACKEND_ModelInstance *handle, void *model)
     }
 
     inst->model = model;
-    const bk_slot_rules_t rules = {
+    const bk_instance_config_t config = {
         .tensors = &inst->model->tensors,
         .batching = inst->model->config.max_batch_size > 0,
         .device_id = BK_NO_DEVICE
     };
-    TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle, &rules,
+    TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle, &config,
         &functions, inst);
     if (err != NULL) {
         instance_free(inst);
@@ -313,7 +313,7 @@ run(void *self, bk_run_t *r)
     for (uint32_t i = 0; err == NULL && i < r->output_count; i++) {
         bk_value_t *out = &r->outputs[i];
 
-        if (!out->given) {
+        if (!out->preallocated) {
             out->dims_count = out->tensor->dims_count;
             out->dims[0] = (int64_t) rows;
             out->dims[1] = 1;
@@ -388,7 +388,7 @@ score_give(instance_t *inst, const float *scores, uint64_t rows,
 {
     uint64_t classes = inst->model->classes;
 
-    if (!out->given) {
+    if (!out->preallocated) {
         out->data = inst->scores.data;
     }
 

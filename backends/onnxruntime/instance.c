@@ -68,12 +68,12 @@ instance_setup(ort_instance_t *inst, TRITONBACKEND_ModelInstance *handle)
         return err;
     }
 
-    const bk_slot_rules_t rules = {
+    const bk_instance_config_t config = {
         .tensors = &inst->session->tensors,
         .batching = inst->model->config.max_batch_size > 0,
         .device_id = kind == TRITONSERVER_INSTANCEGROUPKIND_GPU ? device_id
             : BK_NO_DEVICE
     };
-    return bk_runner_init(&inst->runner, handle, &rules,
+    return bk_runner_init(&inst->runner, handle, &config,
         &ort_run_functions, &inst->run);
 }

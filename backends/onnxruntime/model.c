@@ -2,9 +2,9 @@
 
 #include "model.h"
 
-#include "common/complete.h"
+#include "common/auto_complete.h"
 #include "common/device.h"
-#include "common/fit.h"
+#include "common/config_check.h"
 #include "common/model_file.h"
 #include "external_data.h"
 #include "options.h"
@@ -75,7 +75,7 @@ ort_model_open_session(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
         }
     }
 
-    TRITONSERVER_Error *err = bk_config_fits(&m->config, &s->tensors);
+    TRITONSERVER_Error *err = bk_config_check(&m->config, &s->tensors);
     if (err != NULL) {
         ort_session_free(s);
         return err;
@@ -143,7 +143,7 @@ model_complete(ort_model_t *m, TRITONBACKEND_Model *handle)
         return err;
     }
 
-    err = bk_config_complete(&m->config, &s->tensors,
+    err = bk_config_auto_complete(&m->config, &s->tensors,
         m->rt->default_max_batch_size, handle);
     if (err != NULL) {
         ort_session_free(s);

@@ -85,7 +85,7 @@ run_make(void *self, bk_run_t *run)
         const bk_value_t *v = &run->outputs[i];
 
         r->output_names[i] = v->tensor->name;
-        TRITONSERVER_Error *err = v->given
+        TRITONSERVER_Error *err = v->preallocated
             ? value_over(r, v, &r->outputs[i]) : NULL;
         if (err != NULL) {
             return bk_err_add(err, "output \"%s\"", v->tensor->name);
@@ -96,7 +96,7 @@ run_make(void *self, bk_run_t *run)
     for (uint32_t i = 0; err == NULL && i < run->output_count; i++) {
         bk_value_t *v = &run->outputs[i];
 
-        err = v->given ? NULL : output_read(r, i, v);
+        err = v->preallocated ? NULL : output_read(r, i, v);
     }
 
     return err;

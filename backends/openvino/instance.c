@@ -75,13 +75,13 @@ instance_setup(instance_t *inst, TRITONBACKEND_ModelInstance *handle)
             inst->model->config.name);
     }
     if (err == NULL) {
-        bk_slot_rules_t rules = {
+        bk_instance_config_t config = {
             .tensors = &inst->model->network->tensors,
             .batching = inst->model->config.max_batch_size > 0,
             .device_id = BK_NO_DEVICE
         };
 
-        err = bk_runner_init(&inst->runner, handle, &rules,
+        err = bk_runner_init(&inst->runner, handle, &config,
             &vino_run_functions, &inst->run);
     }
 

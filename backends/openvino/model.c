@@ -4,8 +4,8 @@
 
 #include "model_path.h"
 
-#include "common/complete.h"
-#include "common/fit.h"
+#include "common/auto_complete.h"
+#include "common/config_check.h"
 
 #include <stdlib.h>
 
@@ -103,7 +103,7 @@ model_setup(vino_model_t *m)
         err = vino_network_adapt(m->network, &m->config, &m->options);
     }
     if (err == NULL) {
-        err = bk_config_fits(&m->config, &m->network->tensors);
+        err = bk_config_check(&m->config, &m->network->tensors);
         err = err == NULL ? NULL : bk_err_add(err, "\"%s\"", m->path);
     }
     if (err == NULL) {
@@ -125,7 +125,7 @@ model_complete(vino_model_t *m)
     }
 
     if (err == NULL) {
-        err = bk_config_complete(&m->config, &m->network->tensors,
+        err = bk_config_auto_complete(&m->config, &m->network->tensors,
             m->rt->default_max_batch_size, m->handle);
     }
 

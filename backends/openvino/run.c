@@ -170,7 +170,8 @@ rows_check(const vino_run_t *r, const bk_run_t *run, int64_t *rows)
 static bool
 has_rows(const bk_value_t *v)
 {
-    return v->dims_count > 0 && !v->tensor->ragged && v->tensor->made == NULL;
+    return v->dims_count > 0 && !v->tensor->ragged
+        && v->tensor->batch_input == NULL;
 }
 
 static TRITONSERVER_Error *
@@ -282,7 +283,7 @@ outputs_set(vino_run_t *r, bk_run_t *run)
         uint32_t i = (uint32_t) (v->tensor - tensors->outputs);
         ov_tensor_t *tensor = NULL;
 
-        if (!v->given) {
+        if (!v->preallocated) {
             continue;
         }
 
@@ -345,7 +346,7 @@ output_read(const vino_run_t *r, bk_value_t *v, int64_t rows)
     err = vino_err(rt, rt->f.ov_tensor_get_shape(tensor, &shape),
         "shape of output \"%s\"", v->tensor->name);
     if (err == NULL) {
-        if (v->given) {
+        if (v->preallocated) {
             err = output_check(r, v, tensor, &shape);
             rt->f.ov_tensor_free(tensor);
 
@@ -405,7 +406,7 @@ output_take(const vino_run_t *r, bk_value_t *v, const ov_shape_t *shape,
 
     v->dims_count = (uint32_t) shape->rank;
     memcpy(v->dims, shape->dims, v->dims_count * sizeof(*v->dims));
-    if (rows != 0 && v->dims_count > 0 && v->tensor->scattered == NULL
+    if (rows != 0 && v->dims_count > 0 && v->tensor->batch_output == NULL
         && v->dims[0] == r->network->fixed_rows)
     {
         v->dims[0] = rows;

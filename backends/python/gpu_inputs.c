@@ -14,11 +14,11 @@ struct py_gpus_s {
 };
 
 static TRITONSERVER_Error *buffer_copy(py_gpus_t *gpus,
-    const bk_place_t *from, void *dst);
+    const bk_buffer_t *from, void *dst);
 static TRITONSERVER_Error *device_find(py_gpus_t *gpus, int64_t id,
     gpu_device_t **device);
 static TRITONSERVER_Error *device_copy(gpu_device_t *device,
-    const bk_place_t *from, void *dst);
+    const bk_buffer_t *from, void *dst);
 
 TRITONSERVER_Error *
 py_gpus_new(py_gpus_t **out)
@@ -50,9 +50,9 @@ py_input_copy(py_gpus_t *gpus, const bk_input_t *in, void *dst)
     uint64_t done = 0;
 
     for (uint32_t i = 0; i < in->buffer_count; i++) {
-        bk_place_t from;
+        bk_buffer_t from;
 
-        TRITONSERVER_Error *err = bk_input_place(in, i, &from);
+        TRITONSERVER_Error *err = bk_input_buffer(in, i, &from);
         if (err == NULL && from.len_bytes > in->len_bytes - done) {
             err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
                 "its buffers hold more than its size");
@@ -74,22 +74,22 @@ py_input_copy(py_gpus_t *gpus, const bk_input_t *in, void *dst)
 TRITONSERVER_Error *
 py_input_view(const bk_input_t *in, const void **data)
 {
-    bk_place_t place;
+    bk_buffer_t buffer;
 
     *data = NULL;
     if (in->buffer_count != 1) {
         return NULL;
     }
 
-    TRITONSERVER_Error *err = bk_input_place(in, 0, &place);
-    if (err == NULL && place.type != TRITONSERVER_MEMORY_GPU) {
+    TRITONSERVER_Error *err = bk_input_buffer(in, 0, &buffer);
+    if (err == NULL && buffer.type != TRITONSERVER_MEMORY_GPU) {
         err = bk_input_view(in, data);
     }
     return err;
 }
 
 static TRITONSERVER_Error *
-buffer_copy(py_gpus_t *gpus, const bk_place_t *from, void *dst)
+buffer_copy(py_gpus_t *gpus, const bk_buffer_t *from, void *dst)
 {
     gpu_device_t *device;
 
@@ -128,7 +128,7 @@ device_find(py_gpus_t *gpus, int64_t id, gpu_device_t **device)
 }
 
 static TRITONSERVER_Error *
-device_copy(gpu_device_t *device, const bk_place_t *from, void *dst)
+device_copy(gpu_device_t *device, const bk_buffer_t *from, void *dst)
 {
     const gpu_functions_t *f = device->f;
     gpu_stream_t stream;

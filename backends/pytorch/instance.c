@@ -22,7 +22,7 @@ static TRITONSERVER_Error *output_read(const pt_instance_t *inst,
 static const bk_runtime_t run_functions = {
     .run = run,
     .done = run_done,
-    .makes_outputs = true
+    .allocates_outputs = true
 };
 
 TRITONSERVER_Error *
@@ -92,12 +92,12 @@ instance_setup(pt_instance_t *inst, TRITONBACKEND_ModelInstance *handle)
         return bk_err_nomem("tables of a run");
     }
 
-    const bk_slot_rules_t rules = {
+    const bk_instance_config_t config = {
         .tensors = &m->tensors,
         .batching = m->config.max_batch_size > 0,
         .device_id = BK_NO_DEVICE
     };
-    return bk_runner_init(&inst->runner, handle, &rules, &run_functions,
+    return bk_runner_init(&inst->runner, handle, &config, &run_functions,
         inst);
 }
 

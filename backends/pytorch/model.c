@@ -7,7 +7,7 @@
 #include "script.h"
 #include "tables.h"
 
-#include "common/fit.h"
+#include "common/config_check.h"
 #include "common/model_file.h"
 
 #include <stdlib.h>
@@ -101,7 +101,7 @@ model_setup(pt_model_t *m, TRITONBACKEND_Model *handle)
         err = pt_tables_read(&m->tensors, &m->config);
     }
     if (err == NULL) {
-        err = bk_config_fits(&m->config, &m->tensors);
+        err = bk_config_check(&m->config, &m->tensors);
     }
     if (err == NULL) {
         bk_config_apply(&m->config, &m->tensors);

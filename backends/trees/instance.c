@@ -75,12 +75,12 @@ instance_setup(trees_instance_t *inst, TRITONBACKEND_ModelInstance *handle)
         return err;
     }
 
-    const bk_slot_rules_t rules = {
+    const bk_instance_config_t config = {
         .tensors = &inst->model->tensors,
         .batching = inst->model->config.max_batch_size > 0,
         .device_id = device_id
     };
-    return bk_runner_init(&inst->runner, handle, &rules, &functions, inst);
+    return bk_runner_init(&inst->runner, handle, &config, &functions, inst);
 }
 
 static TRITONSERVER_Error *
@@ -134,7 +134,7 @@ output_make(trees_instance_t *inst, const trees_rows_t *rows, bk_value_t *v)
     uint64_t bytes = TRITONSERVER_DataTypeByteSize(t->datatype);
     bk_scratch_t *room = &inst->room[output];
 
-    if (v->given && !v->on_device) {
+    if (v->preallocated && !v->on_device) {
         return output_fill(inst, output, rows, v->data);
     }
 
@@ -151,7 +151,7 @@ output_make(trees_instance_t *inst, const trees_rows_t *rows, bk_value_t *v)
     if (err == NULL) {
         err = output_fill(inst, output, rows, room->data);
     }
-    if (err == NULL && v->given) {
+    if (err == NULL && v->preallocated) {
         return trees_device_put(inst->device, v->data, room->data, bytes);
     }
 

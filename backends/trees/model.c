@@ -2,8 +2,8 @@
 
 #include "model.h"
 
-#include "common/complete.h"
-#include "common/fit.h"
+#include "common/auto_complete.h"
+#include "common/config_check.h"
 #include "common/model_file.h"
 
 #include <stdio.h>
@@ -92,7 +92,7 @@ model_setup(trees_model_t *m, TRITONBACKEND_Model *handle)
         err = complete(m, handle);
     }
     if (err == NULL) {
-        err = bk_config_fits(&m->config, &m->tensors);
+        err = bk_config_check(&m->config, &m->tensors);
     }
     if (err == NULL) {
         bk_config_apply(&m->config, &m->tensors);
@@ -260,6 +260,6 @@ complete(trees_model_t *m, TRITONBACKEND_Model *handle)
     }
 
     tensors.output_count = TREES_OUTPUT + 1;
-    return bk_config_complete(&m->config, &tensors,
+    return bk_config_auto_complete(&m->config, &tensors,
         m->runtime->default_max_batch_size, handle);
 }

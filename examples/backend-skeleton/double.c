@@ -3,8 +3,8 @@
  *
  * Copy this directory, rename the library, put your own runtime where the
  * numbers are doubled. backends/common, the kit of our own backends, does the
- * rest: it reads and checks requests, joins those that fit to one batch, cuts
- * the outputs up, answers and counts. The functions of the server
+ * rest: it reads and checks requests, batches those that are compatible, splits
+ * the outputs, answers and counts. The functions of the server
  * (TRITONBACKEND_..., TRITONSERVER_...) are found in the process that loads
  * the library.
  *
@@ -16,7 +16,7 @@
  */
 
 #include "common/entry.h"
-#include "common/fit.h"
+#include "common/config_check.h"
 #include "common/runner.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
 /*
  * A backend with a file to load would do so here (bk_model_file says where it
  * is), describe its tensors, and complete a configuration that has none
- * (bk_config_complete).
+ * (bk_config_auto_complete).
  */
 static TRITONSERVER_Error *
 model_setup(model_t *m, TRITONBACKEND_Model *handle)
@@ -86,7 +86,7 @@ model_setup(model_t *m, TRITONBACKEND_Model *handle)
         err = tensors_describe(m);
     }
     if (err == NULL) {
-        err = bk_config_fits(&m->config, &m->tensors);
+        err = bk_config_check(&m->config, &m->tensors);
     }
     if (err == NULL) {
         bk_config_apply(&m->config, &m->tensors);
@@ -142,7 +142,7 @@ static TRITONSERVER_Error *
 instance_new(void **out, TRITONBACKEND_ModelInstance *handle, void *model)
 {
     model_t *m = model;
-    const bk_slot_rules_t rules = {
+    const bk_instance_config_t config = {
         .tensors = &m->tensors,
         .batching = m->config.max_batch_size > 0,
         .device_id = BK_NO_DEVICE
@@ -153,7 +153,7 @@ instance_new(void **out, TRITONBACKEND_ModelInstance *handle, void *model)
         return bk_err_nomem("an instance");
     }
 
-    TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle, &rules,
+    TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle, &config,
         &functions, m);
     if (err != NULL) {
         free(inst);
@@ -183,9 +183,9 @@ execute(void *instance, TRITONBACKEND_Request **requests, uint32_t count)
 
 /*
  * The work, on the instance's thread: one call for a batch of any number of
- * requests. run->outputs are those that some request asked for. Where the
- * shape of one is certain, memory for it is given; for the others we say where
- * they are and what shape they have, until numbers_free.
+ * requests. run->outputs are those that some request asked for. One whose
+ * shape is known is preallocated; of the others we give data and shape, which
+ * stay until numbers_free.
  */
 static TRITONSERVER_Error *
 numbers_double(void *model, bk_run_t *run)
@@ -197,7 +197,7 @@ numbers_double(void *model, bk_run_t *run)
         const bk_value_t *from = &run->inputs[to->tensor
             - m->tensors.outputs];
 
-        if (!to->given) {
+        if (!to->preallocated) {
             to->handle = malloc(from->len_bytes + 1);
             if (to->handle == NULL) {
                 return bk_err_nomem("an output");

@@ -88,7 +88,7 @@ check_count(const fake_request_t *r, int rows)
 
 /* Parts of a text in one piece, of requests that want it and others. */
 static void
-kit_deals_texts_by_their_elements(void **state)
+kit_splits_texts_by_their_elements(void **state)
 {
     fake_request_t *r[4];
     fake_model_t m;
@@ -227,7 +227,7 @@ int
 main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kit_deals_texts_by_their_elements),
+        cmocka_unit_test(kit_splits_texts_by_their_elements),
         cmocka_unit_test(kit_completes_a_configuration),
         cmocka_unit_test(kit_rejects_outputs_that_are_not_as_they_say),
         cmocka_unit_test(

@@ -4,9 +4,9 @@
  *                 row has, and the parameter "wrong" spoils what run says.
  */
 
-#include "common/complete.h"
+#include "common/auto_complete.h"
 #include "common/entry.h"
-#include "common/fit.h"
+#include "common/config_check.h"
 #include "common/model_file.h"
 #include "common/runner.h"
 
@@ -72,10 +72,10 @@ model_setup(model_t *m, TRITONBACKEND_Model *handle)
         err = TRITONBACKEND_ModelAutoCompleteConfig(handle, &may_complete);
     }
     if (err == NULL && may_complete && !bk_config_is_complete(&m->config)) {
-        err = bk_config_complete(&m->config, &m->tensors, 8, handle);
+        err = bk_config_auto_complete(&m->config, &m->tensors, 8, handle);
     }
     if (err == NULL) {
-        err = bk_config_fits(&m->config, &m->tensors);
+        err = bk_config_check(&m->config, &m->tensors);
     }
     if (err == NULL) {
         bk_config_apply(&m->config, &m->tensors);
@@ -154,9 +154,9 @@ run_model(void *self, bk_run_t *run)
             continue;
         }
 
-        /* memory for it is always given, but after a failed run */
-        if (!to->given) {
-            return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "not given");
+        /* it is always preallocated, but after a failed run */
+        if (!to->preallocated) {
+            return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "not preallocated");
         }
         for (int64_t k = 0; k < to->dims[0]; k++) {
             ((int32_t *) to->data)[k] = (int32_t) from->dims[1];
@@ -183,7 +183,7 @@ instance_new(void **out, TRITONBACKEND_ModelInstance *handle, void *model)
     instance_t *inst = calloc(1, sizeof(*inst));
     inst->model = m;
     TRITONSERVER_Error *err = bk_runner_init(&inst->runner, handle,
-        &(bk_slot_rules_t) { .tensors = &m->tensors,
+        &(bk_instance_config_t) { .tensors = &m->tensors,
             .batching = m->config.max_batch_size > 0,
             .device_id = BK_NO_DEVICE }, &functions, inst);
     if (err != NULL) {

@@ -1,56 +1,56 @@
-/* slot.c - see slot.h */
+/* batch_request.c - see batch_request.h */
 
-#include "slot.h"
+#include "batch_request.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static TRITONSERVER_Error *slot_read(gpu_slot_t *slot,
+static TRITONSERVER_Error *request_read(gpu_batch_request_t *req,
     const gpu_program_t *program);
-static TRITONSERVER_Error *read_input(gpu_slot_t *slot, uint32_t i,
+static TRITONSERVER_Error *read_input(gpu_batch_request_t *req, uint32_t i,
     const gpu_program_t *program);
 static TRITONSERVER_Error *check_shape(const bk_input_t *in,
     const gpu_tensor_t *t, bool batching);
-static TRITONSERVER_Error *count_rows(gpu_slot_t *slot, const bk_input_t *in,
-    int64_t most);
-static TRITONSERVER_Error *read_outputs(gpu_slot_t *slot,
+static TRITONSERVER_Error *count_rows(gpu_batch_request_t *req,
+    const bk_input_t *in, int64_t most);
+static TRITONSERVER_Error *read_outputs(gpu_batch_request_t *req,
     const gpu_program_t *program);
 
 void
-gpu_slot_open(gpu_slot_t *slot, const gpu_program_t *program,
+gpu_batch_request_open(gpu_batch_request_t *req, const gpu_program_t *program,
     TRITONBACKEND_Request *request)
 {
-    slot->request = request;
-    slot->response = NULL;
-    slot->rows = program->rows_most > 0 ? 0 : 1;
-    memset(slot->inputs, 0, program->input_count * sizeof(*slot->inputs));
-    memset(slot->wanted, 0, (program->tensor_count - program->input_count)
-        * sizeof(*slot->wanted));
-    memset(slot->states, 0, (program->tensor_count - program->input_count)
+    req->handle = request;
+    req->response = NULL;
+    req->rows = program->rows_most > 0 ? 0 : 1;
+    memset(req->inputs, 0, program->input_count * sizeof(*req->inputs));
+    memset(req->wanted, 0, (program->tensor_count - program->input_count)
+        * sizeof(*req->wanted));
+    memset(req->states, 0, (program->tensor_count - program->input_count)
         * sizeof(TRITONBACKEND_State *));
 
-    slot->err = TRITONBACKEND_ResponseNew(&slot->response, request);
-    if (slot->err == NULL) {
-        slot->err = bk_request_check_cancelled(request);
+    req->err = TRITONBACKEND_ResponseNew(&req->response, request);
+    if (req->err == NULL) {
+        req->err = bk_request_check_cancelled(request);
     }
-    if (slot->err == NULL) {
-        slot->err = slot_read(slot, program);
+    if (req->err == NULL) {
+        req->err = request_read(req, program);
     }
 }
 
 bool
-gpu_slot_joins(const gpu_slot_t *first, const gpu_slot_t *slot, int64_t rows,
-    const gpu_program_t *program)
+gpu_batch_requests_compatible(const gpu_batch_request_t *first,
+    const gpu_batch_request_t *req, int64_t rows, const gpu_program_t *program)
 {
-    if (program->rows_most == 0 || slot->err != NULL
-        || rows + slot->rows > program->rows_most)
+    if (program->rows_most == 0 || req->err != NULL
+        || rows + req->rows > program->rows_most)
     {
         return false;
     }
 
     for (uint32_t i = 0; i < program->input_count; i++) {
         const bk_input_t *a = &first->inputs[i];
-        const bk_input_t *b = &slot->inputs[i];
+        const bk_input_t *b = &req->inputs[i];
 
         if ((a->handle == NULL) != (b->handle == NULL)
             || (a->handle != NULL && memcmp(a->shape + 1, b->shape + 1,
@@ -64,15 +64,16 @@ gpu_slot_joins(const gpu_slot_t *first, const gpu_slot_t *slot, int64_t rows,
 }
 
 void
-gpu_slots_fail(gpu_slot_t *slots, uint32_t count, TRITONSERVER_Error *err)
+gpu_batch_requests_fail(gpu_batch_request_t *reqs, uint32_t count,
+    TRITONSERVER_Error *err)
 {
     if (err == NULL) {
         return;
     }
 
     for (uint32_t i = 0; i < count; i++) {
-        if (slots[i].err == NULL) {
-            slots[i].err = bk_err_new(TRITONSERVER_ErrorCode(err), "%s",
+        if (reqs[i].err == NULL) {
+            reqs[i].err = bk_err_new(TRITONSERVER_ErrorCode(err), "%s",
                 TRITONSERVER_ErrorMessage(err));
         }
     }
@@ -80,56 +81,57 @@ gpu_slots_fail(gpu_slot_t *slots, uint32_t count, TRITONSERVER_Error *err)
 }
 
 void
-gpu_slot_keep_states(gpu_slot_t *slot, const gpu_program_t *program)
+gpu_batch_request_keep_states(gpu_batch_request_t *req,
+    const gpu_program_t *program)
 {
     uint32_t outputs = program->tensor_count - program->input_count;
 
-    for (uint32_t i = 0; slot->err == NULL && i < outputs; i++) {
-        slot->err = slot->states[i] == NULL ? NULL
-            : TRITONBACKEND_StateUpdate(slot->states[i]);
+    for (uint32_t i = 0; req->err == NULL && i < outputs; i++) {
+        req->err = req->states[i] == NULL ? NULL
+            : TRITONBACKEND_StateUpdate(req->states[i]);
     }
 }
 
 void
-gpu_slot_finish(gpu_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const bk_times_t *times)
+gpu_batch_request_finish(gpu_batch_request_t *req,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times)
 {
-    bk_request_finish(slot->request, slot->response, slot->err, instance,
+    bk_request_finish(req->handle, req->response, req->err, instance,
         times);
-    slot->response = NULL;
-    slot->err = NULL;
+    req->response = NULL;
+    req->err = NULL;
 }
 
 void
-gpu_slot_answer_aside(gpu_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const bk_times_t *times)
+gpu_batch_request_answer_aside(gpu_batch_request_t *req,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times)
 {
-    bk_request_report(slot->request, slot->err == NULL, instance, times);
-    bk_request_fail(slot->request, slot->err);
-    slot->err = NULL;
+    bk_request_report(req->handle, req->err == NULL, instance, times);
+    bk_request_fail(req->handle, req->err);
+    req->err = NULL;
 }
 
 static TRITONSERVER_Error *
-slot_read(gpu_slot_t *slot, const gpu_program_t *program)
+request_read(gpu_batch_request_t *req, const gpu_program_t *program)
 {
     for (uint32_t i = 0; i < program->input_count; i++) {
-        TRITONSERVER_Error *err = read_input(slot, i, program);
+        TRITONSERVER_Error *err = read_input(req, i, program);
         if (err != NULL) {
             return err;
         }
     }
 
-    return read_outputs(slot, program);
+    return read_outputs(req, program);
 }
 
 static TRITONSERVER_Error *
-read_input(gpu_slot_t *slot, uint32_t i, const gpu_program_t *program)
+read_input(gpu_batch_request_t *req, uint32_t i, const gpu_program_t *program)
 {
     const gpu_tensor_t *t = &program->tensors[i];
-    bk_input_t *in = &slot->inputs[i];
+    bk_input_t *in = &req->inputs[i];
     bool batching = program->rows_most > 0;
 
-    TRITONSERVER_Error *err = bk_input_open(in, slot->request, t->name);
+    TRITONSERVER_Error *err = bk_input_open(in, req->handle, t->name);
     if (err != NULL) {
         TRITONSERVER_Error_Code code = TRITONSERVER_ErrorCode(err);
 
@@ -152,7 +154,7 @@ read_input(gpu_slot_t *slot, uint32_t i, const gpu_program_t *program)
 
     err = check_shape(in, t, batching);
     return err != NULL || !batching ? err
-        : count_rows(slot, in, program->rows_most);
+        : count_rows(req, in, program->rows_most);
 }
 
 static TRITONSERVER_Error *
@@ -182,33 +184,33 @@ check_shape(const bk_input_t *in, const gpu_tensor_t *t, bool batching)
 }
 
 static TRITONSERVER_Error *
-count_rows(gpu_slot_t *slot, const bk_input_t *in, int64_t most)
+count_rows(gpu_batch_request_t *req, const bk_input_t *in, int64_t most)
 {
     int64_t rows = in->shape[0];
 
-    if (rows < 1 || rows > most || (slot->rows != 0 && slot->rows != rows)) {
+    if (rows < 1 || rows > most || (req->rows != 0 && req->rows != rows)) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "input \"%s\" has %"
             PRId64 " rows; the model takes 1 to %" PRId64 ", the same of each"
             " input", in->name, rows, most);
     }
 
-    slot->rows = rows;
+    req->rows = rows;
     return NULL;
 }
 
 static TRITONSERVER_Error *
-read_outputs(gpu_slot_t *slot, const gpu_program_t *program)
+read_outputs(gpu_batch_request_t *req, const gpu_program_t *program)
 {
     uint32_t outputs = program->tensor_count - program->input_count;
     uint32_t count = 0;
 
-    TRITONSERVER_Error *err = TRITONBACKEND_RequestOutputCount(slot->request,
+    TRITONSERVER_Error *err = TRITONBACKEND_RequestOutputCount(req->handle,
         &count);
 
     for (uint32_t i = 0; err == NULL && i < count; i++) {
         const char *name;
 
-        err = TRITONBACKEND_RequestOutputName(slot->request, i, &name);
+        err = TRITONBACKEND_RequestOutputName(req->handle, i, &name);
         if (err != NULL) {
             break;
         }
@@ -219,12 +221,12 @@ read_outputs(gpu_slot_t *slot, const gpu_program_t *program)
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "the model has no output \"%s\"", name);
         }
-        slot->wanted[k] = true;
+        req->wanted[k] = true;
     }
 
     /* optional inputs alone, all left out */
-    if (err == NULL && slot->rows == 0) {
-        slot->rows = 1;
+    if (err == NULL && req->rows == 0) {
+        req->rows = 1;
     }
     return err;
 }

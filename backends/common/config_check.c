@@ -1,6 +1,6 @@
-/* fit.c - see fit.h */
+/* config_check.c - see config_check.h */
 
-#include "fit.h"
+#include "config_check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,16 +21,16 @@ static TRITONSERVER_Error *check_batch_input(const bk_batch_input_t *in,
     const bk_tensors_t *s);
 static TRITONSERVER_Error *check_controls(const bk_model_config_t *config,
     const bk_tensors_t *s);
-static bool control_fits(const bk_tensor_t *t, bool batching);
+static bool control_shape_matches(const bk_tensor_t *t, bool batching);
 static TRITONSERVER_Error *check_states(const bk_model_config_t *config,
     const bk_tensors_t *s);
-static TRITONSERVER_Error *check_all_fed(const bk_model_config_t *config,
+static TRITONSERVER_Error *check_required(const bk_model_config_t *config,
     const bk_tensors_t *s);
 static TRITONSERVER_Error *unknown_name(const char *what, const char *name,
     const bk_tensor_t *list, uint32_t count);
 
 TRITONSERVER_Error *
-bk_config_fits(const bk_model_config_t *config, const bk_tensors_t *tensors)
+bk_config_check(const bk_model_config_t *config, const bk_tensors_t *tensors)
 {
     TRITONSERVER_Error *err = check_tensors(config, tensors, true);
 
@@ -47,7 +47,7 @@ bk_config_fits(const bk_model_config_t *config, const bk_tensors_t *tensors)
         err = check_states(config, tensors);
     }
     if (err == NULL) {
-        err = check_all_fed(config, tensors);
+        err = check_required(config, tensors);
     }
 
     return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
@@ -61,10 +61,10 @@ bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
         bk_tensor_t *t = &tensors->inputs[i];
 
         t->control = bk_sequence_has_control(&config->sequence, t->name);
-        t->made = bk_batch_input_find(&config->batch, t->name);
-        if (t->made != NULL) {
+        t->batch_input = bk_batch_input_find(&config->batch, t->name);
+        if (t->batch_input != NULL) {
             t->source = (uint32_t) (bk_tensors_input(tensors,
-                t->made->source) - tensors->inputs);
+                t->batch_input->source) - tensors->inputs);
         }
         for (uint32_t k = 0; k < config->input_count; k++) {
             t->ragged |= config->inputs[k].ragged
@@ -77,7 +77,7 @@ bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
         bk_tensor_t *t = &tensors->outputs[i];
 
         t->state = bk_sequence_has_output(&config->sequence, t->name);
-        t->passed_on = bk_tensors_input(tensors, t->name) != NULL;
+        t->passthrough = bk_tensors_input(tensors, t->name) != NULL;
     }
 
     for (uint32_t k = 0; k < config->output_count; k++) {
@@ -85,11 +85,11 @@ bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
         bk_tensor_t *t = tensors->outputs + (bk_tensors_output(tensors,
             c->name) - tensors->outputs);
 
-        t->scattered = bk_batch_output_find(&config->batch, c->name);
+        t->batch_output = bk_batch_output_find(&config->batch, c->name);
         t->shape = c;
-        if (t->scattered != NULL) {
+        if (t->batch_output != NULL) {
             t->source = (uint32_t) (bk_tensors_input(tensors,
-                t->scattered->source) - tensors->inputs);
+                t->batch_output->source) - tensors->inputs);
         }
     }
 }
@@ -148,7 +148,7 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
     }
 
     if (!input && bk_batch_output_find(&config->batch, c->name) != NULL) {
-        return NULL;                    /* cut up, for any shape             */
+        return NULL;                    /* split, for any shape              */
     }
 
     if (input && c->ragged && config->max_batch_size > 0) {
@@ -178,18 +178,18 @@ check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
             config->max_batch_size, what, c->name, found);
     }
 
-    bool fits = t->dims_count == c->model_dims_count + first;
-    for (uint32_t i = 0; fits && i < c->model_dims_count; i++) {
+    bool same = t->dims_count == c->model_dims_count + first;
+    for (uint32_t i = 0; same && i < c->model_dims_count; i++) {
         int64_t theirs = t->dims[i + first];
         int64_t ours = c->model_dims[i];
-        fits = theirs == ours || theirs == -1 || ours == -1;
+        same = theirs == ours || theirs == -1 || ours == -1;
     }
 
     if (t->dims_count == 0) {
-        fits = c->model_dims_count == 1 && c->model_dims[0] == 1;
+        same = c->model_dims_count == 1 && c->model_dims[0] == 1;
     }
 
-    return fits ? NULL : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+    return same ? NULL : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
         "%s \"%s\" is configured with dims %s%s, the model has shape %s",
         what, c->name, bk_dims_text(c->model_dims, c->model_dims_count,
         configured, sizeof(configured)),
@@ -274,7 +274,7 @@ check_controls(const bk_model_config_t *config, const bk_tensors_t *s)
                 bk_datatype_to_config(t->datatype));
         }
 
-        if (!control_fits(t, config->max_batch_size > 0)) {
+        if (!control_shape_matches(t, config->max_batch_size > 0)) {
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "control input \"%s\" has one element for each row of a "
                 "batch, the model has shape %s", c->name, bk_dims_text(
@@ -287,15 +287,15 @@ check_controls(const bk_model_config_t *config, const bk_tensors_t *s)
 
 /* [N] or [N,1] with batches, without them any shape of one element. */
 static bool
-control_fits(const bk_tensor_t *t, bool batching)
+control_shape_matches(const bk_tensor_t *t, bool batching)
 {
-    bool fits = !batching || (t->dims_count > 0 && t->dims[0] == -1);
+    bool same = !batching || (t->dims_count > 0 && t->dims[0] == -1);
 
-    for (uint32_t i = batching ? 1 : 0; fits && i < t->dims_count; i++) {
-        fits = t->dims[i] == 1 || t->dims[i] == -1;
+    for (uint32_t i = batching ? 1 : 0; same && i < t->dims_count; i++) {
+        same = t->dims[i] == 1 || t->dims[i] == -1;
     }
 
-    return fits;
+    return same;
 }
 
 static TRITONSERVER_Error *
@@ -334,7 +334,7 @@ check_states(const bk_model_config_t *config, const bk_tensors_t *s)
 }
 
 static TRITONSERVER_Error *
-check_all_fed(const bk_model_config_t *config, const bk_tensors_t *s)
+check_required(const bk_model_config_t *config, const bk_tensors_t *s)
 {
     for (uint32_t i = 0; i < s->required_count; i++) {
         const char *name = s->inputs[i].name;

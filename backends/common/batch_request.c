@@ -1,6 +1,6 @@
-/* slot.c - see slot.h */
+/* batch_request.c - see batch_request.h */
 
-#include "slot.h"
+#include "batch_request.h"
 
 #include "device.h"
 
@@ -9,47 +9,47 @@
 
 #define TEXT_MAX 512
 
-static TRITONSERVER_Error *slot_read(bk_slot_t *slot,
-    const bk_slot_rules_t *rules);
-static TRITONSERVER_Error *slot_read_input(bk_slot_t *slot, uint32_t i,
-    const bk_slot_rules_t *rules);
-static TRITONSERVER_Error *slot_check_input(const bk_input_t *in,
+static TRITONSERVER_Error *request_read(bk_batch_request_t *req,
+    const bk_instance_config_t *config);
+static TRITONSERVER_Error *request_read_input(bk_batch_request_t *req,
+    uint32_t i, const bk_instance_config_t *config);
+static TRITONSERVER_Error *request_check_input(const bk_input_t *in,
     const bk_tensor_t *t);
-static TRITONSERVER_Error *slot_count_rows(bk_slot_t *slot,
+static TRITONSERVER_Error *request_count_rows(bk_batch_request_t *req,
     const bk_input_t *in);
-static TRITONSERVER_Error *slot_read_outputs(bk_slot_t *slot,
-    const bk_slot_rules_t *rules);
+static TRITONSERVER_Error *request_read_outputs(bk_batch_request_t *req,
+    const bk_instance_config_t *config);
 
 void
-bk_slot_open(bk_slot_t *slot, const bk_slot_rules_t *rules,
-    TRITONBACKEND_Request *request)
+bk_batch_request_open(bk_batch_request_t *req,
+    const bk_instance_config_t *config, TRITONBACKEND_Request *request)
 {
-    slot->request = request;
-    slot->response = NULL;
-    slot->rows = rules->batching ? 0 : 1;
-    slot->on_device = false;
-    memset(slot->inputs, 0,
-        rules->tensors->input_count * sizeof(*slot->inputs));
-    memset(slot->wanted, 0,
-        rules->tensors->output_count * sizeof(*slot->wanted));
+    req->handle = request;
+    req->response = NULL;
+    req->rows = config->batching ? 0 : 1;
+    req->on_device = false;
+    memset(req->inputs, 0,
+        config->tensors->input_count * sizeof(*req->inputs));
+    memset(req->wanted, 0,
+        config->tensors->output_count * sizeof(*req->wanted));
 
-    slot->err = TRITONBACKEND_ResponseNew(&slot->response, request);
-    if (slot->err == NULL) {
-        slot->err = slot_read(slot, rules);
+    req->err = TRITONBACKEND_ResponseNew(&req->response, request);
+    if (req->err == NULL) {
+        req->err = request_read(req, config);
     }
 }
 
 void
-bk_slot_check_cancelled(bk_slot_t *slot)
+bk_batch_request_check_cancelled(bk_batch_request_t *req)
 {
-    if (slot->err == NULL) {
-        slot->err = bk_request_check_cancelled(slot->request);
+    if (req->err == NULL) {
+        req->err = bk_request_check_cancelled(req->handle);
     }
 }
 
 bool
-bk_slot_joins(const bk_slot_t *a, const bk_slot_t *b,
-    const bk_tensors_t *tensors)
+bk_batch_requests_compatible(const bk_batch_request_t *a,
+    const bk_batch_request_t *b, const bk_tensors_t *tensors)
 {
     if (a->on_device || b->on_device) {
         return false;
@@ -79,49 +79,50 @@ bk_slot_joins(const bk_slot_t *a, const bk_slot_t *b,
 }
 
 void
-bk_slot_restart(bk_slot_t *slot)
+bk_batch_request_restart(bk_batch_request_t *req)
 {
-    bk_err_log(TRITONBACKEND_ResponseDelete(slot->response),
+    bk_err_log(TRITONBACKEND_ResponseDelete(req->response),
         "cannot delete a response");
-    slot->response = NULL;
-    slot->err = TRITONBACKEND_ResponseNew(&slot->response, slot->request);
+    req->response = NULL;
+    req->err = TRITONBACKEND_ResponseNew(&req->response, req->handle);
 }
 
 void
-bk_slot_finish(bk_slot_t *slot, TRITONBACKEND_ModelInstance *instance,
-    const bk_times_t *times)
+bk_batch_request_finish(bk_batch_request_t *req,
+    TRITONBACKEND_ModelInstance *instance, const bk_times_t *times)
 {
-    bk_request_finish(slot->request, slot->response, slot->err, instance,
+    bk_request_finish(req->handle, req->response, req->err, instance,
         times);
-    slot->response = NULL;
-    slot->err = NULL;
+    req->response = NULL;
+    req->err = NULL;
 }
 
 static TRITONSERVER_Error *
-slot_read(bk_slot_t *slot, const bk_slot_rules_t *rules)
+request_read(bk_batch_request_t *req, const bk_instance_config_t *config)
 {
-    for (uint32_t i = 0; i < rules->tensors->input_count; i++) {
-        TRITONSERVER_Error *err = slot_read_input(slot, i, rules);
+    for (uint32_t i = 0; i < config->tensors->input_count; i++) {
+        TRITONSERVER_Error *err = request_read_input(req, i, config);
         if (err != NULL) {
             return err;
         }
     }
 
-    return slot_read_outputs(slot, rules);
+    return request_read_outputs(req, config);
 }
 
 static TRITONSERVER_Error *
-slot_read_input(bk_slot_t *slot, uint32_t i, const bk_slot_rules_t *rules)
+request_read_input(bk_batch_request_t *req, uint32_t i,
+    const bk_instance_config_t *config)
 {
-    const bk_tensor_t *t = &rules->tensors->inputs[i];
-    bk_input_t *in = &slot->inputs[i];
+    const bk_tensor_t *t = &config->tensors->inputs[i];
+    bk_input_t *in = &req->inputs[i];
     const void *data = NULL;
 
-    if (t->made != NULL) {
+    if (t->batch_input != NULL) {
         return NULL;                    /* by the batch                      */
     }
 
-    TRITONSERVER_Error *err = bk_input_open(in, slot->request, t->name);
+    TRITONSERVER_Error *err = bk_input_open(in, req->handle, t->name);
     if (err != NULL && t->has_default) {
         bk_err_drop(err);
         in->handle = NULL;
@@ -129,21 +130,21 @@ slot_read_input(bk_slot_t *slot, uint32_t i, const bk_slot_rules_t *rules)
     }
 
     if (err == NULL) {
-        err = slot_check_input(in, t);
+        err = request_check_input(in, t);
     }
-    if (err == NULL && rules->batching) {
-        err = slot_count_rows(slot, in);
+    if (err == NULL && config->batching) {
+        err = request_count_rows(req, in);
     }
     if (err == NULL) {
-        err = bk_device_input(in, rules->device_id, &data);
-        slot->on_device = slot->on_device || data != NULL;
+        err = bk_device_input(in, config->device_id, &data);
+        req->on_device = req->on_device || data != NULL;
     }
 
     return err;
 }
 
 static TRITONSERVER_Error *
-slot_check_input(const bk_input_t *in, const bk_tensor_t *t)
+request_check_input(const bk_input_t *in, const bk_tensor_t *t)
 {
     uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
     uint64_t elements;
@@ -158,7 +159,7 @@ slot_check_input(const bk_input_t *in, const bk_tensor_t *t)
     }
 
     if ((!t->ragged && !t->control
-        && !bk_shape_fits(t, in->shape, in->dims_count))
+        && !bk_shape_matches(t, in->shape, in->dims_count))
         || !bk_elements(in->shape, in->dims_count, &elements))
     {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
@@ -190,46 +191,47 @@ slot_check_input(const bk_input_t *in, const bk_tensor_t *t)
 }
 
 static TRITONSERVER_Error *
-slot_count_rows(bk_slot_t *slot, const bk_input_t *in)
+request_count_rows(bk_batch_request_t *req, const bk_input_t *in)
 {
     uint64_t rows = in->dims_count == 0 ? 0 : (uint64_t) in->shape[0];
 
-    if (rows == 0 || (slot->rows != 0 && slot->rows != rows)) {
+    if (rows == 0 || (req->rows != 0 && req->rows != rows)) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "input \"%s\" has a batch of %" PRIu64 " rows, the inputs before "
-            "it %" PRIu64, in->name, rows, slot->rows);
+            "it %" PRIu64, in->name, rows, req->rows);
     }
 
-    slot->rows = rows;
+    req->rows = rows;
     return NULL;
 }
 
 static TRITONSERVER_Error *
-slot_read_outputs(bk_slot_t *slot, const bk_slot_rules_t *rules)
+request_read_outputs(bk_batch_request_t *req,
+    const bk_instance_config_t *config)
 {
     uint32_t count = 0;
 
-    TRITONSERVER_Error *err = TRITONBACKEND_RequestOutputCount(slot->request,
+    TRITONSERVER_Error *err = TRITONBACKEND_RequestOutputCount(req->handle,
         &count);
 
     for (uint32_t i = 0; err == NULL && i < count; i++) {
         const char *name;
 
-        err = TRITONBACKEND_RequestOutputName(slot->request, i, &name);
+        err = TRITONBACKEND_RequestOutputName(req->handle, i, &name);
         if (err != NULL) {
             break;
         }
 
-        const bk_tensor_t *t = bk_tensors_output(rules->tensors, name);
+        const bk_tensor_t *t = bk_tensors_output(config->tensors, name);
         if (t == NULL || t->datatype == TRITONSERVER_TYPE_INVALID) {
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "the model has no output \"%s\" that a response can carry",
                 name);
         }
 
-        slot->wanted[t - rules->tensors->outputs] = true;
-        slot->on_device = slot->on_device
-            || bk_device_takes(slot->request, name, rules->device_id);
+        req->wanted[t - config->tensors->outputs] = true;
+        req->on_device = req->on_device
+            || bk_device_accepts(req->handle, name, config->device_id);
     }
 
     return err;

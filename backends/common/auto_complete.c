@@ -1,6 +1,6 @@
-/* complete.c - see complete.h */
+/* auto_complete.c - see auto_complete.h */
 
-#include "complete.h"
+#include "auto_complete.h"
 
 static bool can_batch(const bk_tensors_t *s);
 static bool all_open(const bk_tensor_t *list, uint32_t count);
@@ -23,7 +23,7 @@ bk_config_is_complete(const bk_model_config_t *config)
 }
 
 TRITONSERVER_Error *
-bk_config_complete(bk_model_config_t *config, const bk_tensors_t *tensors,
+bk_config_auto_complete(bk_model_config_t *config, const bk_tensors_t *tensors,
     int64_t max_batch_size, TRITONBACKEND_Model *model)
 {
     size_t inputs = config->input_count

@@ -1,36 +1,36 @@
-/* deal.c - see deal.h */
+/* run_responses.c - see run_responses.h */
 
-#include "deal.h"
+#include "run_responses.h"
 
 #include "bytes.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* A slot's part of an output. */
+/* A request's part of an output. */
 typedef struct {
     int64_t  dims[BK_MAX_DIMS];
     uint32_t dims_count;
     uint64_t elements;
 } part_t;
 
-/* Where a slot's part goes. */
+/* Where a request's part goes. */
 typedef TRITONSERVER_Error *(*copy_t)(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slot, const part_t *part, uint64_t first);
+    bk_batch_request_t *req, const part_t *part, uint64_t first);
 
-static TRITONSERVER_Error *output_deal(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slots, uint32_t count, copy_t copy);
+static TRITONSERVER_Error *output_distribute(bk_batch_t *b, uint32_t i,
+    bk_batch_request_t *reqs, uint32_t count, copy_t copy);
 static TRITONSERVER_Error *output_count(bk_value_t *v);
 static TRITONSERVER_Error *output_split(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slots, uint32_t count, copy_t copy);
+    bk_batch_request_t *reqs, uint32_t count, copy_t copy);
 static TRITONSERVER_Error *output_scatter(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slots, uint32_t count, copy_t copy);
+    bk_batch_request_t *reqs, uint32_t count, copy_t copy);
 static TRITONSERVER_Error *scattered_shape(const bk_batch_t *b,
-    const bk_tensor_t *t, const bk_slot_t *slot, part_t *part);
+    const bk_tensor_t *t, const bk_batch_request_t *req, part_t *part);
 static TRITONSERVER_Error *response_copy(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slot, const part_t *part, uint64_t first);
+    bk_batch_request_t *req, const part_t *part, uint64_t first);
 static TRITONSERVER_Error *state_copy(bk_batch_t *b, uint32_t i,
-    bk_slot_t *slot, const part_t *part, uint64_t first);
+    bk_batch_request_t *req, const part_t *part, uint64_t first);
 static TRITONSERVER_Error *part_size(bk_batch_t *b, uint32_t i,
     const part_t *part, uint64_t first, uint64_t *len_bytes);
 static TRITONSERVER_Error *part_write(bk_batch_t *b, uint32_t i,
@@ -41,14 +41,14 @@ static TRITONSERVER_Error *text_step(bk_bytes_t *text, uint64_t count,
     uint64_t *len_bytes);
 
 TRITONSERVER_Error *
-bk_outputs_deal(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
+bk_run_responses_fill(bk_batch_t *b, bk_batch_request_t *reqs, uint32_t count)
 {
     for (uint32_t i = 0; i < b->run.output_count; i++) {
-        if (b->deals[i].in_response) {
+        if (b->cursors[i].in_response) {
             continue;
         }
 
-        TRITONSERVER_Error *err = output_deal(b, i, slots, count,
+        TRITONSERVER_Error *err = output_distribute(b, i, reqs, count,
             response_copy);
         if (err != NULL) {
             return err;
@@ -61,9 +61,10 @@ bk_outputs_deal(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
             continue;
         }
 
-        b->deals[i].text_index = 0;
-        b->deals[i].text_at = 0;
-        TRITONSERVER_Error *err = output_deal(b, i, slots, count, state_copy);
+        b->cursors[i].text_index = 0;
+        b->cursors[i].text_offset = 0;
+        TRITONSERVER_Error *err = output_distribute(b, i, reqs, count,
+            state_copy);
         if (err != NULL) {
             return err;
         }
@@ -73,16 +74,16 @@ bk_outputs_deal(bk_batch_t *b, bk_slot_t *slots, uint32_t count)
 }
 
 static TRITONSERVER_Error *
-output_deal(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
-    copy_t copy)
+output_distribute(bk_batch_t *b, uint32_t i, bk_batch_request_t *reqs,
+    uint32_t count, copy_t copy)
 {
     bk_value_t *v = &b->run.outputs[i];
 
     TRITONSERVER_Error *err = output_count(v);
     if (err == NULL) {
-        err = v->tensor->scattered != NULL
-            ? output_scatter(b, i, slots, count, copy)
-            : output_split(b, i, slots, count, copy);
+        err = v->tensor->batch_output != NULL
+            ? output_scatter(b, i, reqs, count, copy)
+            : output_split(b, i, reqs, count, copy);
     }
 
     return err == NULL ? NULL
@@ -108,17 +109,17 @@ output_count(bk_value_t *v)
 
 /* each request's part has its rows; without batching it has them all */
 static TRITONSERVER_Error *
-output_split(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
-    copy_t copy)
+output_split(bk_batch_t *b, uint32_t i, bk_batch_request_t *reqs,
+    uint32_t count, copy_t copy)
 {
     const bk_value_t *v = &b->run.outputs[i];
-    bool batching = b->rules->batching;
+    bool batching = b->config->batching;
     uint64_t rows = 0;
     uint64_t first = 0;
     part_t part = { .dims_count = v->dims_count, .elements = v->elements };
 
     for (uint32_t k = 0; k < count; k++) {
-        rows += slots[k].rows;
+        rows += reqs[k].rows;
     }
 
     if (batching && (v->dims_count == 0 || (uint64_t) v->dims[0] != rows)) {
@@ -130,13 +131,13 @@ output_split(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
     memcpy(part.dims, v->dims, v->dims_count * sizeof(*part.dims));
     for (uint32_t k = 0; k < count; k++) {
         if (batching) {
-            part.dims[0] = (int64_t) slots[k].rows;
+            part.dims[0] = (int64_t) reqs[k].rows;
             part.elements = rows == 0 ? 0
-                : v->elements / rows * slots[k].rows;
+                : v->elements / rows * reqs[k].rows;
         }
 
-        if (slots[k].err == NULL) {
-            slots[k].err = copy(b, i, &slots[k], &part, first);
+        if (reqs[k].err == NULL) {
+            reqs[k].err = copy(b, i, &reqs[k], &part, first);
         }
         first += part.elements;
     }
@@ -146,8 +147,8 @@ output_split(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
 
 /* each request's part is as large as its source says */
 static TRITONSERVER_Error *
-output_scatter(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
-    copy_t copy)
+output_scatter(bk_batch_t *b, uint32_t i, bk_batch_request_t *reqs,
+    uint32_t count, copy_t copy)
 {
     const bk_value_t *v = &b->run.outputs[i];
     uint64_t first = 0;
@@ -155,7 +156,7 @@ output_scatter(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
     for (uint32_t k = 0; k < count; k++) {
         part_t part;
 
-        TRITONSERVER_Error *err = scattered_shape(b, v->tensor, &slots[k],
+        TRITONSERVER_Error *err = scattered_shape(b, v->tensor, &reqs[k],
             &part);
         if (err != NULL) {
             return err;
@@ -166,8 +167,8 @@ output_scatter(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
                 v->elements);
         }
 
-        if (slots[k].err == NULL) {
-            slots[k].err = copy(b, i, &slots[k], &part, first);
+        if (reqs[k].err == NULL) {
+            reqs[k].err = copy(b, i, &reqs[k], &part, first);
         }
         first += part.elements;
     }
@@ -180,40 +181,40 @@ output_scatter(bk_batch_t *b, uint32_t i, bk_slot_t *slots, uint32_t count,
 /* The configured dims, and where they are open, the source's. */
 static TRITONSERVER_Error *
 scattered_shape(const bk_batch_t *b, const bk_tensor_t *t,
-    const bk_slot_t *slot, part_t *part)
+    const bk_batch_request_t *req, part_t *part)
 {
-    const bk_input_t *in = &slot->inputs[t->source];
+    const bk_input_t *in = &req->inputs[t->source];
     uint32_t n = 0;
-    bool fits = in->handle != NULL && t->shape->model_dims_count
+    bool known = in->handle != NULL && t->shape->model_dims_count
         < BK_MAX_DIMS;
 
-    if (b->rules->batching) {
+    if (b->config->batching) {
         part->dims[n++] = -1;
     }
-    for (uint32_t d = 0; fits && d < t->shape->model_dims_count; d++) {
+    for (uint32_t d = 0; known && d < t->shape->model_dims_count; d++) {
         part->dims[n++] = t->shape->model_dims[d];
     }
-    for (uint32_t d = 0; fits && d < n; d++) {
+    for (uint32_t d = 0; known && d < n; d++) {
         if (part->dims[d] == -1) {
-            fits = d < in->dims_count;
-            part->dims[d] = fits ? in->shape[d] : 0;
+            known = d < in->dims_count;
+            part->dims[d] = known ? in->shape[d] : 0;
         }
     }
 
     part->dims_count = n;
-    if (!fits || !bk_elements(part->dims, n, &part->elements)) {
+    if (!known || !bk_elements(part->dims, n, &part->elements)) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "input \"%s\" has no shape that it could take",
-            b->rules->tensors->inputs[t->source].name);
+            b->config->tensors->inputs[t->source].name);
     }
 
     return NULL;
 }
 
-/* into the response of a slot that asked for it */
+/* into the response of a request that asked for it */
 static TRITONSERVER_Error *
-response_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
-    uint64_t first)
+response_copy(bk_batch_t *b, uint32_t i, bk_batch_request_t *req,
+    const part_t *part, uint64_t first)
 {
     static const int64_t one = 1;
 
@@ -222,13 +223,13 @@ response_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
     uint64_t len_bytes = 0;
     void *to;
 
-    if (!slot->wanted[b->deals[i].index]) {
+    if (!req->wanted[b->cursors[i].index]) {
         return NULL;
     }
 
     TRITONSERVER_Error *err = part_size(b, i, part, first, &len_bytes);
     if (err == NULL) {
-        err = bk_output_new(slot->response, t->name, t->datatype,
+        err = bk_output_new(req->response, t->name, t->datatype,
             scalar ? &one : part->dims, scalar ? 1 : part->dims_count,
             len_bytes, &to);
     }
@@ -236,10 +237,10 @@ response_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
     return err != NULL ? err : part_write(b, i, part, first, len_bytes, to);
 }
 
-/* for the next request of the slot's sequence */
+/* for the next request of the request's sequence */
 static TRITONSERVER_Error *
-state_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
-    uint64_t first)
+state_copy(bk_batch_t *b, uint32_t i, bk_batch_request_t *req,
+    const part_t *part, uint64_t first)
 {
     const bk_tensor_t *t = b->run.outputs[i].tensor;
     TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
@@ -250,9 +251,9 @@ state_copy(bk_batch_t *b, uint32_t i, bk_slot_t *slot, const part_t *part,
 
     TRITONSERVER_Error *err = part_size(b, i, part, first, &len_bytes);
     if (err == NULL) {
-        err = TRITONBACKEND_StateNew(&state, slot->request, t->name,
+        err = TRITONBACKEND_StateNew(&state, req->handle, t->name,
             t->datatype, part->dims, part->dims_count);
-        if (err != NULL && !bk_request_in_sequence(slot->request)) {
+        if (err != NULL && !bk_request_in_sequence(req->handle)) {
             bk_err_drop(err);
             return NULL;
         }
@@ -301,18 +302,18 @@ part_write(bk_batch_t *b, uint32_t i, const part_t *part, uint64_t first,
         return b->runtime->text_write(b->self, v, first, part->elements, to);
     }
 
-    uint64_t from = size == 0 ? b->deals[i].text_at : first * size;
+    uint64_t from = size == 0 ? b->cursors[i].text_offset : first * size;
     memcpy(to, (const char *) v->data + from, len_bytes);
     return NULL;
 }
 
-/* Of data as bytes.h has it; text_at is where the part begins. */
+/* Of data as bytes.h has it; text_offset is where the part begins. */
 static TRITONSERVER_Error *
 text_size(bk_batch_t *b, uint32_t i, uint64_t first, uint64_t count,
     uint64_t *len_bytes)
 {
     const bk_value_t *v = &b->run.outputs[i];
-    bk_deal_t *deal = &b->deals[i];
+    bk_output_cursor_t *cursor = &b->cursors[i];
     uint64_t skipped = 0;
     bk_bytes_t text;
 
@@ -321,17 +322,18 @@ text_size(bk_batch_t *b, uint32_t i, uint64_t first, uint64_t count,
     }
 
     TRITONSERVER_Error *err = bk_bytes_open(&text, "output", v->tensor->name,
-        (const char *) v->data + deal->text_at, v->len_bytes - deal->text_at,
-        v->elements - deal->text_index);
+        (const char *) v->data + cursor->text_offset,
+        v->len_bytes - cursor->text_offset,
+        v->elements - cursor->text_index);
     if (err == NULL) {
-        err = text_step(&text, first - deal->text_index, &skipped);
+        err = text_step(&text, first - cursor->text_index, &skipped);
     }
     if (err == NULL) {
         err = text_step(&text, count, len_bytes);
     }
     if (err == NULL) {
-        deal->text_index = first;
-        deal->text_at += skipped;
+        cursor->text_index = first;
+        cursor->text_offset += skipped;
     }
 
     return err;
