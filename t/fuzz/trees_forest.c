@@ -7,6 +7,8 @@
 
 #include "backends/common/error.c"
 #include "backends/trees/forest.c"
+#include "backends/trees/forest_header.c"
+#include "backends/trees/forest_tree.c"
 #include "backends/trees/postprocess.c"
 #include "backends/trees/source.c"
 #include "backends/trees/test.c"
