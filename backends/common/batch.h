@@ -9,69 +9,16 @@
  *          outputs cannot be allocated keeps its own error.
  * Route    batch_request -> [batch] -> the runtime -> [batch] -> batch_request
  *
- * One request's data is used where it lies; several are copied together.
- * An output whose shape is known beforehand is preallocated, a single request's
- * in the response itself; any other output is copied to the responses once.
+ * One request's data is used in place; that of several is gathered.  An output
+ * whose shape is known beforehand is preallocated, a single request's in the
+ * response itself; any other output is copied to the responses once.
  */
 
 #ifndef BK_BATCH_H
 #define BK_BATCH_H
 
-#include "batch_request.h"
+#include "runtime.h"
 #include "scratch.h"
-
-/* A tensor of one run. */
-typedef struct {
-    const bk_tensor_t *tensor;
-    int64_t            dims[BK_MAX_DIMS];
-    uint32_t           dims_count;
-    uint64_t           elements;
-    void              *data;        /* BYTES: as bytes.h has them            */
-    uint64_t           len_bytes;
-    bool               preallocated;    /* an output: the run writes
-                                         * len_bytes to data, of the shape
-                                         * that dims says                    */
-    bool               on_device;   /* data lies on the instance's GPU       */
-    void              *handle;      /* the runtime's own; NULL before it     */
-} bk_value_t;
-
-/* Inputs that requests left out are not there, nor are outputs that none of
- * them asked for. */
-typedef struct {
-    bk_value_t *inputs;
-    uint32_t    input_count;
-    bk_value_t *outputs;
-    uint32_t    output_count;
-
-    const bk_batch_request_t *requests; /* those that run together           */
-    uint32_t                  request_count;
-} bk_run_t;
-
-/* For a runtime that can end a run early: all its clients have given up. */
-bool bk_run_is_abandoned(const bk_run_t *run);
-
-/* A runtime as functions; self is its own object, one an instance. */
-typedef struct {
-    /* Runs the model.  An output that is not preallocated gets dims,
-     * dims_count and data, which stay until done; len_bytes too if it is
-     * BYTES.  The data of inputs is not to be written to. */
-    TRITONSERVER_Error *(*run)(void *self, bk_run_t *run);
-
-    /* Frees what run has left in the handles, also after it has failed; may
-     * be NULL. */
-    void (*done)(void *self, bk_run_t *run);
-
-    /* Outputs are the runtime's own: none is preallocated, each is copied
-     * once. */
-    bool allocates_outputs;
-
-    /* Both NULL: data of a BYTES output is as bytes.h has it.  Otherwise they
-     * give the size of some of its elements in that form, and write them. */
-    TRITONSERVER_Error *(*text_size)(void *self, const bk_value_t *v,
-        uint64_t first, uint64_t count, uint64_t *len_bytes);
-    TRITONSERVER_Error *(*text_write)(void *self, const bk_value_t *v,
-        uint64_t first, uint64_t count, void *to);
-} bk_runtime_t;
 
 /* How much of an output the responses have. */
 typedef struct {

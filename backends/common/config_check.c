@@ -54,46 +54,6 @@ bk_config_check(const bk_model_config_t *config, const bk_tensors_t *tensors)
         config->name);
 }
 
-void
-bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors)
-{
-    for (uint32_t i = 0; i < tensors->input_count; i++) {
-        bk_tensor_t *t = &tensors->inputs[i];
-
-        t->control = bk_sequence_has_control(&config->sequence, t->name);
-        t->batch_input = bk_batch_input_find(&config->batch, t->name);
-        if (t->batch_input != NULL) {
-            t->source = (uint32_t) (bk_tensors_input(tensors,
-                t->batch_input->source) - tensors->inputs);
-        }
-        for (uint32_t k = 0; k < config->input_count; k++) {
-            t->ragged |= config->inputs[k].ragged
-                && config->max_batch_size > 0
-                && strcmp(config->inputs[k].name, t->name) == 0;
-        }
-    }
-
-    for (uint32_t i = 0; i < tensors->output_count; i++) {
-        bk_tensor_t *t = &tensors->outputs[i];
-
-        t->state = bk_sequence_has_output(&config->sequence, t->name);
-        t->passthrough = bk_tensors_input(tensors, t->name) != NULL;
-    }
-
-    for (uint32_t k = 0; k < config->output_count; k++) {
-        const bk_tensor_config_t *c = &config->outputs[k];
-        bk_tensor_t *t = tensors->outputs + (bk_tensors_output(tensors,
-            c->name) - tensors->outputs);
-
-        t->batch_output = bk_batch_output_find(&config->batch, c->name);
-        t->shape = c;
-        if (t->batch_output != NULL) {
-            t->source = (uint32_t) (bk_tensors_input(tensors,
-                t->batch_output->source) - tensors->inputs);
-        }
-    }
-}
-
 static TRITONSERVER_Error *
 check_tensors(const bk_model_config_t *config, const bk_tensors_t *s,
     bool inputs)

@@ -20,9 +20,4 @@
 BK_CHECK TRITONSERVER_Error *bk_config_check(const bk_model_config_t *config,
     const bk_tensors_t *tensors);
 
-/* Marks the tensors that are ragged, batch inputs or outputs, controls or
- * states.  bk_config_check has passed; config must outlive tensors, which point
- * into it afterwards. */
-void bk_config_apply(const bk_model_config_t *config, bk_tensors_t *tensors);
-
 #endif /* BK_CONFIG_CHECK_H */

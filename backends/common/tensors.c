@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void input_apply(bk_tensor_t *in, const bk_tensors_t *t,
+    const bk_model_config_t *config);
+static uint32_t input_index(const bk_tensors_t *t, const char *name);
 static const bk_tensor_t *tensor_find(const bk_tensor_t *list,
     uint32_t count, const char *name);
 static void tensors_free(bk_tensor_t *list, uint32_t count);
@@ -89,6 +92,33 @@ bk_tensor_set_configured(bk_tensor_t *t, const bk_tensor_config_t *config,
     return bk_tensor_set(t, config->name, config->datatype, dims, count);
 }
 
+void
+bk_tensors_apply_config(bk_tensors_t *t, const bk_model_config_t *config)
+{
+    for (uint32_t i = 0; i < t->input_count; i++) {
+        input_apply(&t->inputs[i], t, config);
+    }
+
+    for (uint32_t i = 0; i < t->output_count; i++) {
+        bk_tensor_t *one = &t->outputs[i];
+
+        one->state = bk_sequence_has_output(&config->sequence, one->name);
+        one->passthrough = bk_tensors_input(t, one->name) != NULL;
+    }
+
+    for (uint32_t k = 0; k < config->output_count; k++) {
+        const bk_tensor_config_t *c = &config->outputs[k];
+        bk_tensor_t *one = t->outputs + (bk_tensors_output(t, c->name)
+            - t->outputs);
+
+        one->batch_output = bk_batch_output_find(&config->batch, c->name);
+        one->shape = c;
+        if (one->batch_output != NULL) {
+            one->source = input_index(t, one->batch_output->source);
+        }
+    }
+}
+
 const bk_tensor_t *
 bk_tensors_input(const bk_tensors_t *t, const char *name)
 {
@@ -158,6 +188,29 @@ bk_dims_text(const int64_t *dims, uint32_t count, char *text, size_t size)
     }
 
     return text;
+}
+
+static void
+input_apply(bk_tensor_t *in, const bk_tensors_t *t,
+    const bk_model_config_t *config)
+{
+    in->control = bk_sequence_has_control(&config->sequence, in->name);
+    in->batch_input = bk_batch_input_find(&config->batch, in->name);
+    if (in->batch_input != NULL) {
+        in->source = input_index(t, in->batch_input->source);
+    }
+
+    for (uint32_t k = 0; k < config->input_count; k++) {
+        in->ragged |= config->inputs[k].ragged && config->max_batch_size > 0
+            && strcmp(config->inputs[k].name, in->name) == 0;
+    }
+}
+
+/* of one that is there */
+static uint32_t
+input_index(const bk_tensors_t *t, const char *name)
+{
+    return (uint32_t) (bk_tensors_input(t, name) - t->inputs);
 }
 
 static const bk_tensor_t *

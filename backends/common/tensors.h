@@ -4,9 +4,9 @@
  *
  * Owner    A backend fills the tables in after it has read the model's file;
  *          it owns them, and names and dims in them, until tensors_fini.  The
- *          pointers of config_apply lead into the configuration, which must
+ *          pointers of apply_config lead into the configuration, which must
  *          outlive the tables and must not be updated any more.
- * Thread   read-only after config_apply, but for symbols, which are set before
+ * Thread   read-only after apply_config, but for symbols, which are set before
  *          the first run.
  * Units    dims are elements, with the batch dimension, -1 where open.
  * Errors   NULL or false where a table has no such tensor or no memory.
@@ -31,7 +31,7 @@ typedef struct {
                                          * has, too, has as many rows        */
     bool                      has_default;  /* an input: may be left out     */
 
-    /* as the configuration says, set by bk_config_apply */
+    /* as the configuration says, set by bk_tensors_apply_config */
     bool                      ragged;   /* all requests in one dimension     */
     const bk_batch_input_t   *batch_input;  /* the configuration's entry that
                                              * makes this input, or NULL     */
@@ -66,6 +66,11 @@ BK_CHECK TRITONSERVER_Error *bk_tensor_set(bk_tensor_t *t, const char *name,
  * tensors: with an open first dimension if it batches. */
 BK_CHECK TRITONSERVER_Error *bk_tensor_set_configured(bk_tensor_t *t,
     const bk_tensor_config_t *config, bool batching);
+
+/* Marks the tensors that are ragged, batch inputs or outputs, controls or
+ * states.  bk_config_check has passed; config must outlive t, which points into
+ * it afterwards. */
+void bk_tensors_apply_config(bk_tensors_t *t, const bk_model_config_t *config);
 
 /* The tensor of that name, or NULL. */
 const bk_tensor_t *bk_tensors_input(const bk_tensors_t *t, const char *name);

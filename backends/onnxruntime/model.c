@@ -81,7 +81,7 @@ ort_model_open_session(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
         return err;
     }
 
-    bk_config_apply(&m->config, &s->tensors);
+    bk_tensors_apply_config(&s->tensors, &m->config);
     *out = s;
     return NULL;
 }

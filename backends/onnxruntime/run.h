@@ -14,7 +14,7 @@
 
 #include "session.h"
 
-#include "common/batch.h"
+#include "common/runtime.h"
 
 /* Tables as the library takes them, with room for all tensors. */
 typedef struct {

@@ -13,7 +13,7 @@
 
 #include "runtime.h"
 
-#include "common/batch.h"
+#include "common/runtime.h"
 
 /* A string tensor with the input's elements. */
 BK_CHECK TRITONSERVER_Error *ort_text_new(const ort_runtime_t *rt,

@@ -107,7 +107,7 @@ model_setup(vino_model_t *m)
         err = err == NULL ? NULL : bk_err_add(err, "\"%s\"", m->path);
     }
     if (err == NULL) {
-        bk_config_apply(&m->config, &m->network->tensors);
+        bk_tensors_apply_config(&m->network->tensors, &m->config);
     }
 
     return err;

@@ -16,7 +16,8 @@
 
 #include "network.h"
 
-#include "common/batch.h"
+#include "common/runtime.h"
+#include "common/scratch.h"
 
 typedef struct {
     const vino_network_t *network;      /* compiled                          */

@@ -13,7 +13,7 @@
 
 #include "runtime.h"
 
-#include "common/batch.h"
+#include "common/runtime.h"
 
 /* A tensor of shape dims, which has room for v's elements; empty texts fill
  * the rest. */

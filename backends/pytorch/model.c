@@ -104,7 +104,7 @@ model_setup(pt_model_t *m, TRITONBACKEND_Model *handle)
         err = bk_config_check(&m->config, &m->tensors);
     }
     if (err == NULL) {
-        bk_config_apply(&m->config, &m->tensors);
+        bk_tensors_apply_config(&m->tensors, &m->config);
         err = bk_model_file(handle, &m->config, m->compiled ? "model.pt2"
             : "model.pt", &m->path);
     }

@@ -95,7 +95,7 @@ model_setup(trees_model_t *m, TRITONBACKEND_Model *handle)
         err = bk_config_check(&m->config, &m->tensors);
     }
     if (err == NULL) {
-        bk_config_apply(&m->config, &m->tensors);
+        bk_tensors_apply_config(&m->tensors, &m->config);
     }
     return err;
 }
