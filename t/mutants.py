@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Seeds bugs into both batchers, rate limiter, response cache, the ensembles'
-flow, the suspects, the threads that come and go and the schedule of polls, one
-by one: the simulators, the limiter's random worlds, the storm around changing
-instances and the schedule's virtual time must find each.
+flow, the suspects, the threads that come and go, the schedule of polls and the
+kit of backends, one by one: the simulators, the limiter's random worlds, the
+storm around changing instances, the schedule's virtual time and the kit's unit
+tests must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
-A mutant is a file of core and one piece of its text that becomes another.  It
+A mutant is a file and one piece of its text that becomes another.  It
 is compiled in a directory of its own; the tree is not touched.  A mutant that
 lives, or whose text is no longer in the source, fails the run.
 """
@@ -42,6 +43,10 @@ SCHEDULE = "core/repository/poll_schedule.c"
 SET = "core/repository/model_set.c"
 SWAP = "core/repository/model_swap.c"
 RECONCILE = "core/repository/reconcile.c"
+KIT = "backends/common/"                # its files' own tests, or these
+KIT_JUDGES = {"batch": "runner", "request": "device", "run_inputs": "runner",
+              "run_outputs": "runner", "run_responses": "runner",
+              "runtime": "runner", "path": "model_file"}
 
 # the program that must find a bug (of sched, unless it says); others: the
 # simulation
@@ -605,6 +610,152 @@ MUTANTS = [
     ("a calm time doesn't count", RECONCILE,
      "now_ns - v->exit_ns > CALM_NS ? 1 : v->exits + 1",
      "now_ns - v->exit_ns > CALM_NS ? 1 : 1"),
+    # the kit of backends
+    *((what, KIT + file, old, new) for what, file, old, new in (
+        ("a model with a scalar batches", "auto_complete.c",
+         "list[i].dims_count == 0 || list[i].dims[0] != -1",
+         "list[i].dims_count != 0 && list[i].dims[0] != -1"),
+        ("a batcher beside the one of sequences", "auto_complete.c",
+         "size > 1 && !scheduled &&", "size > 1 &&"),
+        ("a state is an input of clients", "auto_complete.c",
+         "bk_sequence_has_input(&config->sequence, list[i].name)", "false"),
+        ("what has failed preallocated is preallocated again", "batch.c",
+         "        b->preallocates = false;\n", ""),
+        ("the second run keeps the first one's memory", "batch.c",
+         "    bk_run_outputs_reset(b);\n", ""),
+        ("the handles of a failed run stay", "batch.c",
+         "    run_done(b);\n    bk_run", "    bk_run"),
+        ("an optional input is left out in a batch", "batch_request.c",
+         "if ((x->handle == NULL) != (y->handle == NULL)) {",
+         "if (x->handle != NULL && y->handle == NULL) {"),
+        ("shapes are not compared to the end", "batch_request.c",
+         "(x->dims_count - 1) * sizeof(*x->shape)) != 0",
+         "(x->dims_count - 2) * sizeof(*x->shape)) != 0"),
+        ("a tensor on the GPU is joined with others", "batch_request.c",
+         "if (a->on_device || b->on_device) {", "if (a->on_device) {"),
+        ("inputs of different rows", "batch_request.c",
+         "(req->rows != 0 && req->rows != rows)", "req->rows > rows"),
+        ("bytes are not compared with the shape", "batch_request.c",
+         "|| bytes != in->len_bytes))", "|| bytes > UINT64_MAX / 2))"),
+        ("FP32 holds any whole number", "batch_tensors.c",
+         "(UINT64_C(1) << 24) ", "(UINT64_C(1) << 25) "),
+        ("counts are not added up", "batch_tensors.c",
+         "bool adds = w->in->kind != BK_ELEMENT_COUNT;",
+         "bool adds = w->in->kind > BK_ACCUMULATED_COUNT;"),
+        ("a value behind the tensor", "batch_tensors.c",
+         " || w->at == w->end) {", " || w->at > w->end) {"),
+        ("an element ends behind its buffer", "bytes.c",
+         "n > b->left - BK_BYTES_PREFIX)", "n > b->left)"),
+        ("elements that nobody has sent", "bytes.c",
+         "if (elements > len_bytes / BK_BYTES_PREFIX) {",
+         "if (elements > len_bytes) {"),
+        ("a closed first dimension has batches", "config_check.c",
+         "(t->dims_count == 0 || t->dims[0] != -1)", "t->dims_count == 0"),
+        ("a control has many elements", "config_check.c",
+         "same = t->dims[i] == 1 || t->dims[i] == -1;",
+         "same = t->dims[i] != 0;"),
+        ("a required input is left out", "config_check.c",
+         "for (uint32_t i = 0; i < s->required_count; i++) {\n"
+         "        const char *name = s->inputs[i].name;",
+         "for (uint32_t i = 1; i < s->required_count; i++) {\n"
+         "        const char *name = s->inputs[i - 1].name;"),
+        ("memory of another GPU is read", "device.c",
+         "if (buffer.id != device_id) {\n            return",
+         "if (buffer.id < device_id) {\n            return"),
+        ("half of a tensor on the GPU", "device.c",
+         "in->buffer_count != 1 || buffer.len_bytes != in->len_bytes\n"
+         "            || size == 0)", "size == 0)"),
+        ("memory of another GPU is written", "device.c",
+         "    if (buffer.id != device_id) {\n        return",
+         "    if (buffer.id > device_id) {\n        return"),
+        ("a directory that is in use is swept", "directory.c",
+         "|| flock(fd, LOCK_EX | LOCK_NB) != 0", ""),
+        ("a young directory is swept", "directory.c",
+         "|| time(NULL) - st.st_ctime < older_s", ""),
+        ("a number with letters behind it", "model_config.c",
+         "*end != '\\0' ||", "*end == '.' ||"),
+        ("a number of too many digits", "model_config.c",
+         "errno != 0 || n < min || n > max",
+         "n < min || (n > max && n != INT64_MAX)"),
+        ("the reshape is not read", "model_config.c",
+         "reshape != NULL ? bk_json_member(reshape, \"shape\")\n"
+         "        : bk_json_member(v, \"dims\")",
+         "reshape == NULL ? bk_json_member(reshape, \"shape\")\n"
+         "        : bk_json_member(v, \"dims\")"),
+        ("an empty name is a file's", "model_file.c",
+         "name[0] != '\\0' ? name : fallback, path);", "name, path);"),
+        ("a name leads out in its middle", "path.c",
+         "        p += n + (slash != NULL);", "        p = end;"),
+        ("GPU memory is copied by the CPU", "request.c",
+         "if (buffer.len_bytes != 0 && buffer.type",
+         "if (buffer.len_bytes > 8 && buffer.type"),
+        ("more bytes than the tensor has", "request.c",
+         "if (len_bytes > in->len_bytes - done) {",
+         "if (len_bytes > in->len_bytes + done) {"),
+        ("a control is as many as rows of the first", "run_inputs.c",
+         "v->dims[d] = d == 0 ? count : 1;", "v->dims[d] = 1;"),
+        ("rows of the first request only", "run_inputs.c",
+         "for (uint32_t k = 1; countable && k < count; k++) {",
+         "for (uint32_t k = count; countable && k < count; k++) {"),
+        ("a buffer in pieces is used in place", "run_inputs.c",
+         "        if (data != NULL && (size == 0",
+         "        if (in->len_bytes > 8 || (size == 0"),
+        ("a state that no client asks for is not run", "run_outputs.c",
+         "bool wanted = t->outputs[i].state;", "bool wanted = false;"),
+        ("an output has the first request's rows", "run_outputs.c",
+         "        rows += reqs[k].rows;", "        rows = reqs[0].rows;"),
+        ("each request's part is the first", "run_responses.c",
+         "            reqs[k].err = copy(b, i, &reqs[k], &part, first);\n"
+         "        }\n        first += part.elements;\n    }\n\n"
+         "    return NULL;",
+         "            reqs[k].err = copy(b, i, &reqs[k], &part, first);\n"
+         "        }\n    }\n\n    return NULL;"),
+        ("a state of a failed request is kept", "run_responses.c",
+         "    return err != NULL ? err : TRITONBACKEND_StateUpdate(state);",
+         "    bk_err_drop(TRITONBACKEND_StateUpdate(state));\n"
+         "    return err;"),
+        ("a sample's state is an error", "run_responses.c",
+         "if (err != NULL && !bk_request_in_sequence(req->handle)) {",
+         "if (false) {"),
+        ("elements of no request", "run_responses.c",
+         "return first == v->elements ? NULL", "return first != 0 ? NULL"),
+        ("a run is abandoned by its first client", "runtime.c",
+         "bool all = run->request_count > 0;\n\n"
+         "    for (uint32_t i = 0; all && i < run->request_count; i++) {",
+         "bool all = true;\n\n    for (uint32_t i = 0; i < 1; i++) {"),
+        ("a batch that has failed is not halved", "runner.c",
+         "if (count > 1 && err != NULL && r->batch.run_failed",
+         "if (count > 9 && err != NULL && r->batch.run_failed"),
+        ("a batch of odd size loses its last", "runner.c",
+         "count - count / 2, times);", "count / 2, times);"),
+        ("a batch that was ended early is halved", "runner.c",
+         "&& TRITONSERVER_ErrorCode(err) != TRITONSERVER_ERROR_CANCELLED\n",
+         "\n"),
+        ("a cancelled request runs", "runner.c",
+         "        bk_batch_request_check_cancelled(next);\n", ""),
+        ("an output on the GPU is an error in a batch", "runner.c",
+         "if (count > 1 && r->config.device_id != BK_NO_DEVICE) {",
+         "if (count > 9 && r->config.device_id != BK_NO_DEVICE) {"),
+        ("a scratch shrinks", "scratch.c",
+         "if (s->data != NULL && size <= s->cap) {",
+         "if (s->data != NULL && size == s->cap) {"),
+        ("a state's input is a client's", "sequence_tensors.c",
+         "found = strcmp(t->states[i].input, name) == 0;",
+         "found = strcmp(t->states[i].output, name) == 0;"),
+        ("a negative dimension counts", "tensors.c",
+         "if (shape[i] < 0\n", "if (shape[i] < -1\n"),
+        ("the batch dimension is no dimension", "tensors.c",
+         "if (dims_count > BK_MAX_DIMS) {",
+         "if (dims_count > BK_MAX_DIMS + 1) {"),
+        ("a ragged input without batches", "tensors.c",
+         "config->inputs[k].ragged && config->max_batch_size > 0",
+         "config->inputs[k].ragged"),
+        ("a field of the second element is not seen", "unused_fields.c",
+         "for (size_t i = 0; !set && bk_json_at(found, i) != NULL; i++) {",
+         "for (size_t i = 0; !set && i < 1; i++) {"),
+        ("a parameter is known by its beginning", "unused_fields.c",
+         "            : strcmp(key, *known) == 0)",
+         "            : strncmp(key, *known, 6) == 0)"))),
 ]
 
 
@@ -617,6 +768,9 @@ def command_of(build, file):
 
 def judge_of(file):
     """The room of its judge, and the judge."""
+    if file.startswith(KIT):
+        stem = pathlib.Path(file).stem
+        return "backends", "common_" + KIT_JUDGES.get(stem, stem)
     room, _, judge = JUDGES.get(file, "simulation").rpartition("/")
     return room or "sched", judge
 
@@ -624,8 +778,13 @@ def judge_of(file):
 def objects(build, file):
     """The objects of its judge, without file's own."""
     room, judge = judge_of(file)
-    found = [build / f"CMakeFiles/unit_{room}_{judge}.dir"
-             / f"t/unit/{room}/{judge}.c.o"]
+    folder = build / f"CMakeFiles/unit_{room}_{judge}.dir"
+    found = [folder / f"t/unit/{room}/{judge}.c.o"]
+    if file.startswith(KIT):
+        kit = build / KIT / "CMakeFiles/backend_common.dir"
+        return [*found, folder / "t/backends-fake/fakecore.c.o",
+                *(o for o in kit.glob("*.o") if (ROOT / KIT / o.stem).exists()
+                  and o.stem != pathlib.Path(file).name)]
     below = ["base", "proto", "wire", "tensor", "model", "sched", "cache"]
     above = ["storage", "repository"] if room == "repository" else []
     for lib in below + above:
@@ -657,7 +816,7 @@ def lives(build, folder, file, text):
     command, directory = command_of(build, file)
     command[command.index("-c") + 1] = str(source)
     command[command.index("-o") + 1] = str(folder / "mutant.o")
-    command.append("-Wno-error")
+    command += ["-Wno-error", "-I", str((ROOT / file).parent)]
     subprocess.run(command, cwd=directory, check=True,
                    stderr=subprocess.DEVNULL)
     wraps = [f"-Wl,--wrap={f}" for f in WRAPPED
