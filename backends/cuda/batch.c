@@ -66,11 +66,11 @@ gpu_batch_fini(gpu_batch_t *b)
             (void) f->stream_sync(b->stream);
         }
         gpu_graphs_fini(&b->graphs);
-        for (uint32_t i = 0; b->rooms != NULL && i
+        for (uint32_t i = 0; b->allocations != NULL && i
             < b->program->tensor_count + b->program->buffer_count; i++)
         {
-            if (b->rooms[i].base != 0) {
-                (void) f->free(b->rooms[i].base);
+            if (b->allocations[i].base != 0) {
+                (void) f->free(b->allocations[i].base);
             }
         }
         if (b->end != NULL) {
@@ -83,13 +83,13 @@ gpu_batch_fini(gpu_batch_t *b)
     }
 
     gpu_graphs_forget(&b->graphs);      /* nothing, unless it stays there    */
-    free(b->rooms);
-    free(b->needs);
-    free(b->places);
+    free(b->allocations);
+    free(b->needed);
+    free(b->addresses);
     free(b->shapes);
     free(b->launches);
-    free(b->handed);
-    free(b->handed_shapes);
+    free(b->library_tensors);
+    free(b->library_shapes);
     *b = (gpu_batch_t) { 0 };
 }
 
@@ -152,18 +152,18 @@ make_tables(gpu_batch_t *b)
     size_t tensors = b->program->tensor_count;
     size_t all = tensors + b->program->buffer_count;
 
-    b->rooms = calloc(all, sizeof(*b->rooms));
-    b->needs = calloc(all, sizeof(*b->needs));
-    b->places = calloc(all, sizeof(*b->places));
+    b->allocations = calloc(all, sizeof(*b->allocations));
+    b->needed = calloc(all, sizeof(*b->needed));
+    b->addresses = calloc(all, sizeof(*b->addresses));
     b->shapes = calloc(tensors, sizeof(*b->shapes));
     b->launches = calloc((size_t) b->program->kernel_count + 1,
         sizeof(*b->launches));
-    b->handed = calloc(tensors, sizeof(*b->handed));
-    b->handed_shapes = calloc(tensors * (GPU_DIMS_MAX + 1),
-        sizeof(*b->handed_shapes));
-    return b->rooms != NULL && b->needs != NULL && b->places != NULL
-        && b->shapes != NULL && b->launches != NULL && b->handed != NULL
-        && b->handed_shapes != NULL ? NULL
+    b->library_tensors = calloc(tensors, sizeof(*b->library_tensors));
+    b->library_shapes = calloc(tensors * (GPU_DIMS_MAX + 1),
+        sizeof(*b->library_shapes));
+    return b->allocations != NULL && b->needed != NULL && b->addresses != NULL
+        && b->shapes != NULL && b->launches != NULL
+        && b->library_tensors != NULL && b->library_shapes != NULL ? NULL
         : bk_err_nomem("tables of an instance");
 }
 
@@ -183,13 +183,13 @@ static TRITONSERVER_Error *
 make_launches(gpu_batch_t *b, uint32_t *count)
 {
     gpu_shapes_t shapes = { .batch = b->rows, .tensors = b->shapes };
-    gpu_places_t places = {
-        .tensors = b->places,
-        .buffers = b->places + b->program->tensor_count
+    gpu_addresses_t addresses = {
+        .tensors = b->addresses,
+        .buffers = b->addresses + b->program->tensor_count
     };
 
     return gpu_launches_make(b->launches, count, b->program, b->loaded,
-        &shapes, &places);
+        &shapes, &addresses);
 }
 
 static TRITONSERVER_Error *
@@ -269,7 +269,7 @@ clear_outputs(gpu_batch_t *b)
     {
         size_t bytes = (size_t) b->shapes[i].bytes;
         err = bytes == 0 ? NULL : gpu_check(b->device,
-            b->device->f->fill(b->places[i], 0, bytes, b->stream),
+            b->device->f->fill(b->addresses[i], 0, bytes, b->stream),
             "cannot clear output \"%s\"", p->tensors[i].name);
     }
     return err;
@@ -283,22 +283,22 @@ compute_by_library(gpu_batch_t *b)
 
     for (uint32_t i = 0; i < p->tensor_count; i++) {
         const gpu_tensor_t *t = &p->tensors[i];
-        int64_t *shape = b->handed_shapes + i * (GPU_DIMS_MAX + 1);
+        int64_t *shape = b->library_shapes + i * (GPU_DIMS_MAX + 1);
 
         shape[0] = b->rows;
         memcpy(shape + batching, b->shapes[i].dims,
             t->dims_count * sizeof(*shape));
-        b->handed[i] = (gpu_model_tensor_t) {
+        b->library_tensors[i] = (gpu_model_tensor_t) {
             .name = t->name,
             .datatype = TRITONSERVER_DataTypeString(t->datatype),
             .shape = shape, .dims_count = t->dims_count + batching,
             .bytes = (uint64_t) b->shapes[i].bytes,
-            .data = (void *) (uintptr_t) b->places[i]
+            .data = (void *) (uintptr_t) b->addresses[i]
         };
     }
 
-    return gpu_library_execute(b->library, b->library_state, b->handed,
-        p->input_count, b->handed + p->input_count,
+    return gpu_library_execute(b->library, b->library_state, b->library_tensors,
+        p->input_count, b->library_tensors + p->input_count,
         p->tensor_count - p->input_count, b->stream);
 }
 

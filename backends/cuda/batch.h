@@ -21,7 +21,7 @@
 typedef struct {
     gpu_ptr_t base;
     uint64_t  size;
-} gpu_room_t;
+} gpu_allocation_t;
 
 typedef struct {
     gpu_device_t        *device;
@@ -31,10 +31,10 @@ typedef struct {
     void                *library_state;
     gpu_stream_t         stream;
     gpu_event_t          end;           /* of a batch without a timeout      */
-    gpu_room_t          *rooms;         /* of tensors, then of buffers       */
-    uint64_t            *needs;         /* of this batch, bytes; 0: no room  */
-    uint64_t             memory_most;   /* of all rooms together, bytes      */
-    gpu_ptr_t           *places;        /* of this batch, likewise           */
+    gpu_allocation_t    *allocations;   /* of tensors, then of buffers       */
+    uint64_t            *needed;        /* of this batch, bytes; 0: none     */
+    uint64_t             memory_most;   /* of all allocations, bytes         */
+    gpu_ptr_t           *addresses;     /* of this batch, likewise           */
     gpu_shape_t         *shapes;        /* of this batch                     */
     int64_t              rows;          /* of this batch                     */
     bool                 queued;        /* the device has work of this batch */
@@ -42,8 +42,8 @@ typedef struct {
     bool                 late;          /* in vain                           */
     gpu_launch_t        *launches;
     gpu_graphs_t         graphs;
-    gpu_model_tensor_t  *handed;        /* to a library                      */
-    int64_t             *handed_shapes;
+    gpu_model_tensor_t  *library_tensors;   /* a library's arguments         */
+    int64_t             *library_shapes;
 } gpu_batch_t;
 
 /* Takes memory for the largest batch, where the configuration tells its

@@ -51,8 +51,8 @@ gpu_batch_memory_largest(gpu_batch_t *b, bool *known)
     return err != NULL ? err : gpu_batch_memory_take(b);
 }
 
-/* Before a batch queues anything.  Rooms that are larger than this batch needs
-   are given up only where all rooms together would have too much. */
+/* Before a batch queues anything.  Allocations that are larger than this batch
+   needs are freed only where all together would exceed the limit. */
 TRITONSERVER_Error *
 gpu_batch_memory_take(gpu_batch_t *b)
 {
@@ -66,23 +66,23 @@ gpu_batch_memory_take(gpu_batch_t *b)
 
     uint64_t spare = drop_what_is_too_much(b);
     for (uint32_t i = 0; i < count; i++) {
-        if (b->needs[i] == 0) {
+        if (b->needed[i] == 0) {
             continue;
         }
 
-        if (b->rooms[i].size < b->needs[i]) {
+        if (b->allocations[i].size < b->needed[i]) {
             err = grow(b, i, spare);
             if (err != NULL) {
                 return err;
             }
-            spare -= b->rooms[i].size - b->needs[i];
+            spare -= b->allocations[i].size - b->needed[i];
         }
-        b->places[i] = b->rooms[i].base;
+        b->addresses[i] = b->allocations[i].base;
     }
 
     for (uint32_t i = 0; i < b->program->buffer_count; i++) {
         if (b->program->buffers[i].file != NULL) {
-            b->places[tensors + i] = b->loaded->weights[i];
+            b->addresses[tensors + i] = b->loaded->weights[i];
         }
     }
     return NULL;
@@ -113,7 +113,7 @@ count_needs(gpu_batch_t *b)
             return err;
         }
 
-        b->needs[i] = (uint64_t) bytes;
+        b->needed[i] = (uint64_t) bytes;
         all += (uint64_t) bytes;
     }
     return NULL;
@@ -127,7 +127,7 @@ need_of(const gpu_batch_t *b, uint32_t i, int64_t *bytes)
     gpu_shapes_t shapes = { .batch = b->rows, .tensors = b->shapes };
     TRITONSERVER_Error *err = NULL;
 
-    if (i < p->input_count && (b->shapes[i].absent || b->places[i] != 0)) {
+    if (i < p->input_count && (b->shapes[i].absent || b->addresses[i] != 0)) {
         return NULL;
     }
     if (i < p->tensor_count) {
@@ -164,8 +164,8 @@ drop_what_is_too_much(gpu_batch_t *b)
         bool fits = true;
 
         for (uint32_t i = 0; i < count; i++) {
-            uint64_t size = b->rooms[i].size > b->needs[i]
-                ? b->rooms[i].size : b->needs[i];
+            uint64_t size = b->allocations[i].size > b->needed[i]
+                ? b->allocations[i].size : b->needed[i];
             fits = fits && size <= left;
             left -= fits ? size : 0;
         }
@@ -177,24 +177,24 @@ drop_what_is_too_much(gpu_batch_t *b)
         }
 
         for (uint32_t i = 0; i < count; i++) {
-            if (b->rooms[i].size > b->needs[i]) {
-                (void) b->device->f->free(b->rooms[i].base);
-                b->rooms[i] = (gpu_room_t) { 0 };
+            if (b->allocations[i].size > b->needed[i]) {
+                (void) b->device->f->free(b->allocations[i].base);
+                b->allocations[i] = (gpu_allocation_t) { 0 };
             }
         }
     }
 }
 
-/* A half more than needed where a room grows, so that sizes that rise little
+/* A half more than needed where memory grows, so that sizes that rise little
    by little take new memory now and then, not each time.  The old memory is
-   given back first only where there is no room for both. */
+   freed first only where the device cannot hold both. */
 static TRITONSERVER_Error *
 grow(gpu_batch_t *b, uint32_t i, uint64_t spare)
 {
     const gpu_functions_t *f = b->device->f;
-    gpu_room_t *room = &b->rooms[i];
-    uint64_t least = b->needs[i];
-    uint64_t more = room->base == 0 ? 0 : least / 2 < spare ? least / 2
+    gpu_allocation_t *allocation = &b->allocations[i];
+    uint64_t least = b->needed[i];
+    uint64_t more = allocation->base == 0 ? 0 : least / 2 < spare ? least / 2
         : spare;
     uint64_t size = least + more;
     gpu_ptr_t base = 0;
@@ -208,9 +208,9 @@ grow(gpu_batch_t *b, uint32_t i, uint64_t spare)
         return gpu_check(b->device, rc, "memory for \"%s\"", name_of(b, i));
     }
 
-    if (room->base != 0) {
-        (void) f->free(room->base);
-        *room = (gpu_room_t) { 0 };
+    if (allocation->base != 0) {
+        (void) f->free(allocation->base);
+        *allocation = (gpu_allocation_t) { 0 };
     }
     if (rc == GPU_OUT_OF_MEMORY) {
         size = least;
@@ -221,6 +221,6 @@ grow(gpu_batch_t *b, uint32_t i, uint64_t spare)
             " \"%s\"", b->device->ordinal, least, name_of(b, i));
     }
 
-    *room = (gpu_room_t) { .base = base, .size = size };
+    *allocation = (gpu_allocation_t) { .base = base, .size = size };
     return NULL;
 }

@@ -20,9 +20,9 @@
 BK_CHECK TRITONSERVER_Error *gpu_batch_memory_largest(gpu_batch_t *b,
     bool *known);
 
-/* For all inputs without a place, outputs and scratch memory, by the shapes of
- * this batch; notes the places of these and of the weights.  Nothing is queued
- * in the stream: the content of this memory is lost. */
+/* For all inputs without an address, outputs and scratch memory, by the shapes
+ * of this batch; notes the addresses of these and of the weights.  Nothing is
+ * queued in the stream: the content of this memory is lost. */
 BK_CHECK TRITONSERVER_Error *gpu_batch_memory_take(gpu_batch_t *b);
 
 #endif /* GPU_BATCH_MEMORY_H */

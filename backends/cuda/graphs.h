@@ -21,7 +21,7 @@
 
 typedef struct {
     gpu_launch_t    *launches;
-    uint32_t         count;             /* 0: the place is free              */
+    uint32_t         count;             /* 0: the entry is free              */
     gpu_graph_exec_t exec;              /* NULL: seen once                   */
     uint64_t         used;              /* time, in batches                  */
 } gpu_graph_entry_t;

@@ -7,7 +7,7 @@
 #define ALIGNMENT 16            /* of the widest load of a kernel            */
 
 static TRITONSERVER_Error *find_in_place(const gpu_batch_t *b,
-    const bk_input_t *in, gpu_ptr_t *place);
+    const bk_input_t *in, gpu_ptr_t *address);
 static TRITONSERVER_Error *copy_input(gpu_batch_t *b, const bk_input_t *in,
     gpu_ptr_t to);
 static TRITONSERVER_Error *buffer_of(const gpu_batch_t *b,
@@ -17,7 +17,7 @@ TRITONSERVER_Error *
 gpu_inputs_find(gpu_batch_t *b, const gpu_batch_request_t *reqs, uint32_t count)
 {
     for (uint32_t i = 0; i < b->program->input_count; i++) {
-        b->places[i] = 0;
+        b->addresses[i] = 0;
         if (b->shapes[i].absent || count > 1
             || b->program->writes_inputs)
         {
@@ -25,7 +25,7 @@ gpu_inputs_find(gpu_batch_t *b, const gpu_batch_request_t *reqs, uint32_t count)
         }
 
         TRITONSERVER_Error *err = find_in_place(b, &reqs[0].inputs[i],
-            &b->places[i]);
+            &b->addresses[i]);
         if (err != NULL) {
             return bk_err_add(err, "input \"%s\"",
                 b->program->tensors[i].name);
@@ -39,9 +39,9 @@ TRITONSERVER_Error *
 gpu_inputs_copy(gpu_batch_t *b, const gpu_batch_request_t *reqs, uint32_t count)
 {
     for (uint32_t i = 0; i < b->program->input_count; i++) {
-        gpu_ptr_t to = b->places[i];
+        gpu_ptr_t to = b->addresses[i];
 
-        for (uint32_t k = 0; k < count && b->needs[i] > 0; k++) {
+        for (uint32_t k = 0; k < count && b->needed[i] > 0; k++) {
             TRITONSERVER_Error *err = copy_input(b, &reqs[k].inputs[i], to);
             if (err != NULL) {
                 return bk_err_add(err, "input \"%s\"",
@@ -54,9 +54,9 @@ gpu_inputs_copy(gpu_batch_t *b, const gpu_batch_request_t *reqs, uint32_t count)
     return NULL;
 }
 
-/* *place stays 0 where it cannot be used as it is. */
+/* *address stays 0 where it cannot be used as it is. */
 static TRITONSERVER_Error *
-find_in_place(const gpu_batch_t *b, const bk_input_t *in, gpu_ptr_t *place)
+find_in_place(const gpu_batch_t *b, const bk_input_t *in, gpu_ptr_t *address)
 {
     gpu_memory_t m;
 
@@ -68,7 +68,7 @@ find_in_place(const gpu_batch_t *b, const bk_input_t *in, gpu_ptr_t *place)
     if (err == NULL && gpu_memory_is_on(&m, b->device)
         && m.len == in->len_bytes && (uintptr_t) m.base % ALIGNMENT == 0)
     {
-        *place = (gpu_ptr_t) (uintptr_t) m.base;
+        *address = (gpu_ptr_t) (uintptr_t) m.base;
     }
     return err;
 }

@@ -13,7 +13,7 @@
 
 #include "batch.h"
 
-/* Notes the place of each input that lies on the device in one piece and is
+/* Notes the address of each input that lies on the device in one buffer and is
  * the whole batch's: it stays there, unless kernels write to inputs.  The
  * others' are 0. */
 BK_CHECK TRITONSERVER_Error *gpu_inputs_find(gpu_batch_t *b,

@@ -19,7 +19,7 @@ typedef struct {
 } gpu_instance_t;
 
 static TRITONSERVER_Error *instance_setup(gpu_instance_t *inst);
-static TRITONSERVER_Error *find_place(gpu_instance_t *inst, int32_t *device);
+static TRITONSERVER_Error *find_device(gpu_instance_t *inst, int32_t *device);
 static TRITONSERVER_Error *start_library(gpu_instance_t *inst);
 static TRITONSERVER_Error *requests_reserve(gpu_instance_t *inst,
     uint32_t count);
@@ -132,7 +132,7 @@ instance_setup(gpu_instance_t *inst)
     gpu_loaded_t *loaded;
     int32_t device;
 
-    TRITONSERVER_Error *err = find_place(inst, &device);
+    TRITONSERVER_Error *err = find_device(inst, &device);
     if (err == NULL) {
         err = gpu_model_load(inst->model, device, &loaded);
     }
@@ -147,7 +147,7 @@ instance_setup(gpu_instance_t *inst)
 }
 
 static TRITONSERVER_Error *
-find_place(gpu_instance_t *inst, int32_t *device)
+find_device(gpu_instance_t *inst, int32_t *device)
 {
     TRITONSERVER_InstanceGroupKind kind;
 

@@ -5,7 +5,7 @@
  * Owner    the caller's struct owns its parts until gpu_kernel_fini.
  * Thread   read-only after reading.
  * Units    threads, blocks, bytes of shared memory.
- * Errors   INVALID_ARG with the place in the text.
+ * Errors   INVALID_ARG with the position in the text.
  * Route    program -> [kernel] -> launch
  *
  *   line      NAME <<< extent, extent [, sum] >>> ( [argument {, argument}] )

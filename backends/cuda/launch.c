@@ -11,7 +11,7 @@
 
 static TRITONSERVER_Error *launch_make(gpu_launch_t *launch,
     const gpu_kernel_t *kernel, const gpu_loaded_t *loaded,
-    const gpu_shapes_t *shapes, const gpu_places_t *places);
+    const gpu_shapes_t *shapes, const gpu_addresses_t *addresses);
 static TRITONSERVER_Error *make_geometry(gpu_launch_t *launch,
     const gpu_kernel_t *kernel, const gpu_loaded_t *loaded,
     const gpu_shapes_t *shapes);
@@ -20,12 +20,12 @@ static TRITONSERVER_Error *extent(const gpu_expression_t *e,
     unsigned *out);
 static TRITONSERVER_Error *make_argument(uint64_t *value,
     const gpu_argument_t *a, const gpu_shapes_t *shapes,
-    const gpu_places_t *places, const char *what);
+    const gpu_addresses_t *addresses, const char *what);
 
 TRITONSERVER_Error *
 gpu_launches_make(gpu_launch_t *launches, uint32_t *count,
     const gpu_program_t *program, const gpu_loaded_t *loaded,
-    const gpu_shapes_t *shapes, const gpu_places_t *places)
+    const gpu_shapes_t *shapes, const gpu_addresses_t *addresses)
 {
     *count = 0;
     for (uint32_t i = 0; i < program->kernel_count; i++) {
@@ -34,7 +34,7 @@ gpu_launches_make(gpu_launch_t *launches, uint32_t *count,
         memset(launch, 0, sizeof(*launch));
         launch->kernel = i;
         TRITONSERVER_Error *err = launch_make(launch, &program->kernels[i],
-            loaded, shapes, places);
+            loaded, shapes, addresses);
         if (err != NULL) {
             return err;
         }
@@ -74,7 +74,7 @@ gpu_launches_run(const gpu_launch_t *launches, uint32_t count,
 static TRITONSERVER_Error *
 launch_make(gpu_launch_t *launch, const gpu_kernel_t *kernel,
     const gpu_loaded_t *loaded, const gpu_shapes_t *shapes,
-    const gpu_places_t *places)
+    const gpu_addresses_t *addresses)
 {
     char what[TEXT_MAX];
 
@@ -83,7 +83,7 @@ launch_make(gpu_launch_t *launch, const gpu_kernel_t *kernel,
         snprintf(what, sizeof(what), "argument %u of kernel \"%s\"", i + 1,
             kernel->name);
         err = make_argument(&launch->values[i], &kernel->arguments[i],
-            shapes, places, what);
+            shapes, addresses, what);
     }
     return err;
 }
@@ -146,7 +146,8 @@ extent(const gpu_expression_t *e, const gpu_shapes_t *shapes,
 
 static TRITONSERVER_Error *
 make_argument(uint64_t *value, const gpu_argument_t *a,
-    const gpu_shapes_t *shapes, const gpu_places_t *places, const char *what)
+    const gpu_shapes_t *shapes, const gpu_addresses_t *addresses,
+    const char *what)
 {
     float single = (float) a->constant;
     int64_t number = 0;
@@ -162,10 +163,10 @@ make_argument(uint64_t *value, const gpu_argument_t *a,
 
     switch (a->kind) {
     case GPU_ARGUMENT_TENSOR:
-        *value = places->tensors[a->index];
+        *value = addresses->tensors[a->index];
         break;
     case GPU_ARGUMENT_BUFFER:
-        *value = places->buffers[a->index];
+        *value = addresses->buffers[a->index];
         break;
     case GPU_ARGUMENT_INT:
         narrow = (int32_t) number;

@@ -28,13 +28,13 @@ typedef struct {
 typedef struct {
     const gpu_ptr_t *tensors;
     const gpu_ptr_t *buffers;
-} gpu_places_t;
+} gpu_addresses_t;
 
 /* Fills launches, of the program's number of kernels; *count: those that have
  * something to do (a grid of 0 blocks has not). */
 BK_CHECK TRITONSERVER_Error *gpu_launches_make(gpu_launch_t *launches,
     uint32_t *count, const gpu_program_t *program, const gpu_loaded_t *loaded,
-    const gpu_shapes_t *shapes, const gpu_places_t *places);
+    const gpu_shapes_t *shapes, const gpu_addresses_t *addresses);
 
 /* Puts them into the stream, whose device is entered. */
 BK_CHECK TRITONSERVER_Error *gpu_launches_run(const gpu_launch_t *launches,

@@ -30,7 +30,7 @@ gpu_outputs_take(gpu_batch_t *b, gpu_batch_request_t *reqs, uint32_t count)
     for (uint32_t i = b->program->input_count; i < b->program->tensor_count;
         i++)
     {
-        gpu_ptr_t from = b->places[i];
+        gpu_ptr_t from = b->addresses[i];
 
         for (uint32_t k = 0; k < count; k++) {
             TRITONSERVER_Error *err = take_part(b, i, &reqs[k], from);

@@ -5,7 +5,7 @@
  *          it.
  * Thread   one reader, one thread.
  * Units    characters.
- * Errors   INVALID_ARG: the parameter, the place, what is there, and what
+ * Errors   INVALID_ARG: the parameter, the position, what is there, and what
  *          could be.
  * Route    config.pbtxt -> program -> [reader] -> expression, kernel
  */
@@ -45,7 +45,7 @@ bool gpu_reader_real(gpu_reader_t *r, double *number);
 bool gpu_reader_at_end(gpu_reader_t *r);
 bool gpu_word_is(gpu_word_t word, const char *text);
 
-/* An error at the present place. */
+/* An error at the present position. */
 BK_CHECK TRITONSERVER_Error *gpu_reader_error(const gpu_reader_t *r,
     const char *fmt, ...) BK_PRINTF(2, 3);
 

@@ -38,7 +38,7 @@ static gpu_shape_t shapes[] = {
 static const gpu_shapes_t batch = { .batch = 5, .tensors = shapes };
 static const gpu_ptr_t tensor_places[] = { 0x1000, 0x2000 };
 static const gpu_ptr_t buffer_places[] = { 0x3000, 0x4000 };
-static const gpu_places_t places = {
+static const gpu_addresses_t addresses = {
     .tensors = tensor_places, .buffers = buffer_places
 };
 
@@ -164,7 +164,7 @@ world_init(world_t *w, const char *text, uint32_t count)
         err = gpu_kernel_read(&w->kernels[i], "kernel_1", text, &names);
     }
     return err != NULL ? err : gpu_launches_make(w->launches,
-        &w->launch_count, &w->program, &w->loaded, &batch, &places);
+        &w->launch_count, &w->program, &w->loaded, &batch, &addresses);
 }
 
 static void
@@ -301,7 +301,7 @@ launches_that_come_again_are_captured(void **state)
     assert_int_equal(seen.launched, 2);
     assert_int_equal(seen.destroyed, 1);
 
-    /* two places: 1 was used last when 3 comes, so 2 goes */
+    /* two entries: 1 was used last when 3 comes, so 2 goes */
     play(&g, &w, 2);
     play(&g, &w, 2);
     play(&g, &w, 1);
