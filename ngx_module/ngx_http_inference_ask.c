@@ -9,6 +9,9 @@
 /* for all servers together */
 #define NGX_HTTP_INFERENCE_ASK_TIMEOUT  2000
 
+/* of an answer with its body */
+#define NGX_HTTP_INFERENCE_ASK_SIZE     (1024 * 1024)
+
 
 static void ngx_http_inference_ask_next(ngx_http_inference_ask_t *ask);
 static ngx_uint_t ngx_http_inference_ask_addrs(
@@ -21,6 +24,8 @@ static void ngx_http_inference_ask_done(ngx_http_inference_fetch_t *fetch);
 static ngx_int_t ngx_http_inference_ask_take(ngx_http_inference_ask_t *ask);
 static inf_node_answer_state_t ngx_http_inference_ask_read(
     ngx_http_inference_ask_t *ask);
+static ngx_int_t ngx_http_inference_ask_room(ngx_http_inference_ask_t *ask,
+    ngx_pool_t *pool, size_t size);
 
 
 /* A server that has answered is asked first the next time. */
@@ -176,4 +181,63 @@ ngx_http_inference_ask_log(ngx_http_inference_ask_t *ask, ngx_err_t err,
     ngx_log_error(NGX_LOG_ERR, ask->log, err,
                   "inference: server %V of upstream \"%V\" %s: %s",
                   ask->fetch.pc.name, &ask->upstream->name, why, ask->without);
+}
+
+
+ngx_int_t
+ngx_http_inference_ask_get(ngx_http_inference_ask_t *ask, ngx_pool_t *pool,
+    ngx_str_t *path)
+{
+    ngx_str_t  *request, *host;
+
+    static const char  get[] = "GET %V HTTP/1.0" CRLF "Host: %V" CRLF
+                               "Connection: close" CRLF CRLF;
+
+    request = &ask->fetch.request;
+    host = &ask->upstream->name;
+
+    request->data = ngx_pnalloc(pool, sizeof(get) + path->len + host->len);
+    if (request->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    request->len = ngx_sprintf(request->data, get, path, host)
+                   - request->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_ask_head(ngx_http_inference_ask_t *ask, ngx_pool_t *pool)
+{
+    return ngx_http_inference_ask_room(ask, pool, INF_NODE_ANSWER_MAX);
+}
+
+
+ngx_int_t
+ngx_http_inference_ask_whole(ngx_http_inference_ask_t *ask, ngx_pool_t *pool)
+{
+    ask->whole = 1;
+
+    return ngx_http_inference_ask_room(ask, pool, NGX_HTTP_INFERENCE_ASK_SIZE);
+}
+
+
+static ngx_int_t
+ngx_http_inference_ask_room(ngx_http_inference_ask_t *ask, ngx_pool_t *pool,
+    size_t size)
+{
+    ask->fetch.size = size;
+    ask->fetch.answer = ngx_palloc(pool, size);
+
+    return ask->fetch.answer ? NGX_OK : NGX_ERROR;
+}
+
+
+inf_slice_t
+ngx_http_inference_ask_body(ngx_http_inference_ask_t *ask)
+{
+    return inf_slice((char *) ask->fetch.answer + ask->answer.head,
+                     ask->fetch.received - ask->answer.head);
 }

@@ -74,11 +74,7 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 
     s.op = INF_SUBMIT_CALL;
     s.method = ctx->endpoint->call;
-    s.flags = ctx->grpc ? 0 : INF_SUBMIT_FLAG_REST_ANSWER;
-
-    if (ctx->submission.taken) {
-        s.flags |= INF_SUBMIT_FLAG_AGAIN;
-    }
+    s.flags = ctx->submission.taken ? INF_SUBMIT_FLAG_AGAIN : 0;
 
     s.received_ns = ctx->received_ns;
     s.deadline_ns = ctx->deadline_ns;
@@ -93,8 +89,14 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (ngx_http_inference_join_begin(ctx) != NGX_OK) {
+    if (ngx_http_inference_join_begin(ctx) != NGX_OK
+        || ngx_http_inference_missing_begin(ctx) != NGX_OK)
+    {
         return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    if (ctx->grpc == NULL || ngx_http_inference_join_wants_text(ctx)) {
+        s.flags |= INF_SUBMIT_FLAG_REST_ANSWER;
     }
 
     if (!ngx_http_inference_call_has_body(ctx)) {
@@ -275,16 +277,21 @@ ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
     ngx_int_t  rc;
     ngx_str_t  body;
 
-    if (!ngx_http_inference_join_waits(ctx)
-        && ngx_http_inference_control_take(ctx, &body) != NGX_OK)
-    {
-        return NGX_ERROR;
+    rc = ngx_http_inference_missing(ctx, &body);
+
+    if (rc == NGX_DECLINED) {
+
+        if (!ngx_http_inference_join_waits(ctx)
+            && ngx_http_inference_control_take(ctx, &body) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        rc = ngx_http_inference_join_end(ctx, &body);
     }
 
-    rc = ngx_http_inference_join_end(ctx, &body);
-
     if (rc == NGX_AGAIN) {
-        /* the join posts a turn when the upstream has answered */
+        /* a turn is posted when the upstream has answered */
         return NGX_DONE;
     }
 

@@ -1,67 +1,115 @@
 /*
- * ngx_http_inference_join.c - "inference_upstream": repository index and
- *                             readiness are those of our core and of another
- *                             server, which is asked at the same time.
+ * ngx_http_inference_join.c - "inference_upstream": repository index, server
+ *                             metadata and readiness are those of our core and
+ *                             of another server, which is asked over REST at
+ *                             the same time.
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 #include "core/proto/index_join.h"
+#include "core/proto/message.h"
+#include "core/proto/metadata_join.h"
+#include "core/proto/rest_message.h"
 
+#include "grpc_service.pb-c.h"
 
-/* of an answer with an index */
-#define NGX_HTTP_INFERENCE_JOIN_SIZE  (1024 * 1024)
 
 /* of the client's body, which is sent on */
 #define NGX_HTTP_INFERENCE_JOIN_BODY  4096
 
 
+/* a call whose answer has parts of both */
+
+typedef struct {
+    uint16_t                       call;
+    ngx_int_t                    (*request)(ngx_http_inference_join_t *join);
+    inf_err_t                   *(*answers)(inf_slice_t ours,
+                                            inf_slice_t theirs,
+                                            inf_buf_t *out);
+
+    /* for the log: without the other's, and why there is none */
+    const char                    *without;
+    const char                    *declined;
+    const char                    *wrong;
+} ngx_http_inference_joined_t;
+
+
 struct ngx_http_inference_join_s {
-    ngx_http_inference_ask_t       ask;         /* first: it is the join; for
-                                                   an index                  */
-    ngx_queue_t                    queue;       /* of those that wait for the
-                                                   readiness                 */
+    ngx_http_inference_ask_t       ask;         /* first: it is the join; of a
+                                                   call with parts           */
+    ngx_http_inference_ready_t     ready;       /* of the readiness          */
+    const ngx_http_inference_joined_t  *joined; /* NULL: the readiness       */
     ngx_http_inference_ctx_t      *ctx;
-    ngx_http_inference_upstream_t  *upstream;
     ngx_str_t                      ours;        /* the core's answer         */
     ngx_uint_t                     waiting;     /* ours is there             */
     ngx_uint_t                     pending;     /* the upstream's is not     */
-    ngx_uint_t                     ready;       /* the upstream is           */
 };
 
 
-static ngx_uint_t ngx_http_inference_is_joined(ngx_http_inference_ctx_t *ctx);
+static const ngx_http_inference_joined_t *ngx_http_inference_joined(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_asks_ready(
     ngx_http_inference_ctx_t *ctx);
-static void ngx_http_inference_join_ask_ready(ngx_http_inference_join_t *join);
-static void ngx_http_inference_join_ready_over(ngx_http_inference_ask_t *ask);
-static ngx_int_t ngx_http_inference_join_ask_index(
-    ngx_http_inference_join_t *join);
-static ngx_int_t ngx_http_inference_join_request(
-    ngx_http_inference_join_t *join);
-static void ngx_http_inference_join_index_over(ngx_http_inference_ask_t *ask);
-static void ngx_http_inference_join_over(ngx_http_inference_join_t *join);
-static ngx_int_t ngx_http_inference_join_ready(
-    ngx_http_inference_join_t *join);
+static void ngx_http_inference_join_ask_ready(ngx_http_inference_join_t *join,
+    ngx_http_inference_upstream_t *upstream);
+static ngx_int_t ngx_http_inference_join_ask(ngx_http_inference_join_t *join,
+    ngx_http_inference_upstream_t *upstream);
 static ngx_int_t ngx_http_inference_join_index(
+    ngx_http_inference_join_t *join);
+static void ngx_http_inference_join_question(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *body);
+static void ngx_http_inference_join_message(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *body);
+static ngx_int_t ngx_http_inference_join_metadata(
+    ngx_http_inference_join_t *join);
+static void ngx_http_inference_join_ready_over(
+    ngx_http_inference_ready_t *wait);
+static void ngx_http_inference_join_ask_over(ngx_http_inference_ask_t *ask);
+static void ngx_http_inference_join_over(ngx_http_inference_join_t *join);
+static ngx_int_t ngx_http_inference_join_end_ready(
     ngx_http_inference_join_t *join, ngx_str_t *body);
+static ngx_int_t ngx_http_inference_join_end_parts(
+    ngx_http_inference_join_t *join, ngx_str_t *body);
+static ngx_uint_t ngx_http_inference_join_parts(
+    ngx_http_inference_join_t *join, inf_buf_t *out);
 static void ngx_http_inference_join_cleanup(void *data);
+
+
+static const ngx_http_inference_joined_t  ngx_http_inference_joined_calls[] = {
+
+    { INF_METHOD_REPOSITORY_INDEX, ngx_http_inference_join_index,
+      inf_index_join,
+      "the answer lacks its models", "does not list its models",
+      "sends no list of models" },
+
+    { INF_METHOD_SERVER_METADATA, ngx_http_inference_join_metadata,
+      inf_metadata_join,
+      "the answer has all extensions of ours", "does not describe itself",
+      "sends no metadata of a server" },
+
+    { 0, NULL, NULL, NULL, NULL, NULL }
+};
 
 
 ngx_int_t
 ngx_http_inference_join_begin(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_pool_cleanup_t             *cln;
-    ngx_http_inference_join_t      *join;
-    ngx_http_inference_loc_conf_t  *ilcf;
-
-    if (ctx->join || !ngx_http_inference_is_joined(ctx)) {
-        return NGX_OK;
-    }
+    ngx_pool_cleanup_t                 *cln;
+    ngx_http_inference_join_t          *join;
+    ngx_http_inference_loc_conf_t      *ilcf;
+    const ngx_http_inference_joined_t  *joined;
 
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
+    joined = ngx_http_inference_joined(ctx);
+
+    if (ctx->join || ilcf->upstream == NULL
+        || (joined == NULL && !ngx_http_inference_asks_ready(ctx)))
+    {
+        return NGX_OK;
+    }
 
     cln = ngx_pool_cleanup_add(ctx->request->pool,
                                sizeof(ngx_http_inference_join_t));
@@ -73,32 +121,35 @@ ngx_http_inference_join_begin(ngx_http_inference_ctx_t *ctx)
     ngx_memzero(join, sizeof(ngx_http_inference_join_t));
 
     join->ctx = ctx;
-    join->upstream = ilcf->upstream;
+    join->joined = joined;
 
     cln->handler = ngx_http_inference_join_cleanup;
 
     ctx->join = join;
 
-    if (ngx_http_inference_asks_ready(ctx)) {
-        ngx_http_inference_join_ask_ready(join);
-        return NGX_OK;
+    if (joined) {
+        return ngx_http_inference_join_ask(join, ilcf->upstream);
     }
 
-    return ngx_http_inference_join_ask_index(join);
+    ngx_http_inference_join_ask_ready(join, ilcf->upstream);
+
+    return NGX_OK;
 }
 
 
-static ngx_uint_t
-ngx_http_inference_is_joined(ngx_http_inference_ctx_t *ctx)
+static const ngx_http_inference_joined_t *
+ngx_http_inference_joined(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_inference_loc_conf_t  *ilcf;
+    const ngx_http_inference_joined_t  *joined;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    for (joined = ngx_http_inference_joined_calls; joined->request; joined++) {
 
-    return ilcf->upstream && ctx->grpc == NULL
-           && (ngx_http_inference_asks_ready(ctx)
-               || ctx->endpoint->call == INF_METHOD_REPOSITORY_INDEX);
+        if (ctx->endpoint->call == joined->call) {
+            return joined;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -109,54 +160,23 @@ ngx_http_inference_asks_ready(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Probes come without a key: however many there are, a worker has one
-   connection for all of them. */
-
 static void
-ngx_http_inference_join_ask_ready(ngx_http_inference_join_t *join)
+ngx_http_inference_join_ask_ready(ngx_http_inference_join_t *join,
+    ngx_http_inference_upstream_t *upstream)
 {
-    ngx_http_inference_readiness_t  *readiness;
-
-    readiness = join->upstream->readiness;
-
     join->pending = 1;
-    ngx_queue_insert_tail(&readiness->waiting, &join->queue);
 
-    if (ngx_http_inference_fetch_runs(&readiness->ask.fetch)) {
-        return;
-    }
+    join->ready.upstream = upstream;
+    join->ready.over = ngx_http_inference_join_ready_over;
 
-    readiness->ask.log = ngx_cycle->log;
-    readiness->ask.over = ngx_http_inference_join_ready_over;
-
-    ngx_http_inference_ask_start(&readiness->ask,
-                                 NGX_HTTP_INFERENCE_NO_TIMEOUT);
-}
-
-
-static void
-ngx_http_inference_join_ready_over(ngx_http_inference_ask_t *ask)
-{
-    ngx_queue_t                     *q;
-    ngx_http_inference_join_t       *join;
-    ngx_http_inference_readiness_t  *readiness;
-
-    readiness = (ngx_http_inference_readiness_t *) ask;
-
-    while (!ngx_queue_empty(&readiness->waiting)) {
-        q = ngx_queue_head(&readiness->waiting);
-        ngx_queue_remove(q);
-
-        join = ngx_queue_data(q, ngx_http_inference_join_t, queue);
-        join->ready = ask->answered && ask->answer.status == NGX_HTTP_OK;
-
-        ngx_http_inference_join_over(join);
-    }
+    ngx_http_inference_ready_wait(&join->ready);
+    ngx_http_inference_ready_ask(upstream);
 }
 
 
 static ngx_int_t
-ngx_http_inference_join_ask_index(ngx_http_inference_join_t *join)
+ngx_http_inference_join_ask(ngx_http_inference_join_t *join,
+    ngx_http_inference_upstream_t *upstream)
 {
     ngx_http_request_t        *r;
     ngx_http_inference_ask_t  *ask;
@@ -164,16 +184,13 @@ ngx_http_inference_join_ask_index(ngx_http_inference_join_t *join)
     r = join->ctx->request;
     ask = &join->ask;
 
-    ask->upstream = join->upstream;
+    ask->upstream = upstream;
     ask->log = r->connection->log;
-    ask->without = "the answer lacks its models";
-    ask->whole = 1;
-    ask->over = ngx_http_inference_join_index_over;
-    ask->fetch.size = NGX_HTTP_INFERENCE_JOIN_SIZE;
-    ask->fetch.answer = ngx_palloc(r->pool, ask->fetch.size);
+    ask->without = join->joined->without;
+    ask->over = ngx_http_inference_join_ask_over;
 
-    if (ask->fetch.answer == NULL
-        || ngx_http_inference_join_request(join) != NGX_OK)
+    if (ngx_http_inference_ask_whole(ask, r->pool) != NGX_OK
+        || join->joined->request(join) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -187,34 +204,23 @@ ngx_http_inference_join_ask_index(ngx_http_inference_join_t *join)
 }
 
 
-/* Behind the body in the region are the name of the model and its length. */
-
 static ngx_int_t
-ngx_http_inference_join_request(ngx_http_inference_join_t *join)
+ngx_http_inference_join_index(ngx_http_inference_join_t *join)
 {
-    u_char                      *p;
-    ngx_str_t                    body, *name;
-    ngx_http_inference_ctx_t    *ctx;
-    ngx_http_inference_store_t  *text;
+    u_char     *p;
+    ngx_str_t   body, *name;
 
     static const char  index[] =
         "POST /v2/repository/index HTTP/1.0" CRLF "Host: %V" CRLF
         "Connection: close" CRLF "Content-Type: application/json" CRLF
         "Content-Length: %uz" CRLF CRLF "%V";
 
-    ctx = join->ctx;
-    name = &join->upstream->name;
-    text = &ctx->body.text;
+    name = &join->ask.upstream->name;
 
-    body.data = text->data;
-    body.len = text->len - ctx->model.len - sizeof(uint32_t);
+    ngx_http_inference_join_question(join->ctx, &body);
 
-    if (body.len == 0 || body.len > NGX_HTTP_INFERENCE_JOIN_BODY) {
-        ngx_str_set(&body, "{}");
-    }
-
-    p = ngx_pnalloc(ctx->request->pool, sizeof(index) + name->len + body.len
-                                        + NGX_SIZE_T_LEN);
+    p = ngx_pnalloc(join->ctx->request->pool,
+                    sizeof(index) + name->len + body.len + NGX_SIZE_T_LEN);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -229,8 +235,83 @@ ngx_http_inference_join_request(ngx_http_inference_join_t *join)
 }
 
 
+/* Behind the body of REST in the region are the name of the model and its
+   length. */
+
 static void
-ngx_http_inference_join_index_over(ngx_http_inference_ask_t *ask)
+ngx_http_inference_join_question(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *body)
+{
+    ngx_http_inference_store_t  *text;
+
+    if (ctx->grpc) {
+        ngx_http_inference_join_message(ctx, body);
+        return;
+    }
+
+    text = &ctx->body.text;
+
+    body->data = text->data;
+    body->len = text->len - ctx->model.len - sizeof(uint32_t);
+
+    if (body->len == 0 || body->len > NGX_HTTP_INFERENCE_JOIN_BODY) {
+        ngx_str_set(body, "{}");
+    }
+}
+
+
+/* A message that is none is rejected by the core. */
+
+static void
+ngx_http_inference_join_message(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *body)
+{
+    inf_err_t                           *err;
+    ProtobufCMessage                    *m;
+    Inference__RepositoryIndexRequest   *request;
+
+    ngx_str_set(body, "{}");
+
+    err = inf_message_unpack_request(
+                     &inference__repository_index_request__descriptor,
+                     inf_slice((char *) ctx->body.text.data,
+                               (size_t) ctx->body.text.len), &m);
+    if (err) {
+        inf_err_free(err);
+        return;
+    }
+
+    request = (Inference__RepositoryIndexRequest *) m;
+
+    if (request->ready) {
+        ngx_str_set(body, "{\"ready\":true}");
+    }
+
+    inf_message_free(m);
+}
+
+
+static ngx_int_t
+ngx_http_inference_join_metadata(ngx_http_inference_join_t *join)
+{
+    static ngx_str_t  path = ngx_string("/v2");
+
+    return ngx_http_inference_ask_get(&join->ask, join->ctx->request->pool,
+                                      &path);
+}
+
+
+static void
+ngx_http_inference_join_ready_over(ngx_http_inference_ready_t *wait)
+{
+    ngx_http_inference_join_over((ngx_http_inference_join_t *)
+                     ((u_char *) wait
+                      - offsetof(ngx_http_inference_join_t, ready)));
+}
+
+
+static void
+ngx_http_inference_join_ask_over(ngx_http_inference_ask_t *ask)
 {
     ngx_http_inference_join_over((ngx_http_inference_join_t *) ask);
 }
@@ -244,6 +325,13 @@ ngx_http_inference_join_over(ngx_http_inference_join_t *join)
     if (join->waiting && !ngx_http_inference_is_over(join->ctx)) {
         ngx_http_inference_next_turn(&join->ctx->turn);
     }
+}
+
+
+ngx_uint_t
+ngx_http_inference_join_wants_text(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->join && ctx->join->joined;
 }
 
 
@@ -272,7 +360,7 @@ ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
 
     if (join->pending) {
 
-        if (ngx_http_inference_asks_ready(ctx)) {
+        if (join->joined == NULL) {
             /* others may have begun it, and may have more time */
             ngx_http_inference_arm_timer(ctx);
         }
@@ -282,95 +370,134 @@ ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
 
     *body = join->ours;
 
-    return ngx_http_inference_asks_ready(ctx)
-           ? ngx_http_inference_join_ready(join)
-           : ngx_http_inference_join_index(join, body);
+    return join->joined ? ngx_http_inference_join_end_parts(join, body)
+                        : ngx_http_inference_join_end_ready(join, body);
 }
 
 
+/* To gRPC it is no error: a message without bytes says "ready: false". */
+
 static ngx_int_t
-ngx_http_inference_join_ready(ngx_http_inference_join_t *join)
+ngx_http_inference_join_end_ready(ngx_http_inference_join_t *join,
+    ngx_str_t *body)
 {
-    if (join->ready) {
+    if (join->ready.ready) {
+        return NGX_OK;
+    }
+
+    if (join->ctx->grpc) {
+        body->len = 0;
         return NGX_OK;
     }
 
     return ngx_http_inference_fail(join->ctx, INF_ERR_UNAVAILABLE,
                                    "upstream \"%V\" is not ready",
-                                   &join->upstream->name);
+                                   &join->ready.upstream->name);
 }
 
 
 /* Without the other's there is ours. */
 
 static ngx_int_t
-ngx_http_inference_join_index(ngx_http_inference_join_t *join, ngx_str_t *body)
+ngx_http_inference_join_end_parts(ngx_http_inference_join_t *join,
+    ngx_str_t *body)
 {
-    inf_buf_t                  out;
+    ngx_int_t   rc;
+    inf_buf_t   text;
+
+    inf_buf_init(&text);
+
+    if (ngx_http_inference_join_parts(join, &text)) {
+        rc = ngx_http_inference_join_text(join->ctx, inf_buf_slice(&text),
+                                          body);
+
+    } else {
+        rc = ngx_http_inference_join_text(join->ctx,
+                                          inf_slice((char *) join->ours.data,
+                                                    join->ours.len), body);
+    }
+
+    inf_buf_fini(&text);
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_join_parts(ngx_http_inference_join_t *join, inf_buf_t *out)
+{
     inf_err_t                 *err;
     ngx_http_inference_ask_t  *ask;
 
     ask = &join->ask;
 
     if (!ask->answered) {
-        return NGX_OK;
+        return 0;
     }
 
     if (ask->answer.status != NGX_HTTP_OK) {
-        ngx_http_inference_ask_log(ask, 0, "does not list its models");
-        return NGX_OK;
+        ngx_http_inference_ask_log(ask, 0, join->joined->declined);
+        return 0;
     }
 
-    inf_buf_init(&out);
-
-    err = inf_index_join(inf_slice((char *) join->ours.data, join->ours.len),
-                         inf_slice((char *) ask->fetch.answer
-                                   + ask->answer.head,
-                                   ask->fetch.received - ask->answer.head),
-                         &out);
+    err = join->joined->answers(inf_slice((char *) join->ours.data,
+                                          join->ours.len),
+                                ngx_http_inference_ask_body(ask), out);
     if (err) {
         inf_err_free(err);
-        inf_buf_fini(&out);
-        ngx_http_inference_ask_log(ask, 0, "sends no list of models");
-        return NGX_OK;
+        ngx_http_inference_ask_log(ask, 0, join->joined->wrong);
+        return 0;
     }
 
-    body->len = out.len;
-    body->data = ngx_pnalloc(join->ctx->request->pool, out.len);
-
-    if (body->data) {
-        ngx_memcpy(body->data, out.data, out.len);
-    }
-
-    inf_buf_fini(&out);
-
-    return body->data ? NGX_OK : NGX_ERROR;
+    return 1;
 }
 
 
-/* The exchange ends with the last request that waits for it. */
+/* In the memory of the request, for gRPC as its message. */
+
+ngx_int_t
+ngx_http_inference_join_text(ngx_http_inference_ctx_t *ctx, inf_slice_t text,
+    ngx_str_t *body)
+{
+    inf_buf_t   message;
+    inf_err_t  *err;
+
+    inf_buf_init(&message);
+
+    if (ctx->grpc) {
+
+        err = inf_rest_message(ctx->endpoint->call, text, &message);
+        if (err) {
+            inf_buf_fini(&message);
+            return ngx_http_inference_fail_err(ctx, err);
+        }
+
+        text = inf_buf_slice(&message);
+    }
+
+    body->len = text.len;
+    body->data = ngx_pnalloc(ctx->request->pool, text.len + 1);
+
+    if (body->data) {
+        ngx_memcpy(body->data, text.data, text.len);
+    }
+
+    inf_buf_fini(&message);
+
+    return body->data
+           ? NGX_OK
+           : ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+}
+
 
 static void
 ngx_http_inference_join_cleanup(void *data)
 {
     ngx_http_inference_join_t *join = data;
 
-    ngx_http_inference_readiness_t  *readiness;
+    ngx_http_inference_ready_leave(&join->ready);
 
-    if (!join->pending) {
-        return;
-    }
-
-    if (join->queue.next == NULL) {
+    if (join->joined) {
         ngx_http_inference_fetch_cancel(&join->ask.fetch);
-        return;
-    }
-
-    readiness = join->upstream->readiness;
-
-    ngx_queue_remove(&join->queue);
-
-    if (ngx_queue_empty(&readiness->waiting)) {
-        ngx_http_inference_fetch_cancel(&readiness->ask.fetch);
     }
 }

@@ -313,6 +313,7 @@ typedef struct ngx_http_inference_message_s  ngx_http_inference_message_t;
 typedef struct ngx_http_inference_watch_s  ngx_http_inference_watch_t;
 typedef struct ngx_http_inference_events_s  ngx_http_inference_events_t;
 typedef struct ngx_http_inference_join_s  ngx_http_inference_join_t;
+typedef struct ngx_http_inference_missing_s  ngx_http_inference_missing_t;
 typedef struct ngx_http_inference_ctx_s  ngx_http_inference_ctx_t;
 
 struct ngx_http_inference_ctx_s {
@@ -369,6 +370,8 @@ struct ngx_http_inference_ctx_s {
     ngx_http_inference_load_t    load;
     ngx_http_inference_join_t   *join;          /* NULL: the core answers
                                                    alone                     */
+    ngx_http_inference_missing_t  *missing;     /* NULL: as well if it does not
+                                                   have the model            */
     ngx_http_inference_reply_t   reply;
     ngx_uint_t                   replies;
     inf_response_writer_t       *writer;
@@ -718,10 +721,24 @@ ngx_int_t ngx_http_inference_variable_digest(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
 
+/* ---- missing.c ---------------------------------------------------------- */
+
+/* Before a call is submitted: inference_upstream may be asked later. */
+ngx_int_t ngx_http_inference_missing_begin(ngx_http_inference_ctx_t *ctx);
+
+/* NGX_DECLINED: what the core has answered counts; NGX_OK: body is the answer,
+   of a model that the upstream has; NGX_AGAIN: as join_end. */
+ngx_int_t ngx_http_inference_missing(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *body);
+
+
 /* ---- join.c ------------------------------------------------------------- */
 
 /* Asks the upstream of inference_upstream, if the location has one. */
 ngx_int_t ngx_http_inference_join_begin(ngx_http_inference_ctx_t *ctx);
+
+/* Whether the core is to answer as to REST, also a call of gRPC. */
+ngx_uint_t ngx_http_inference_join_wants_text(ngx_http_inference_ctx_t *ctx);
 
 /* Whether the core has answered, and only the upstream's answer is missing. */
 ngx_uint_t ngx_http_inference_join_waits(ngx_http_inference_ctx_t *ctx);
@@ -730,6 +747,10 @@ ngx_uint_t ngx_http_inference_join_waits(ngx_http_inference_ctx_t *ctx);
    the upstream has not answered yet, and a turn is posted when it has. */
 ngx_int_t ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *body);
+
+/* The answer of REST becomes the client's: for gRPC the message of the call. */
+ngx_int_t ngx_http_inference_join_text(ngx_http_inference_ctx_t *ctx,
+    inf_slice_t text, ngx_str_t *body);
 
 
 /* ---- load_report.c ------------------------------------------------------ */

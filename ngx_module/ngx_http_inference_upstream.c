@@ -50,29 +50,23 @@ static ngx_http_inference_readiness_t *
 ngx_http_inference_upstream_readiness(ngx_conf_t *cf,
     ngx_http_inference_upstream_t *upstream)
 {
-    ngx_str_t                       *request;
     ngx_http_inference_readiness_t  *readiness;
 
-    static const char  ready[] =
-        "GET /v2/health/ready HTTP/1.0" CRLF "Host: %V" CRLF
-        "Connection: close" CRLF CRLF;
+    static ngx_str_t  ready = ngx_string("/v2/health/ready");
 
     readiness = ngx_pcalloc(cf->pool, sizeof(ngx_http_inference_readiness_t));
     if (readiness == NULL) {
         return NULL;
     }
 
-    request = &readiness->ask.fetch.request;
+    readiness->ask.upstream = upstream;
 
-    request->data = ngx_pnalloc(cf->pool, sizeof(ready) + upstream->name.len);
-    if (request->data == NULL) {
+    if (ngx_http_inference_ask_get(&readiness->ask, cf->pool, &ready)
+        != NGX_OK)
+    {
         return NULL;
     }
 
-    request->len = ngx_sprintf(request->data, ready, &upstream->name)
-                   - request->data;
-
-    readiness->ask.upstream = upstream;
     readiness->ask.without = "it is not ready";
     readiness->ask.fetch.answer = readiness->answer;
     readiness->ask.fetch.size = sizeof(readiness->answer);
@@ -95,12 +89,13 @@ ngx_http_inference_find_upstream(ngx_conf_t *cf,
     upstream = ilcf->upstream;
 
     if ((ilcf->parts & (NGX_HTTP_INFERENCE_HEALTH
+                        |NGX_HTTP_INFERENCE_METADATA
                         |NGX_HTTP_INFERENCE_REPOSITORY)) == 0)
     {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"inference_upstream\" in a location whose "
-                      "\"inference\" lists neither health nor repository in "
-                      "%s:%ui", upstream->file, upstream->line);
+                      "\"inference\" lists neither health, metadata nor "
+                      "repository in %s:%ui", upstream->file, upstream->line);
         return NGX_ERROR;
     }
 

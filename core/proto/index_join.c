@@ -1,16 +1,27 @@
 #include "core/proto/index_join.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/proto/json_doc.h"
 
 static const char *const members[] = { "name", "version", "state", "reason" };
 
+/* NULL: it is no text, or one that a message cannot have. */
+static const char *
+text_of(const json_t *value)
+{
+    const char *text = json_string_value(value);
+
+    return text != NULL && strlen(text) == json_string_length(value) ? text
+        : NULL;
+}
+
 /* NULL: a row without a name. */
 static const char *
 name_of(const json_t *row)
 {
-    return json_string_value(json_object_get(row, "name"));
+    return text_of(json_object_get(row, "name"));
 }
 
 static int
@@ -52,7 +63,7 @@ put_row(const json_t *row, bool first, inf_buf_t *out)
 
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         json_t *v = json_object_get(row, members[i]);
-        if (json_is_string(v)) {
+        if (text_of(v) != NULL) {
             json_object_set(copy, members[i], v);
         }
     }

@@ -2,9 +2,11 @@
 nodes by `map`, and of a tritonserver by `error_page`."""
 
 import pytest
+from tritonclient.grpc import service_pb2 as pb
 
 from bench.peer import Peer
 from lib import models, prebuilt, process
+from lib.grpc_client import Client, Failure
 from lib.nodes import upstream
 from lib.server import SLOW
 from lib.wire import tensor
@@ -29,6 +31,17 @@ SERVER = """\
             proxy_pass http://$pool;
         }
         location @triton { proxy_pass http://triton; }
+        location /inference.GRPCInferenceService/ {
+            inference all grpc;
+            inference_upstream triton;
+            inference_intercept_errors on;
+            error_page 404 = @triton_grpc;
+        }
+        location = /inference.GRPCInferenceService/RepositoryIndex {
+            inference repository grpc;
+            inference_upstream triton;
+        }
+        location @triton_grpc { grpc_pass grpc://triton_grpc; }
 """
 
 
@@ -51,19 +64,31 @@ def count(server, model):
     return stats["inference_stats"]["success"]["count"]
 
 
+def every_call(client, model):
+    """All that a client of gRPC asks of a model."""
+    names = {"name": model}
+    assert client.call("ModelReady", pb.ModelReadyRequest(**names)).ready
+    assert client.call("ModelMetadata",
+                       pb.ModelMetadataRequest(**names)).name == model
+    assert client.call("ModelConfig",
+                       pb.ModelConfigRequest(**names)).config.name == model
+    assert client.numbers(model, [1, 2]) == [1, 2]
+
+
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_every_model_is_answered_where_it_is(make_server, tmp_path):
     nodes = [make_server(one("far_a"), parts="health infer statistics")
              for _ in range(2)]
     (tmp_path / "models").mkdir()
     one("near", "theirs")(tmp_path / "models")
-    triton = Peer(tmp_path / "models", tmp_path)
+    triton = Peer(tmp_path / "models", tmp_path, grpc=True)
     try:
         front = make_server(
-            one("near"), workers=2, parts="health", server=SERVER,
+            one("near"), workers=2, parts="health", server=SERVER, http2=True,
             http="    map $inference_model $pool {\n"
             "        far_a nodes; default triton; }\n"
             f"    upstream triton {{ server 127.0.0.1:{triton.port}; }}\n"
+            f"    upstream triton_grpc {{ server 127.0.0.1:{triton.port2}; }}\n"
             + upstream([n.port for n in nodes]))
         assert process.wait_until(
             lambda: front.log_text().count('upstream "nodes" is ready') == 2,
@@ -83,6 +108,18 @@ def test_every_model_is_answered_where_it_is(make_server, tmp_path):
         assert front.post("/v2/repository/models/theirs/unload",
                           b"").error == "Not Found"
         assert front.status("/v2/health/ready") == 200
+        with Client(front.port2) as client:
+            every_call(client, "near")
+            every_call(client, "theirs")
+            with pytest.raises(Failure, match="INVALID_ARGUMENT .*'theirs' is "
+                               "not available"):       # no 404, as Triton's
+                client.call("ModelStatistics",
+                            pb.ModelStatisticsRequest(name="theirs"))
+            with pytest.raises(Failure, match="nobody_s"):
+                client.call("ModelMetadata",
+                            pb.ModelMetadataRequest(name="nobody_s"))
+            rows = client.call("RepositoryIndex").models
+            assert [r.name for r in rows] == ["near", "theirs"]
     finally:
         triton.stop()
     assert infer(front, "near") == (200, [1, 2])

@@ -56,6 +56,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         node = self.server
+        page = node.pages.get(self.path)
+        if page is not None:
+            node.asked.append(self.path)
+            node.gate.wait(20)
+            with contextlib.suppress(OSError):
+                self.wfile.write(page)
+            self.close_connection = True
+            return
         node.probes.append(dict(self.headers))
         with node.lock:
             node.to_drop, drop = max(node.to_drop - 1, 0), node.to_drop > 0
@@ -106,7 +114,8 @@ class Node(http.server.ThreadingHTTPServer):
     """queue: what it reports; report: the whole header; raw: its bytes in the
     place of an answer; answer, raw_answer: the same for a POST; to_drop: so
     many probes to come get no answer; to_hold: so many wait for `held` and are
-    told 503; closes_kept: a connection's second POST gets no answer."""
+    told 503; closes_kept: a connection's second POST gets no answer; pages: the
+    bytes that a GET of another path gets, and asked: those that came."""
 
     daemon_threads = True
 
@@ -118,6 +127,7 @@ class Node(http.server.ThreadingHTTPServer):
         self.status, self.answer = 200, b"{}"
         self.lock = threading.Lock()
         self.received, self.probes = [], []
+        self.pages, self.asked = {}, []
         self.gate = threading.Event()
         self.gate.set()
         self.to_drop = self.to_hold = 0

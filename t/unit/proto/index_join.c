@@ -49,6 +49,10 @@ rows_that_are_none_are_left_out(void **state)
     assert_joined("[]", "[1,{},{\"name\":\"\"},{\"name\":2},"
                   "{\"name\":\"a\",\"version\":3,\"more\":{\"x\":1}}]",
                   "[{\"name\":\"a\"}]");
+    /* texts that no message can have */
+    assert_joined("[]", "[{\"name\":\"a\\u0000\"},"
+                  "{\"name\":\"b\",\"state\":\"\\u0000\"}]",
+                  "[{\"name\":\"b\"}]");
 }
 
 static void
