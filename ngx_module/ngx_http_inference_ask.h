@@ -7,7 +7,7 @@
  * Units    ms, bytes.
  * Errors   A server that does not answer is logged; if none does, `answered`
  *          is 0.
- * Route    join, missing -> [ask] -> fetch -> `over`.
+ * Route    join, missing, grpc_watch -> [ask] -> fetch -> `over`.
  */
 
 #ifndef NGX_HTTP_INFERENCE_ASK_H

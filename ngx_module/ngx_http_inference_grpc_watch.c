@@ -4,9 +4,10 @@
  *                                   once and whenever that changes.
  *
  * All watchers of a worker share one question to the core, which a timer asks
- * again while there are watchers.
+ * again while there are watchers, and one to each inference_upstream of theirs.
  */
 
+#include "ngx_module/ngx_http_inference_ask.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 #include "core/proto/message.h"
@@ -41,12 +42,14 @@ struct ngx_http_inference_watch_s {
     ngx_queue_t                  queue;         /* of the worker's watchers  */
     ngx_http_inference_leaver_t  leaver;
     ngx_http_inference_ctx_t    *ctx;
+    ngx_http_inference_ready_t   other;         /* its upstream, NULL: none  */
     ngx_uint_t                   sent;          /* status                    */
     ngx_chain_t                 *free;
     ngx_chain_t                 *busy;
     u_char                       frame[INF_GRPC_PREFIX
                                        + NGX_HTTP_INFERENCE_WATCH_SIZE];
     unsigned                     known:1;       /* there is such a service   */
+    unsigned                     answered:1;    /* the upstream has          */
 };
 
 
@@ -65,6 +68,10 @@ typedef struct {
 static ngx_int_t ngx_http_inference_watch_service(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_watch_t *watch);
 static void ngx_http_inference_watch_leave(void *data);
+static void ngx_http_inference_others_ask(ngx_queue_t *first);
+static void ngx_http_inference_watch_other_over(
+    ngx_http_inference_ready_t *other);
+static void ngx_http_inference_watch_tell(ngx_http_inference_watch_t *watch);
 static ngx_uint_t ngx_http_inference_watch_status(
     ngx_http_inference_watch_t *watch);
 static ngx_int_t ngx_http_inference_watch_send(
@@ -86,10 +93,11 @@ static ngx_http_inference_health_t  ngx_http_inference_health;
 ngx_int_t
 ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_cleanup_t           *cln;
-    ngx_http_request_t           *r;
-    ngx_http_inference_watch_t   *watch;
-    ngx_http_inference_health_t  *health;
+    ngx_http_cleanup_t             *cln;
+    ngx_http_request_t             *r;
+    ngx_http_inference_watch_t     *watch;
+    ngx_http_inference_health_t    *health;
+    ngx_http_inference_loc_conf_t  *ilcf;
 
     r = ctx->request;
     health = &ngx_http_inference_health;
@@ -107,6 +115,10 @@ ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
 
     ngx_http_inference_stores_free(ctx);
 
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    watch->other.upstream = ilcf->upstream;
+    watch->other.over = ngx_http_inference_watch_other_over;
     watch->ctx = ctx;
     watch->sent = NGX_HTTP_INFERENCE_WATCH_NONE;
     ctx->watch = watch;
@@ -127,7 +139,10 @@ ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
     ngx_queue_insert_tail(&health->watchers, &watch->queue);
     ngx_http_inference_leaver_add(&watch->leaver, &ctx->turn);
 
-    if (!health->timer.timer_set) {
+    if (health->timer.timer_set) {
+        ngx_http_inference_others_ask(&watch->queue);
+
+    } else {
         /* the first one */
         ngx_http_inference_health_ask(&health->timer);
     }
@@ -191,6 +206,7 @@ ngx_http_inference_watch_leave(void *data)
     health = &ngx_http_inference_health;
 
     ngx_http_inference_leaver_remove(&watch->leaver);
+    ngx_http_inference_ready_leave(&watch->other);
     ngx_queue_remove(&watch->queue);
 
     if (ngx_queue_empty(&health->watchers)) {
@@ -243,8 +259,22 @@ ngx_http_inference_watcher(ngx_http_inference_ctx_t *ctx)
 static ngx_uint_t
 ngx_http_inference_watch_status(ngx_http_inference_watch_t *watch)
 {
-    return watch->known ? ngx_http_inference_health.status
-                        : NGX_HTTP_INFERENCE_WATCH_NO_SERVICE;
+    ngx_uint_t  status;
+
+    if (!watch->known) {
+        return NGX_HTTP_INFERENCE_WATCH_NO_SERVICE;
+    }
+
+    status = ngx_http_inference_health.status;
+
+    if (status != NGX_HTTP_INFERENCE_WATCH_SERVING
+        || watch->other.upstream == NULL || watch->other.ready)
+    {
+        return status;
+    }
+
+    return watch->answered ? NGX_HTTP_INFERENCE_WATCH_NOT_SERVING
+                           : NGX_HTTP_INFERENCE_WATCH_NONE;
 }
 
 
@@ -325,7 +355,63 @@ ngx_http_inference_watch_flush(ngx_http_inference_watch_t *watch,
 }
 
 
+/* ---- the upstream -------------------------------------------------------- */
+
+/* From the first watcher on: all wait before the first upstream is asked, which
+   may fail at once. */
+
+static void
+ngx_http_inference_others_ask(ngx_queue_t *first)
+{
+    ngx_queue_t                 *q, *end;
+    ngx_http_inference_watch_t  *watch;
+
+    end = ngx_queue_sentinel(&ngx_http_inference_health.watchers);
+
+    for (q = first; q != end; q = ngx_queue_next(q)) {
+        watch = ngx_queue_data(q, ngx_http_inference_watch_t, queue);
+
+        if (watch->known && watch->other.upstream) {
+            ngx_http_inference_ready_wait(&watch->other);
+        }
+    }
+
+    for (q = first; q != end; q = ngx_queue_next(q)) {
+        watch = ngx_queue_data(q, ngx_http_inference_watch_t, queue);
+
+        if (watch->other.upstream) {
+            ngx_http_inference_ready_ask(watch->other.upstream);
+        }
+    }
+}
+
+
+static void
+ngx_http_inference_watch_other_over(ngx_http_inference_ready_t *other)
+{
+    ngx_http_inference_watch_t  *watch;
+
+    watch = (ngx_http_inference_watch_t *)
+            ((u_char *) other - offsetof(ngx_http_inference_watch_t, other));
+
+    watch->answered = 1;
+
+    ngx_http_inference_watch_tell(watch);
+}
+
+
 /* ---- what is told -------------------------------------------------------- */
+
+static void
+ngx_http_inference_watch_tell(ngx_http_inference_watch_t *watch)
+{
+    if (ngx_http_inference_watch_status(watch) != watch->sent
+        && !watch->ctx->turn.posted)
+    {
+        ngx_post_event(&watch->ctx->turn, &ngx_posted_events);
+    }
+}
+
 
 static void
 ngx_http_inference_health_ask(ngx_event_t *ev)
@@ -333,6 +419,8 @@ ngx_http_inference_health_ask(ngx_event_t *ev)
     ngx_http_inference_health_t  *health;
 
     health = &ngx_http_inference_health;
+
+    ngx_http_inference_others_ask(ngx_queue_head(&health->watchers));
 
     if (ngx_http_inference_unanswered(&health->submission)) {
         health->pauses++;
@@ -426,7 +514,6 @@ static void
 ngx_http_inference_health_set(ngx_uint_t status)
 {
     ngx_queue_t                  *q;
-    ngx_http_inference_watch_t   *watch;
     ngx_http_inference_health_t  *health;
 
     health = &ngx_http_inference_health;
@@ -441,11 +528,7 @@ ngx_http_inference_health_set(ngx_uint_t status)
          q != ngx_queue_sentinel(&health->watchers);
          q = ngx_queue_next(q))
     {
-        watch = ngx_queue_data(q, ngx_http_inference_watch_t, queue);
-
-        if (watch->known && watch->sent != status && !watch->ctx->turn.posted)
-        {
-            ngx_post_event(&watch->ctx->turn, &ngx_posted_events);
-        }
+        ngx_http_inference_watch_tell(
+                   ngx_queue_data(q, ngx_http_inference_watch_t, queue));
     }
 }

@@ -10,6 +10,7 @@ import grpc
 import pytest
 import tritonclient.grpc
 import tritonclient.http
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tritonclient.grpc import service_pb2 as pb
 
 from bench.peer import Peer
@@ -393,6 +394,50 @@ def test_readiness_over_grpc(both, node):
     with Client(server.port2, "/both") as other:
         node.ready = True
         assert other.call("ServerReady").ready
+
+
+def watched(server, service=""):
+    channel = grpc.insecure_channel(
+        f"127.0.0.1:{server.port2}", [("grpc.use_local_subchannel_pool", 1)])
+    return channel, health_pb2_grpc.HealthStub(channel).Watch(
+        health_pb2.HealthCheckRequest(service=service), timeout=120 * SLOW)
+
+
+def test_watchers_are_told_of_both(both, node):
+    server, _ = both
+    status = health_pb2.HealthCheckResponse
+    channel, watch = watched(server)
+    assert next(watch).status == status.SERVING
+    node.ready = False
+    assert next(watch).status == status.NOT_SERVING
+    node.ready = True
+    assert next(watch).status == status.SERVING
+    channel.close()
+    channel, watch = watched(server, "other")
+    assert next(watch).status == status.SERVICE_UNKNOWN
+    channel.close()
+    probes = len(node.probes)
+    node.ready = False
+    channel, watch = watched(server)
+    assert next(watch).status == status.NOT_SERVING
+    assert len(node.probes) > probes
+    channel.close()
+
+
+def test_watchers_at_a_time_share_one_question(make_server):
+    """Also where the upstream fails at once."""
+    server = start(make_server, [free_port()])
+    watches = [watched(server) for _ in range(20)]
+    for _, watch in watches:
+        assert next(watch).status \
+            == health_pb2.HealthCheckResponse.NOT_SERVING
+    said = "cannot be connected to: it is not ready"
+    before = server.log_text().count(said)
+    assert process.wait_until(
+        lambda: server.log_text().count(said) >= before + 2, 20 * SLOW)
+    assert server.log_text().count(said) < before + 20
+    for channel, _ in watches:
+        channel.close()
 
 
 def extensions(server, client):
