@@ -48,8 +48,8 @@ make_base()
         echo "$release: a root"
         mmdebstrap -q --variant=minbase --include=ca-certificates \
             ${proxy:+--aptopt="Acquire::http::Proxy \"$proxy\""} \
-            "$release" "$base.new" "$mirror"
-        mv "$base.new" "$base"
+            "$release" "$place/new.tar" "$mirror"
+        mv "$place/new.tar" "$base"
     fi
 }
 
