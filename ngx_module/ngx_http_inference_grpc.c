@@ -165,14 +165,23 @@ ngx_http_inference_grpc_find_method(ngx_http_inference_ctx_t *ctx)
 }
 
 
+/* The client gets no text, as from Triton; the log has one. */
+
 static ngx_int_t
 ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx)
 {
+    ngx_str_t  text;
+
     ctx->endpoint = ngx_http_inference_grpc_match(ctx->request);
 
-    return ctx->endpoint
-           ? NGX_OK
-           : ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNIMPLEMENTED, "");
+    if (ctx->endpoint) {
+        return NGX_OK;
+    }
+
+    ngx_str_set(&text, "the location does not serve this method");
+    ngx_http_inference_log_error(ctx, text);
+
+    return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNIMPLEMENTED, "");
 }
 
 
@@ -344,9 +353,10 @@ ngx_int_t
 ngx_http_inference_grpc_fail(ngx_http_inference_ctx_t *ctx,
     inf_grpc_status_t status, const char *fmt, ...)
 {
-    u_char   *last;
-    va_list   args;
-    u_char    text[NGX_MAX_ERROR_STR];
+    u_char          *last;
+    va_list          args;
+    inf_err_code_t   code;
+    u_char           text[NGX_MAX_ERROR_STR];
 
     va_start(args, fmt);
     last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
@@ -356,6 +366,8 @@ ngx_http_inference_grpc_fail(ngx_http_inference_ctx_t *ctx,
         ctx->grpc->status = status;
     }
 
-    return ngx_http_inference_fail_text(ctx, INF_ERR_INTERNAL, text,
-                                        last - text);
+    code = (status == INF_GRPC_UNIMPLEMENTED) ? INF_ERR_UNSUPPORTED
+                                              : INF_ERR_INTERNAL;
+
+    return ngx_http_inference_fail_text(ctx, code, text, last - text);
 }

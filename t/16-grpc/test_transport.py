@@ -9,6 +9,7 @@ import pytest
 from tritonclient.grpc import service_pb2 as pb
 
 from lib import certificate
+from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.curl import curl_http2
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
@@ -346,12 +347,19 @@ def test_a_location_of_a_model(start):
 
 
 def test_parts_that_are_not_listed(start):
-    server = start(parts="health")
+    """The client is told the status alone, as by Triton."""
+    server = start(parts="health", http=FORMAT, server=WRITTEN)
+    log = AccessLog(server)
     with Client(server.port2) as c:
         assert live(c) is True
         for call in (one, in_stream, lambda c: c.call("ServerMetadata"),
                      lambda c: c.call("RepositoryIndex")):
             fails(c, call, Code.UNIMPLEMENTED)
+    log.lines(4, code="Unsupported", error="")
+    assert server.log_text().count(
+        "[error]") == server.log_text().count(
+            "inference request failed: the location does not serve this "
+            "method, client: ") == 4
 
 
 def test_tls(start, tmp_path):
