@@ -8,6 +8,12 @@
 
 #define DIGITS_MOST 10                  /* of an int32                       */
 
+/* Of a decision_type. */
+#define CATEGORICAL  0x1
+#define DEFAULT_LEFT 0x2
+#define MISSING_MASK 0xc
+#define MISSING_ZERO 0x4
+
 /* Fields of a tree that treelite follows; of a field that is there twice the
  * last one counts. */
 enum {
@@ -19,6 +25,9 @@ static const char *const names[FIELD_COUNT] = {
     "num_leaves", "num_cat", "leaf_value", "decision_type", "threshold",
     "left_child", "right_child", "cat_boundaries", "cat_threshold"
 };
+
+/* The fault of a test that treelite has another answer to. */
+static const char zero_fault[] = "zero_as_missing";
 
 typedef struct {
     const char *at;                     /* NULL: it is not there             */
@@ -39,7 +48,8 @@ static const char *tree_fault(lgb_tree_t *t);
 static const char *children_fault(const lgb_tree_t *t);
 static const char *child_fault(const lgb_tree_t *t, int field,
     unsigned char *seen);
-static const char *categories_fault(const lgb_tree_t *t);
+static const char *tests_fault(const lgb_tree_t *t);
+static bool moves_zero(int64_t type, words_t threshold);
 static bool boundaries_rise(const lgb_tree_t *t);
 static words_t next_line(const char **at, const char *end);
 static bool is(words_t text, const char *word);
@@ -64,6 +74,12 @@ trees_lightgbm_check(const void *data, size_t len)
     const char *fault = lines_fault(start, start + len, &trees);
     if (fault == NULL) {
         return NULL;
+    }
+
+    if (fault == zero_fault) {
+        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "tree %" PRIu64
+            " takes zeros for missing values (zero_as_missing), which"
+            " treelite does not", trees - 1);
     }
 
     return trees == 0 ? bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
@@ -153,7 +169,7 @@ tree_fault(lgb_tree_t *t)
 
     const char *fault = t->leaves == 1 ? NULL : children_fault(t);
 
-    return fault != NULL ? fault : categories_fault(t);
+    return fault != NULL ? fault : tests_fault(t);
 }
 
 /* The first node is the root. */
@@ -197,9 +213,9 @@ child_fault(const lgb_tree_t *t, int field, unsigned char *seen)
     return NULL;
 }
 
-/* A node's threshold is the number of its list then. */
+/* The threshold of a node that tests a category is the number of its list. */
 static const char *
-categories_fault(const lgb_tree_t *t)
+tests_fault(const lgb_tree_t *t)
 {
     words_t types = t->fields[TYPES];
     words_t thresholds = t->fields[THRESHOLDS];
@@ -215,14 +231,28 @@ categories_fault(const lgb_tree_t *t)
         if (!next_number(&types, &type)) {
             return names[TYPES];
         }
-        if ((type & 1) != 0 && (!next_number(&threshold, &list) || list < 0
-            || list >= t->categoricals))
+        if ((type & CATEGORICAL) == 0 && moves_zero(type, threshold)) {
+            return zero_fault;
+        }
+        if ((type & CATEGORICAL) != 0 && (!next_number(&threshold, &list)
+            || list < 0 || list >= t->categoricals))
         {
             return names[THRESHOLDS];
         }
     }
 
     return NULL;
+}
+
+/* Zeros and missing values go another way than zero by the threshold, by which
+   treelite sends both. */
+static bool
+moves_zero(int64_t type, words_t threshold)
+{
+    bool left = (type & DEFAULT_LEFT) != 0;
+    bool negative = threshold.len > 0 && threshold.at[0] == '-';
+
+    return (type & MISSING_MASK) == MISSING_ZERO && left == negative;
 }
 
 static bool

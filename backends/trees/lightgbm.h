@@ -5,7 +5,8 @@
  * Thread   any.
  * Units    bytes.
  * Errors   INVALID_ARG: the text ends before its trees do, or the number of
- *          the tree and the field that leads out of it.
+ *          the tree and the field that leads out of it.  UNSUPPORTED: it
+ *          takes zeros for missing values, and treelite would not.
  * Route    model file -> [lightgbm] -> treelite
  *
  * treelite takes the trees that are there for the model, and what is missing

@@ -158,6 +158,15 @@ def test_a_text_file_that_leads_out_of_itself(served, field, at, value,
     assert changed == 1 and f'"{named}"' in text, text
 
 
+def test_zeros_that_are_missing_values(served):
+    """treelite would send them where zero goes by the threshold."""
+    made = forests.text_of(forests.of_lightgbm(
+        forests.DIABETES, forests.DIABETES_Y, zero_as_missing=True),
+        forests.DIABETES)
+    text = reason(served, made.content, made.filename)
+    assert "tree 0 takes zeros for missing values (zero_as_missing)" in text
+
+
 def ubjson(value):
     """As XGBoost writes it, but that every value has its own type."""
     if isinstance(value, dict):

@@ -3,6 +3,7 @@ scikit-learn; each with rows, and what its own library predicts for them."""
 
 import json
 import os
+import re
 import struct
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")   # read when they are loaded
@@ -267,6 +268,18 @@ def skl_isolation():
     return of_sklearn(m, IRIS, lambda x: -m.score_samples(x))
 
 
+def lgb_zeros():
+    """Zeros are missing values, which go where zero goes by the threshold."""
+    def towards(lines):
+        types = (4 if t.startswith("-") else 6 for t in lines[2].split())
+        return lines[1] + " ".join(map(str, types))
+
+    text = of_lightgbm(DIABETES, DIABETES_Y, zero_as_missing=True) \
+        .model_to_string()
+    return text_of(lightgbm.Booster(model_str=re.sub(
+        r"(threshold=(.*)\ndecision_type=).*", towards, text)), DIABETES)
+
+
 def skl_two_targets():
     """Classes of two targets with three and two classes."""
     y = numpy.c_[IRIS_Y, IRIS_Y > 0]
@@ -277,7 +290,7 @@ def skl_two_targets():
 ALL = [xgb_binary, xgb_ubj, xgb_legacy, xgb_multiclass, xgb_classes,
        xgb_poisson, xgb_dart, xgb_targets, xgb_vector_leaves, xgb_categories,
        lgb_binary, lgb_regression, lgb_multiclass, lgb_one_against_all,
-       lgb_random_forest, lgb_categories, skl_random_forest,
+       lgb_random_forest, lgb_categories, lgb_zeros, skl_random_forest,
        skl_extra_trees, skl_gradient_boosting, skl_histogram, skl_isolation,
        skl_two_targets]
 NAMES = [f.__name__ for f in ALL]
