@@ -173,7 +173,6 @@ ngx_http_inference_core_log_level(u_char level)
         return NGX_LOG_WARN;
 
     case 'N':
-    case 'V':                   /* sent only where somebody has asked for it */
         return NGX_LOG_NOTICE;
 
     default:

@@ -27,6 +27,7 @@ static const char *log_level(const options_t *o);
 static void write_model_control(FILE *f, const options_t *o);
 static void write_settings(FILE *f, const char *directive,
     const list_t *list);
+static void write_error_log(FILE *f, const options_t *o, const char *level);
 static bool set_later(const list_t *list, size_t at);
 static void write_core_options(FILE *f, const options_t *o);
 static bool write_parameters(FILE *f, const options_t *o,
@@ -45,6 +46,11 @@ nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
 
     write_main(f, o, p, who, places->own);
     fputs("http {\n", f);
+    if (o->info) {
+        /* nginx has a line of info for each connection that a client ends */
+        fputs("    ", f);
+        write_error_log(f, o, "notice");
+    }
     write_http(f, places);
     write_core(f, o, p);
     write_model_control(f, o);
@@ -79,15 +85,9 @@ write_main(FILE *f, const options_t *o, const pieces_t *p,
     fputs(";\ndaemon off;\npid ", f);
     snprintf(pid, sizeof(pid), "%s/nginx.pid", dir);
     write_word(f, pid);
-    fputs(";\nerror_log ", f);
-    if (o->log_file != NULL) {
-        write_path(f, o->log_file);
-    } else {
-        fputs("stderr", f);
-    }
-    fprintf(f, " %s;\n",
-            o->info ? "notice" : o->warning || o->error ? log_level(o)
-            : "crit");
+    fputs(";\n", f);
+    write_error_log(f, o, o->info || o->warning || o->error ? log_level(o)
+                    : "crit");
 
     if (who->user != NULL) {
         fputs("user ", f);
@@ -105,6 +105,18 @@ write_main(FILE *f, const options_t *o, const pieces_t *p,
     fprintf(f, "worker_shutdown_timeout %lds;\n",
             o->exit_timeout_secs > 0 ? o->exit_timeout_secs : 1);
     fprintf(f, "events { worker_connections %lu; }\n", connections());
+}
+
+static void
+write_error_log(FILE *f, const options_t *o, const char *level)
+{
+    fputs("error_log ", f);
+    if (o->log_file != NULL) {
+        write_path(f, o->log_file);
+    } else {
+        fputs("stderr", f);
+    }
+    fprintf(f, " %s;\n", level);
 }
 
 /* All services have the same workers; 0: nobody said how many. */

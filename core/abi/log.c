@@ -19,8 +19,6 @@ TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *filename,
             (int) level);
     }
 
-    /* the words of backends and models are shown where the life of models is */
-    inf_log_at(level == TRITONSERVER_LOG_INFO ? INF_LOG_NOTICE
-               : (inf_log_level_t) level, filename, line, "%s", msg);
+    inf_log_at((inf_log_level_t) level, filename, line, "%s", msg);
     return NULL;
 }

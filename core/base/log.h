@@ -21,7 +21,7 @@
 #define INF_LOG_MAX 2000
 
 /* The values are those of TRITONSERVER_LogLevel, and NOTICE: the life of the
-   core and its models and what backends say, which passes where INFO does. */
+   core and its models, which passes where INFO does. */
 typedef enum {
     INF_LOG_INFO    = 0,
     INF_LOG_WARN    = 1,

@@ -43,7 +43,7 @@ def server():
             "    inference_model_control explicit;\n"
             "    inference_load_model life;\n"
             "    inference_load_model probe;\n",
-            log_level="notice", parts="health metadata config infer "
+            log_level="debug", parts="health metadata config infer "
             "repository") as s:
         assert words(s.infer("life", text("x"))) == ["x"]
         yield s
@@ -57,8 +57,8 @@ def line(server, words_):
 
 
 @pytest.mark.parametrize("words_,level", [
-    ("t by log", "notice"), ("t by level", "warn"), ("t is info", "notice"),
-    ("t is warn", "warn"), ("t is verbose", "notice")])
+    ("t by log", "info"), ("t by level", "warn"), ("t is info", "info"),
+    ("t is warn", "warn"), ("t is verbose", "info")])
 def test_levels(server, words_, level):
     assert re.search(rf"\[({level})\]", line(server, words_))
 

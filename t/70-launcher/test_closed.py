@@ -292,7 +292,7 @@ def test_workers_are_the_repository_s_owner(launch, owned):
     for folder in leaves:
         assert folder.stat().st_uid == user.pw_uid
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert "root" not in launcher.log.read_text()
+    assert "as root" not in launcher.log.read_text()
     assert launcher.stop() == 0
 
 

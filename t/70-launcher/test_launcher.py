@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -614,3 +615,32 @@ def test_memory_options_reach_the_core(launch, tmp_path, options, scratch):
 ])
 def test_memory_options_are_checked(option, word):
     assert word in rejected("--model-repository=/tmp", option)
+
+
+def test_words_of_models_are_seen(launch, repository):
+    """Of Logger and print, as Triton shows them; but no line of nginx for
+    each connection that a client ends."""
+    model = repository / "talks"
+    (model / "1").mkdir(parents=True)
+    (model / "1/model.py").write_text("""\
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def initialize(self, args):
+        pb.Logger.log_info("logged by a model")
+        print("printed by a model", flush=True)
+
+    def execute(self, requests):
+        return [pb.InferenceResponse([]) for r in requests]
+""")
+    (model / "config.pbtxt").write_text(
+        'backend: "python"\n'
+        'input { name: "IN" data_type: TYPE_FP32 dims: 1 }\n'
+        'output { name: "OUT" data_type: TYPE_FP32 dims: 1 }\n')
+    launcher = launch(env={"PATH": f"{pathlib.Path(sys.executable).parent}:"
+                           f"{os.environ['PATH']}"})
+    assert launcher.ask().status == 200
+    assert launcher.stop() == 0
+    log = launcher.log.read_text()
+    assert "logged by a model" in log and "printed by a model" in log
+    assert "closed" not in log
