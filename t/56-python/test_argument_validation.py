@@ -98,6 +98,27 @@ def test_a_correlation_id_of_another_type(server):
         == (MODEL_ERROR, "Correlation ID must be integer or string")
 
 
+def test_lists_that_a_model_may_change(server):
+    """They are its own; the tensor, request and response have theirs."""
+    assert ask(server, """
+t = pb.Tensor("A", np.zeros((2, 3)))
+t.shape()[0] = 6
+r = pb.InferenceResponse([t])
+r.output_tensors().clear()
+q = pb.InferenceRequest(inputs=[t], model_name="m", requested_output_names=[])
+q.inputs().clear()
+result = [t.shape(), len(r.output_tensors()), len(q.inputs())]
+""") == [[2, 3], 1, 1]
+
+
+def test_names_that_the_module_has_imported(server):
+    assert ask(server, """
+names = {}
+exec("from triton_python_backend_utils import *", names)
+result = [names[n].__name__ for n in ("np", "json", "struct")]
+""") == ["numpy", "json", "struct"]
+
+
 def test_right(server):
     assert ask(server, """
 given = dict(inputs=[], model_name="m", requested_output_names=[])

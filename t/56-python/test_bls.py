@@ -249,8 +249,12 @@ result["version"] = r.error().message()
 result["right"] = got(call([1], [2], model_version=1).exec(), "SUM")
 """)
     assert told_["absent"][0] is True and told_["absent"][2] == []
-    assert "Failed for execute the inference request. Model 'absent' is not " \
-        "ready." in told_["absent"][1]
+    assert told_["absent"][1].startswith(
+        "Model absent - Error when running inference: Failed for execute the "
+        "inference request. Model 'absent' is not ready.")
+    for key in ("inputs", "type", "name", "version"):
+        assert told_[key].startswith(
+            "Model add_sub - Error when running inference: ")
     assert told_["refused"] == "not with these"
     assert "expected 2 inputs but got 1 inputs for model 'add_sub'" \
         in told_["inputs"]
@@ -258,6 +262,14 @@ result["right"] = got(call([1], [2], model_version=1).exec(), "SUM")
     assert "NO_SUCH" in told_["name"]
     assert "Model 'add_sub' is not ready." in told_["version"]
     assert told_["right"] == [3]
+
+
+@differs("waits for ever there")
+@pytest.mark.parametrize("call", ["exec()", "async_exec()"])
+def test_a_client_s_request_is_not_for_another_model(server, call):
+    assert raised(server, f"request.{call}") == (
+        "TritonModelException", "a request of a client is not for another "
+        "model: make an InferenceRequest")
 
 
 @differs("every code is INTERNAL there")

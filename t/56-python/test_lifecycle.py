@@ -3,6 +3,7 @@ that is wrong, why it does not load, how it ends."""
 
 import os
 import re
+import sys
 import threading
 
 import pytest
@@ -153,6 +154,8 @@ BROKEN = {
                           "        raise RuntimeError('no room')\n",
     "leaves": ECHO + "    def initialize(self, args):\n"
                      "        import os\n        os._exit(9)\n",
+    "nul": "x = 1\n\0\n" + ECHO,
+    "argument": ECHO + "    def initialize(self):\n        pass\n",
     "file": "",
 }
 # what the reason says; * is a place, which NVIDIA's does not tell
@@ -166,6 +169,9 @@ REASONS = {
     "initialize": ["not today", '*model.py", line 9'],
     "constructor": ["no room", '*model.py", line 9'],
     "leaves": ["*exited with status 9"],
+    "nul": ["source code string cannot contain null bytes", "*/1/model.py"],
+    "argument": ["initialize() takes 1 positional argument but 2 were given",
+                 "*/1/model.py"],
     "file": ["Python model file not found in '", "b_file/1/model.py'"],
 }
 
@@ -397,18 +403,30 @@ def test_broken_models_leave_no_process(server):
 @pytest.mark.parametrize("interpreter,why", [
     ("/bin/false", "exited with status 1"),
     ("/no/such/python3", "/no/such/python3"),
+    ("#!/bin/sh\nexec sleep 60\n",
+     "has not begun within the 2 s of stub-timeout-seconds"),
+    (f'#!/bin/sh\nexec {sys.executable} -S "$@"\n',
+     "ModuleNotFoundError: No module named 'numpy'"),
+    ("no program\n", "Exec format error"),
 ])
 @differs("there is no such setting")
-def test_an_interpreter_that_does_not_start(make_server, interpreter, why):
+def test_an_interpreter_that_does_not_start(tmp_path, interpreter, why):
+    path = interpreter
+    if "\n" in interpreter:
+        path = tmp_path / "python"
+        path.write_text(interpreter)
+        path.chmod(0o755)
+        tmp_path.chmod(0o755)
     s = python_backend.serve(
         lambda r: (python_backend.model(r, "echo", TEXT, ECHO),
                    models.identity(r, "other", [("IN", "INT32", [-1])])),
-        http=f"    inference_backend_config python interpreter="
-             f"{interpreter};\n")
+        http=f"    inference_backend_config python interpreter={path};\n"
+             "    inference_backend_config python stub-timeout-seconds=2;\n")
     with s.start("live"):
         assert s.wait_for("/v2/models/other/ready")
         s.wait_log(r"model=echo version=1 failed to load: .*"
                    + re.escape(why))
+        s.wait_log(re.escape(f'"{path}"'))
 
 
 # ---- the end

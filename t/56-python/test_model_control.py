@@ -29,7 +29,6 @@ def ready(server, model):
     return server.get(f"/v2/models/{model}/ready").status == 200
 
 
-@differs("2.51 takes our core's reason for an exception")
 def test_load_and_unload(server):
     assert not ready(server, "other")
     assert ask(server, """
@@ -94,6 +93,13 @@ for t in threads:
     t.join()
 result = [pb.is_model_ready("other"), pb.is_model_ready("third")]
 """) == [True, True]
+
+
+def test_one_that_does_not_serve_is_not_ready(server):
+    """Not there, never loaded, or its load has failed."""
+    assert server.post("/v2/repository/models/bad/load", b"").status == 400
+    assert ask(server, "result = [pb.is_model_ready(n) "
+                       "for n in ('absent', 'bad', '')]") == [False] * 3
 
 
 @pytest.mark.parametrize("call,why", [

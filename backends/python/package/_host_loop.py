@@ -58,9 +58,9 @@ class ModelError(Exception):
     """The model's fault, found here: its text says all."""
 
 
-def describe(error):
+def describe(error, file=None):
     """An exception's type and text, and where it was raised, the innermost
-    place first."""
+    place first; the file where that is no place of a model."""
     if isinstance(error, ModelError):
         return str(error)
     try:
@@ -71,11 +71,13 @@ def describe(error):
     if isinstance(error, SyntaxError):
         lines = ["".join(traceback.format_exception_only(error)).rstrip()]
     ours = os.path.dirname(os.path.abspath(__file__)) + os.sep + "_host"
-    lines += [f'  File "{f.filename}", line {f.lineno}, in {f.name}'
+    places = [f'  File "{f.filename}", line {f.lineno}, in {f.name}'
               for f in reversed(frames)
               if not f.filename.startswith((ours, _IMPORTLIB))
               and not f.filename.startswith("<frozen importlib")]
-    return "\n".join(lines)
+    if not places and file and not isinstance(error, SyntaxError):
+        places = [f'  File "{file}"']
+    return "\n".join(lines + places)
 
 
 class Model:
@@ -101,7 +103,7 @@ class Model:
             if hasattr(self._instance, "initialize"):
                 self._instance.initialize(args)
         except BaseException as e:              # pylint: disable=W0718
-            return [[_INTERNAL, describe(e)], False]
+            return [[_INTERNAL, describe(e, paths[3])], False]
         State.now = State.SERVING
         has_ready = callable(getattr(self._instance, "is_ready", None))
         if has_ready:
@@ -126,7 +128,7 @@ class Model:
                     "pb.ModelConfig object.")
             return [None, json.dumps(config.as_dict())]
         except BaseException as e:              # pylint: disable=W0718
-            return [[_INTERNAL, describe(e)], None]
+            return [[_INTERNAL, describe(e, paths[3])], None]
 
     def _import(self, paths, args):
         """The class; directories are searched behind the interpreter's."""

@@ -80,7 +80,7 @@ class InferenceResponse:
                 self._parameters]
 
     def output_tensors(self):
-        return self._tensors
+        return list(self._tensors)
 
     def has_error(self):
         return self._error is not None
@@ -194,7 +194,7 @@ class InferenceRequest:
 
     __slots__ = ("_number", "_id", "_correlation", "_flags", "_timeout",
                  "_parameters", "_wanted", "_inputs", "_trace", "_sender",
-                 "_release", "_model", "_version", "_memory")
+                 "_release", "_model", "_version")
 
     def __init__(self, request_id="", correlation_id=0, *args, inputs=None,
                  requested_output_names=None, model_name=None,
@@ -229,8 +229,7 @@ class InferenceRequest:
         self._version = number(model_version, "model_version", INT64)
         self._flags = number(flags, "flags", UINT32)
         self._timeout = number(timeout, "timeout", UINT64)
-        self._memory = want(preferred_memory, PreferredMemory,
-                            "preferred_memory")
+        want(preferred_memory, PreferredMemory, "preferred_memory")
         self._trace = want(trace, InferenceTrace, "trace")
         self._parameters = check_parameters(parameters)
         self._inputs = self._check_inputs(inputs)
@@ -274,11 +273,10 @@ class InferenceRequest:
         self._sender = InferenceResponseSender(
             self._number, self._wanted) if State.decoupled else None
         self._release = RELEASE_ALL
-        self._model = ""
         return self
 
     def inputs(self):
-        return self._inputs
+        return list(self._inputs)
 
     def request_id(self):
         return self._id
@@ -301,12 +299,6 @@ class InferenceRequest:
     def requested_output_names(self):
         return set(self._wanted)
 
-    def preferred_memory(self):
-        return self._memory
-
-    def model_name(self):
-        return self._model
-
     def trace(self):
         if isinstance(self._trace, InferenceTrace):
             return self._trace
@@ -327,17 +319,27 @@ class InferenceRequest:
             self._sender = InferenceResponseSender(self._number, self._wanted)
         return self._sender
 
-    def exec(self, decoupled=False):
-        """The response, or an iterator of a decoupled model's responses."""
+    def _check_exec(self):
         _native.check()         # a child may be older than its parent's state
         if State.now != State.SERVING:
             raise TritonModelException(
                 "BLS is only supported during the 'execute' function.")
+        if self._number:
+            raise TritonModelException(
+                "a request of a client is not for another model: make an "
+                "InferenceRequest")
+
+    def exec(self, decoupled=False):
+        """The response, or an iterator of a decoupled model's responses."""
+        self._check_exec()
         decoupled = bool(decoupled)
         error, reply = ask(EXEC, 0, [
             self._id, self._correlation, [t._message() for t in self._inputs],
             self._wanted, self._model, self._version, self._flags,
             self._timeout, self._parameters, decoupled, self._trace._request])
+        if error is not None:
+            error = TritonError(f"Model {self._model} - Error when running "
+                                f"inference: {error.message()}", error.code())
         if decoupled:
             return ResponseIterator._failed(error) if error is not None \
                 else ResponseIterator(reply)
@@ -346,10 +348,7 @@ class InferenceRequest:
 
     def async_exec(self, decoupled=False):
         """The same, to be awaited."""
-        _native.check()
-        if State.now != State.SERVING:
-            raise TritonModelException(
-                "BLS is only supported during the 'execute' function.")
+        self._check_exec()
         return asyncio.get_running_loop().run_in_executor(
             None, self.exec, decoupled)
 

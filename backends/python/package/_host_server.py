@@ -5,9 +5,9 @@ import sys
 
 from _host_channel import (FAMILY_DELETE, FAMILY_NEW, LOAD, LOG, METRIC_DELETE,
                            METRIC_NEW, METRIC_SET, METRIC_VALUE, MODEL_READY,
-                           UNLOAD, State, ask, must, push, tell)
+                           UNLOAD, State, must, push, tell)
 from _pb_arguments import real, text, want
-from _values import TritonError, TritonModelException
+from _values import TritonModelException
 
 
 class LogLevel(enum.Enum):
@@ -190,10 +190,7 @@ def is_model_ready(model_name, model_version=""):
                 prefix + "failed to get model version from specified version "
                 f"string '{model_version}', version should be an integral "
                 "value > 0")
-    error, ready = ask(MODEL_READY, 0, [model_name, version, False])
-    if error is not None and error.code() != TritonError.NOT_FOUND:
-        raise TritonModelException(prefix + error.message())
-    return bool(ready)
+    return must(MODEL_READY, 0, [model_name, version, False], prefix)
 
 
 def get_model_dir():

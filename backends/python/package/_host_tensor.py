@@ -27,8 +27,8 @@ _DEVICES = {1, 3}           # the CPU's memory, and what is pinned of it
 class MemoryType(enum.Enum):
     """Where a tensor may lie."""
 
-    TRITONSERVER_MEMORY_CPU = 0
-    TRITONSERVER_MEMORY_GPU = 2
+    TRITONSERVER_MEMORY_GPU = 0
+    TRITONSERVER_MEMORY_CPU = 1
 
 
 class PreferredMemory:
@@ -109,7 +109,7 @@ class Tensor:
         return self._name
 
     def shape(self):
-        return self._shape
+        return list(self._shape)
 
     def triton_dtype(self):
         return self._dtype

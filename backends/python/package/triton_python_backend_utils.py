@@ -1,8 +1,14 @@
 """Triton's API of models in Python, as a model.py imports it.
 
 The classes and functions that reach into the server come from the host that
-runs the model; the rest is pure Python.
+runs the model; the rest is pure Python.  json, np and struct are names of
+Triton's module, too.
 """
+
+import json
+import struct
+
+import numpy as np
 
 from _host import (InferenceRequest, InferenceResponse,
                    InferenceResponseSender, InferenceTrace, Logger,
@@ -44,7 +50,7 @@ __all__ = [
     "Tensor", "TritonError", "TritonModelException",
     "deserialize_bytes_tensor", "get_input_config_by_name",
     "get_input_tensor_by_name", "get_model_dir", "get_output_config_by_name",
-    "get_output_tensor_by_name", "is_model_ready", "load_model",
-    "numpy_to_triton_type", "serialize_byte_tensor",
+    "get_output_tensor_by_name", "is_model_ready", "json", "load_model", "np",
+    "numpy_to_triton_type", "serialize_byte_tensor", "struct",
     "triton_string_to_numpy", "triton_to_numpy_type", "unload_model",
     "using_decoupled_model_transaction_policy"]
