@@ -240,7 +240,7 @@ static TRITONSERVER_Error *
 broken(const uint8_t *start, const uint8_t *at)
 {
     return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-        "it is not an ONNX file: no field at byte %zu",
+        "it is not an ONNX file, or cut off: no field at byte %zu",
         (size_t) (at - start));
 }
 

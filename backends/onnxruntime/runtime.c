@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_MAX_BATCH_SIZE 4
 
@@ -119,8 +120,15 @@ ort_err(const ort_runtime_t *rt, OrtStatus *status, const char *fmt, ...)
         break;
     }
 
-    TRITONSERVER_Error *err = bk_err_new(code, "%s: %s", what,
-        rt->api->GetErrorMessage(status));
+    const char *why = rt->api->GetErrorMessage(status);
+    size_t len = strlen(why);
+
+    while (len > 0 && why[len - 1] == '\n') {
+        len--;
+    }
+
+    TRITONSERVER_Error *err = bk_err_new(code, "%s: %.*s", what, (int) len,
+        why);
     rt->api->ReleaseStatus(status);
 
     return err;

@@ -2,6 +2,7 @@
 install, and other models serve."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -70,3 +71,28 @@ def test_a_directory_without_the_backend(make_server, tmp_path):
     server = make_server(fill, parts=PARTS, wait="live", backends=tmp_path)
     row, = settled(server)["m"]
     assert "backend 'openvino'" in row["reason"], row
+
+
+def test_a_runtime_that_is_not_beside_its_backend(make_server, tmp_path):
+    """Those that are linked to it; the others' tests have their own."""
+    libraries = {name: library for name, library in (
+        ("onnxruntime", "libonnxruntime.so"), ("pytorch", "libtorch_cpu.so"))
+        if not backends.is_absent(BACKENDS / name / f"libtriton_{name}.so")}
+    for name in [*libraries, "identity"]:
+        place = tmp_path / "backends" / name
+        place.mkdir(parents=True)
+        shutil.copy(BACKENDS / name / f"libtriton_{name}.so", place)
+
+    def fill(repository):
+        for name in [*libraries, "identity"]:
+            models.identity(repository, name, [("IN", "FP32", [1])],
+                            backend=name)
+
+    server = make_server(fill, parts=PARTS, wait="live",
+                         backends=tmp_path / "backends")
+    found = settled(server)
+    for name, library in libraries.items():
+        reason = found[name][0]["reason"]
+        assert f'cannot load backend "{name}"' in reason, reason
+        assert library in reason, reason
+    assert found["identity"][0]["state"] == "READY"

@@ -1,7 +1,9 @@
 """Names of tensors, kinds of arguments, sequences, and what a load rejects."""
 
 import concurrent.futures
+import io
 import re
+import zipfile
 
 import pytest
 
@@ -233,6 +235,20 @@ def script(name):
     return (FILES / f"{name}.pt").read_bytes()
 
 
+def reworded(name, old, new):
+    """The script with other code."""
+    to = io.BytesIO()
+    with zipfile.ZipFile(FILES / f"{name}.pt") as z, \
+            zipfile.ZipFile(to, "w") as other:
+        for entry in z.namelist():
+            data = z.read(entry)
+            if entry.endswith(".py"):
+                assert old in data
+                data = data.replace(old, new)
+            other.writestr(entry, data)
+    return to.getvalue()
+
+
 def rejects():
     """name: (what is in the repository, what its reason says)."""
     def case(file, inputs, outputs, extra=NO_BATCH, **more):
@@ -248,6 +264,11 @@ def rejects():
                     "x.pt"),
         "truncated": (case("copy", X, Y, data=script("copy")[:900]),
                       "no_file/1/model.pt|central directory|zip archive"),
+        "operator": (case("copy", X, Y, data=reworded(
+            "copy", b"torch.clone(x)", b"ops.own.unheard(x)")),
+            "Unknown builtin op: own::unheard"),
+        "code": (case("copy", X, Y, data=reworded(
+            "copy", b"return", b"retrun")), "code/1/model.pt"),
         "no_archive": (case("copy", X, Y, data=b"text"), "model.pt"),
         "empty": (case("copy", X, Y, data=b""), "model.pt"),
         "other_arguments": (case("pair", X, PAIR_OUT),

@@ -1,0 +1,145 @@
+"""Loads of backend onnxruntime that cannot work say why; other models
+serve."""
+
+import numpy
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from lib import models
+from lib.repository import PARTS, settled
+from lib.server import Server
+from lib.wire import tensor
+
+ELEM = {"FP32": TensorProto.FLOAT, "COMPLEX64": TensorProto.COMPLEX64}
+X, Y = ("X", "FP32", [2]), ("Y", "FP32", [2])
+
+
+def graph(nodes, datatype="FP32", opsets=(("", 17),), ir_version=8,
+          initializers=()):
+    x, y = (helper.make_tensor_value_info(name, ELEM[datatype], ["n", 2])
+            for name in "XY")
+    return helper.make_model(
+        helper.make_graph(nodes, "g", [x], [y], list(initializers)),
+        ir_version=ir_version,
+        opset_imports=[helper.make_opsetid(*o) for o in opsets])
+
+
+def node(operator, inputs=("X",), outputs=("Y",), **more):
+    return helper.make_node(operator, inputs, outputs, **more)
+
+
+def identity(**more):
+    return graph([node("Identity")], **more).SerializeToString()
+
+
+def with_weights():
+    """X times a matrix whose numbers are in weights.bin."""
+    matrix = onnx.numpy_helper.from_array(
+        numpy.ones((2, 2), numpy.float32), "W")
+    data = matrix.raw_data
+    onnx.external_data_helper.set_external_data(matrix, "weights.bin", 0,
+                                                len(data))
+    matrix.ClearField("raw_data")
+    model = graph([node("MatMul", ["X", "W"])], initializers=[matrix])
+    return model.SerializeToString(), data
+
+
+GOOD = identity()
+WEIGHTED, WEIGHTS = with_weights()
+
+
+def file(data, **more):
+    return {"model.onnx": data, **more}, ""
+
+
+def configured(inputs=(X,), outputs=(Y,), more=""):
+    return file(GOOD)[0], "max_batch_size: 4\n" + more \
+        + models.io_block("input", inputs) \
+        + models.io_block("output", outputs)
+
+
+# name: (files and more of the configuration, what the reason says beside the
+# name of the file or the model)
+LOADS = {
+    "no_file": (({"other.onnx": GOOD}, ""), "there is no file"),
+    "another_name": ((file(GOOD)[0], 'default_model_filename: "other.onnx"\n'),
+                     "/1/other.onnx"),
+    "outside": ((file(GOOD)[0],
+                 'default_model_filename: "../../good/1/model.onnx"\n'),
+                "must stay within the version directory"),
+    "empty": (file(b""), "it is empty"),
+    "text": (file(b"this is no model"), "not an ONNX file, or cut off"),
+    "archive": (file(b"PK\3\4" + bytes(100)), "not an ONNX file, or cut off"),
+    "half": (file(GOOD[:len(GOOD) // 2]), "not an ONNX file, or cut off"),
+    "almost_all": (file(GOOD[:-3]), "not an ONNX file, or cut off"),
+    "no_weights": (file(WEIGHTED), "weights.bin"),
+    "half_the_weights": (
+        file(WEIGHTED, **{"weights.bin": WEIGHTS[:7]}), "initializer: W"),
+    "operator": (file(graph([node("Unheard")]).SerializeToString()),
+                 "No Op registered for Unheard"),
+    "domain": (file(graph([node("Unheard", domain="own")],
+                          opsets=[("", 17), ("own", 1)]).SerializeToString()),
+               "own:Unheard(-1) is not a registered function/op"),
+    "opset": (file(identity(opsets=[("", 999)])), "Opset 999"),
+    "format": (file(identity(ir_version=99)), "IR version: 99"),
+    "datatype": (file(identity(datatype="COMPLEX64")), "tensor(complex64)"),
+    "circle": (file(graph([node("Add", ["X", "Z"]),
+                           node("Identity", ["Y"], ["Z"])])
+                    .SerializeToString()), "not acyclic"),
+    "input_name": (configured([("OTHER", "FP32", [2])]),
+                   'input "OTHER" of the configuration is not in the model, '
+                   'which has "X"'),
+    "more_inputs": (configured([X, ("Z", "FP32", [2])]),
+                    'input "Z" of the configuration is not in the model'),
+    "output_name": (configured(outputs=[("OTHER", "FP32", [2])]),
+                    'output "OTHER" of the configuration is not in the model, '
+                    'which has "Y"'),
+    "input_type": (configured([("X", "INT64", [2])]),
+                   'input "X" is configured as TYPE_INT64, the model has '
+                   "TYPE_FP32"),
+    "texts": (configured([("X", "BYTES", [2])]), "TYPE_STRING"),
+    "output_type": (configured(outputs=[("Y", "FP64", [2])]),
+                    'output "Y" is configured as TYPE_FP64'),
+    "input_dims": (configured([("X", "FP32", [3])]),
+                   'input "X" is configured with dims [3] after the batch '
+                   "dimension, the model has shape [-1,2]"),
+    "input_rank": (configured([("X", "FP32", [2, 2])]), "dims [2,2]"),
+    "output_dims": (configured(outputs=[("Y", "FP32", [3])]),
+                    'output "Y" is configured with dims [3]'),
+    "level": (configured(more="optimization { graph { level: 77 } }\n"),
+              "optimization.graph.level is 77"),
+    "accelerator": (configured(
+        more="optimization { execution_accelerators { "
+        'cpu_execution_accelerator { name: "unheard" } } }\n'),
+        '"unheard" is no execution accelerator'),
+    "threads": (configured(more=models.parameter_block(
+        {"intra_op_thread_count": "many"})),
+        'parameter "intra_op_thread_count" is "many"'),
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    def fill(repository):
+        for name, ((files, extra), _) in {
+                **LOADS, "good": (file(GOOD), "")}.items():
+            models.write_model(repository, name, 'backend: "onnxruntime"\n'
+                               + extra, (1,), {1: files})
+
+    with Server(fill, parts=PARTS).start("live") as s:
+        s.found = settled(s)
+        yield s
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_the_reason_of_a_failed_load(server, name):
+    row, = server.found[name]
+    assert row["state"] == "UNAVAILABLE"
+    assert LOADS[name][1] in row["reason"]
+    assert f"/models/{name}/" in row["reason"] \
+        or f'model "{name}"' in row["reason"]
+    assert "\n" not in row["reason"]
+    answer = server.infer("good", {"inputs": [
+        tensor("X", "FP32", [1, 2], [1, 2])]})
+    assert answer.json()["outputs"][0]["data"] == [1, 2]
