@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,6 +33,7 @@ static inf_err_t *local_read_all(int fd, const char *path, size_t limit,
 static inf_err_t *local_not_regular(const char *path);
 static inf_err_t *local_too_large(const char *path, size_t limit);
 static inf_err_t *local_os(int errnum, const char *what, const char *path);
+static inf_err_t *local_denied(inf_err_t *err);
 static inf_err_t *local_contain(const inf_storage_t *st, const char *dir,
     const char *path);
 static char *local_existing(const char *path, const char **rest, int *errnum);
@@ -350,7 +352,20 @@ local_os(int errnum, const char *what, const char *path)
         return inf_err_recode(err, INF_ERR_NOT_FOUND);
     }
 
-    return err;
+    return errnum == EACCES ? local_denied(err) : err;
+}
+
+/* Whom the files would have to let in. */
+static inf_err_t *
+local_denied(inf_err_t *err)
+{
+    char text[1024];
+    struct passwd user;
+    struct passwd *found = NULL;
+
+    (void) getpwuid_r(geteuid(), &user, text, sizeof(text), &found);
+    return inf_err_note(err, "the core runs as user %s (%u)",
+        found != NULL ? found->pw_name : "", geteuid());
 }
 
 static inf_err_t *

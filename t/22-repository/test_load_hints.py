@@ -97,6 +97,17 @@ def test_a_file_that_the_core_may_not_read(make_server):
         in row["reason"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of another user")
+def test_a_directory_that_the_core_may_not_list(make_server):
+    def fill(repository):
+        (pathlib.Path(repository) / "m").mkdir(0o700)
+
+    server = make_server(fill, wait="live", user="nobody nogroup",
+                         parts="health repository")
+    assert server.wait_log(r"failed to open directory \S+/m: Permission denied "
+                           r"\(the core runs as user nobody", 20 * SLOW)
+
+
 def test_too_few_labels(make_server):
     def fill(repository):
         for name, count in [("few", 2), ("enough", 3)]:
