@@ -463,16 +463,27 @@ ngx_http_inference_stream_receive(ngx_http_inference_stream_t *stream)
 /*
  * nginx grants the client's window again what has left its buffer, by a frame
  * each time: half of the buffer leaves at once, and not each message alone.
+ * Padding of frames takes of the window, and nothing of the buffer.
  */
 
 ngx_uint_t
 ngx_http_inference_stream_holds_window(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_buf_t  *b;
+    size_t               half;
+    ngx_buf_t           *b;
+    ngx_http_request_t  *r;
 
-    b = ctx->request->request_body->buf;
+    r = ctx->request;
+    b = r->request_body->buf;
 
-    return b && b->last - b->start < (b->end - b->start) / 2;
+    if (b == NULL) {
+        return 0;
+    }
+
+    half = (b->end - b->start) / 2;
+
+    return (size_t) (b->last - b->start) < half
+           && ngx_http_inference_preread_room(r) > half;
 }
 
 

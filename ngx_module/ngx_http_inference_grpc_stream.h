@@ -15,7 +15,7 @@
 #ifndef NGX_HTTP_INFERENCE_GRPC_STREAM_H
 #define NGX_HTTP_INFERENCE_GRPC_STREAM_H
 
-#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_peek.h"
 
 
 /* of requests, and of idle calls, while nginx ends */

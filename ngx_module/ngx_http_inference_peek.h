@@ -106,6 +106,9 @@ size_t ngx_http_inference_preread_max(ngx_http_request_t *r);
 ngx_str_t ngx_http_inference_preread(ngx_http_request_t *r);
 ngx_uint_t ngx_http_inference_preread_grows(ngx_http_request_t *r);
 
+/* How many more the client may send of a body, before more is granted. */
+size_t ngx_http_inference_preread_room(ngx_http_request_t *r);
+
 /* Calls waiter->more once after bytes of the connection have been read: those
    that have been read already, but not been looked at by nginx, count. */
 ngx_int_t ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter);

@@ -73,6 +73,28 @@ ngx_http_inference_preread_grows(ngx_http_request_t *r)
 }
 
 
+/* Of the stream's window, and of the frame that is being received. */
+
+size_t
+ngx_http_inference_preread_room(ngx_http_request_t *r)
+{
+    size_t                     room;
+    ngx_http_v2_stream_t      *stream;
+    ngx_http_v2_connection_t  *h2c;
+
+    stream = r->stream;
+    h2c = stream->connection;
+
+    room = stream->recv_window;
+
+    if (h2c->state.stream == stream) {
+        room += h2c->state.length;
+    }
+
+    return room;
+}
+
+
 ngx_int_t
 ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter)
 {
@@ -228,6 +250,13 @@ ngx_http_inference_preread(ngx_http_request_t *r)
 
 ngx_uint_t
 ngx_http_inference_preread_grows(ngx_http_request_t *r)
+{
+    return 0;
+}
+
+
+size_t
+ngx_http_inference_preread_room(ngx_http_request_t *r)
 {
     return 0;
 }

@@ -10,7 +10,7 @@ import pytest
 from lib import arena, models, process
 from lib.grpc_client import (SERVICE, Client, frame, frames, infer, number,
                              numbers, tensor)
-from lib.h2 import H2
+from lib.h2 import DATA, PADDED, H2
 from lib.server import SLOW, Server, free_port, nap
 from lib.unharmed import descriptors, unharmed
 
@@ -146,6 +146,22 @@ def test_a_client_that_keeps_to_the_window(server, size):
         assert len(frames(c.streams[stream].body)) == count
         assert sum(granted) <= sent
         assert all(n >= 32767 for n in granted)
+    arena.assert_empty(server, ARENA)
+
+
+def test_padding_of_frames_is_granted(server):
+    """It is of the window, and not of the body."""
+    data = frame(infer("id_uint8", tensor("IN", "UINT8", [600], bytes(600))))
+    with H2(server.port2) as c:
+        stream = c.post(STREAM, HEADERS)
+        granted = c.streams[stream].grants
+        for i, byte in enumerate(data):
+            while 65535 + sum(granted) < 257 * (i + 1):
+                c.step()
+            c.frame(DATA, PADDED, stream, bytes([255, byte]) + bytes(255))
+        c.data(stream, b"", end=True)
+        assert len(frames(c.read(stream).body)) == 1
+        assert granted
     arena.assert_empty(server, ARENA)
 
 
