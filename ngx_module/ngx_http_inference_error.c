@@ -18,8 +18,6 @@
     "; the next core still loads the models of the one that ended"
 
 
-static ngx_uint_t ngx_http_inference_status(ngx_http_inference_ctx_t *ctx,
-    inf_err_code_t code);
 static ngx_uint_t ngx_http_inference_precise(inf_err_code_t code,
     inf_err_cause_t cause);
 static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
@@ -37,7 +35,7 @@ static void ngx_http_inference_let_socket(ngx_http_request_t *r,
 
 /* ---- internal codes and HTTP -------------------------------------------- */
 
-static ngx_uint_t
+ngx_uint_t
 ngx_http_inference_status(ngx_http_inference_ctx_t *ctx, inf_err_code_t code)
 {
     ngx_uint_t                      status;
@@ -320,15 +318,22 @@ ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
 
 /* ---- answers ------------------------------------------------------------ */
 
+ngx_http_err_page_t *
+ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_page_of(ctx, ctx->status);
+}
+
+
 /*
- * The row of error_page that names the status of the failed request, if
- * inference_intercept_errors is on.  A request for a part that is not served
+ * The row of error_page that names the status, if inference_intercept_errors
+ * is on.  A request for a part that is not served
  * here keeps our error: the next handler may be a server of which clients may
  * use the models and no more.
  */
 
 ngx_http_err_page_t *
-ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_page_of(ngx_http_inference_ctx_t *ctx, ngx_uint_t status)
 {
     ngx_uint_t                 i;
     ngx_http_request_t        *r;
@@ -347,7 +352,7 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
     page = clcf->error_pages->elts;
 
     for (i = 0; i < clcf->error_pages->nelts; i++) {
-        if (page[i].status == (ngx_int_t) ctx->status) {
+        if (page[i].status == (ngx_int_t) status) {
             return &page[i];
         }
     }

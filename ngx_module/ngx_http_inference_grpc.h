@@ -163,6 +163,10 @@ ngx_uint_t ngx_http_inference_stream_holds_window(
 /* The call fails: its messages are given up. */
 void ngx_http_inference_stream_abandon(ngx_http_inference_ctx_t *ctx);
 
+/* Gives an abandoned call to another handler: frees what its messages hold.
+   NGX_DECLINED: the call keeps our error. */
+ngx_int_t ngx_http_inference_stream_hand_on(ngx_http_inference_ctx_t *ctx);
+
 /* The call's time is over, or it has been idle since its worker began to
    leave. */
 ngx_int_t ngx_http_inference_stream_check_time(ngx_http_inference_ctx_t *ctx);

@@ -392,6 +392,7 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
     ngx_str_t                            error;
     inf_err_t                           *err;
     inf_slice_t                          text;
+    inf_err_code_t                       code;
     inf_reply_options_t                  options;
     inf_response_record_t               *record;
     ngx_http_inference_ctx_t            *ctx, *call;
@@ -426,12 +427,17 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
         return err ? ngx_http_inference_fail_err(ctx, err) : NGX_OK;
     }
 
+    code = INF_STATUS_CODE(record->status);
     text = inf_response_text(record, record->error);
 
+    if (ngx_http_inference_preview_wants(m,
+                                        ngx_http_inference_status(ctx, code)))
+    {
+        return ngx_http_inference_fail_text(ctx, code, text.data, text.len);
+    }
+
     if (call->grpc->stream_errors && queued) {
-        (void) ngx_http_inference_fail_text(call,
-                                            INF_STATUS_CODE(record->status),
-                                            text.data, text.len);
+        (void) ngx_http_inference_fail_text(call, code, text.data, text.len);
         ngx_http_inference_stream_wake(call);
         return NGX_DONE;
     }
@@ -488,6 +494,11 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
 
     call = m->stream->call;
 
+    if (ngx_http_inference_preview_wants(m, ctx->status)) {
+        ngx_http_inference_stream_wake(call);
+        return NGX_DONE;
+    }
+
     if (call->grpc->stream_errors && ctx->submission.deaths) {
         /* as an error of the model */
         (void) ngx_http_inference_fail_text(call, ctx->code, ctx->error.data,
@@ -538,6 +549,7 @@ ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
 
     ngx_http_inference_stream_count(ctx, 0);
     ngx_http_inference_free_ctx(ctx);
+    ngx_http_inference_preview_end(stream);
 
     ngx_queue_remove(&m->queue);
     ngx_queue_insert_head(&stream->spare_messages, &m->queue);
@@ -671,6 +683,8 @@ ngx_http_inference_stream_put_out(ngx_http_inference_message_t *m,
     }
 
     b->flush = 1;
+
+    ngx_http_inference_preview_end(stream);
 
     out->last = b;
     stream->held += out->size;

@@ -36,6 +36,8 @@ static ngx_int_t ngx_http_inference_stream_start(
     ngx_http_inference_stream_t *stream);
 static ngx_int_t ngx_http_inference_stream_go_on(
     ngx_http_inference_stream_t *stream);
+static ngx_int_t ngx_http_inference_stream_preview(
+    ngx_http_inference_stream_t *stream);
 static ngx_int_t ngx_http_inference_stream_receive(
     ngx_http_inference_stream_t *stream);
 static ngx_uint_t ngx_http_inference_stream_is_full(
@@ -102,11 +104,8 @@ ngx_http_inference_stream_open(ngx_http_inference_ctx_t *ctx)
     leave->data = stream;
 
     ctx->stream = stream;
-    ctx->body.stage = NGX_HTTP_INFERENCE_BODY_ARRIVING;
 
-    r->request_body_no_buffering = 1;
-    r->request_body_in_single_buf = 0;
-    r->request_body_in_file_only = 0;
+    ngx_http_inference_preview_open(stream);
 
     /* inference_timeout is each message's */
 
@@ -129,6 +128,7 @@ ngx_http_inference_stream_leave(void *data)
     ngx_queue_t  *q;
 
     ngx_http_inference_leaver_remove(&stream->leaver);
+    ngx_http_inference_preread_stop(&stream->waiter);
 
     for (q = ngx_queue_head(&stream->messages);
          q != ngx_queue_sentinel(&stream->messages);
@@ -149,6 +149,27 @@ ngx_http_inference_stream_abandon(ngx_http_inference_ctx_t *ctx)
     if (ctx->stream) {
         ngx_http_inference_stream_leave(ctx->stream);
     }
+}
+
+
+ngx_int_t
+ngx_http_inference_stream_hand_on(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_peek_t  *peek;
+
+    peek = ngx_http_inference_peek(ctx->request);
+
+    if (ctx->body.stage != NGX_HTTP_INFERENCE_BODY_UNREAD
+        || ngx_http_inference_peek_binds_stream(peek))
+    {
+        return NGX_DECLINED;
+    }
+
+    if (ctx->stream) {
+        ngx_http_inference_stream_cleanup(ctx->stream);
+    }
+
+    return NGX_OK;
 }
 
 
@@ -177,7 +198,10 @@ ngx_http_inference_stream_cleanup(void *data)
         ngx_http_inference_free_ctx(&m->ctx);
     }
 
+    stream->receiving = NULL;
+
     ngx_queue_add(&stream->outputs, &stream->spare_outputs);
+    ngx_queue_init(&stream->spare_outputs);
 
     while (!ngx_queue_empty(&stream->outputs)) {
 
@@ -209,7 +233,8 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
     switch (ctx->event) {
 
     case NGX_HTTP_INFERENCE_NO_EVENT:
-        rc = ngx_http_inference_stream_start(stream);
+        r->read_event_handler = ctx->handlers->stream_read;
+        r->write_event_handler = ctx->handlers->writable;
         break;
 
     case NGX_HTTP_INFERENCE_BODY_BYTES:
@@ -351,6 +376,10 @@ ngx_http_inference_stream_start(ngx_http_inference_stream_t *stream)
     ctx = stream->call;
     r = ctx->request;
 
+    r->request_body_no_buffering = 1;
+    r->request_body_in_single_buf = 0;
+    r->request_body_in_file_only = 0;
+
     rc = ngx_http_read_client_request_body(r, ctx->handlers->body_ready);
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
@@ -366,7 +395,10 @@ ngx_http_inference_stream_start(ngx_http_inference_stream_t *stream)
     /* the count that reading has taken */
     ngx_http_finalize_request(r, NGX_DONE);
 
-    return NGX_OK;
+    /* a message that has failed is answered now */
+    ngx_http_inference_stream_wake_all(stream);
+
+    return ctx->status ? NGX_ERROR : NGX_OK;
 }
 
 
@@ -384,6 +416,19 @@ ngx_http_inference_stream_go_on(ngx_http_inference_stream_t *stream)
                                             NGX_HTTP_CLIENT_CLOSED_REQUEST);
     }
 
+    if (ngx_http_inference_preview_check(stream) != NGX_OK
+        || ngx_http_inference_stream_preview(stream) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (!ngx_http_inference_is_preview(stream)
+        && ctx->request->request_body == NULL
+        && ngx_http_inference_stream_start(stream) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     if (ngx_http_inference_stream_receive(stream) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -397,6 +442,32 @@ ngx_http_inference_stream_go_on(ngx_http_inference_stream_t *stream)
     }
 
     return ngx_http_inference_stream_flush(stream);
+}
+
+
+/* Takes what nginx has put aside. */
+
+static ngx_int_t
+ngx_http_inference_stream_preview(ngx_http_inference_stream_t *stream)
+{
+    u_char     *p;
+    ngx_str_t   bytes;
+
+    if (!ngx_http_inference_is_preview(stream)) {
+        return NGX_OK;
+    }
+
+    bytes = ngx_http_inference_preview_bytes(stream);
+    p = bytes.data;
+
+    if (bytes.len
+        && ngx_http_inference_stream_put(stream, &p, p + bytes.len)
+           == NGX_ERROR)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_preview_took(stream, p - bytes.data);
 }
 
 
@@ -517,6 +588,7 @@ ngx_http_inference_stream_take(ngx_http_inference_stream_t *stream)
         p = b->pos;
 
         ctx->body.received += b->last - p;
+        p += ngx_http_inference_preview_skip(stream, b->last - p);
 
         rc = ngx_http_inference_stream_has_rest(stream)
              ? NGX_AGAIN

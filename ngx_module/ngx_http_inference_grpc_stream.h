@@ -52,6 +52,9 @@ struct ngx_http_inference_stream_s {
     ngx_http_inference_message_t  *receiving;   /* not whole, or NULL        */
     ngx_buf_t                   *rest;          /* of the call's bytes, which
                                                    came while it was full    */
+    ngx_http_inference_waiter_t  waiter;        /* of a preview              */
+    size_t                       previewed;     /* bytes taken, which will be
+                                                   read once more            */
     ngx_http_inference_replies_t  replies;      /* of all messages           */
     off_t                        sent;          /* when the timer of sending
                                                    was started               */
@@ -110,6 +113,37 @@ void ngx_http_inference_stream_complete(ngx_http_inference_message_t *m);
    soon. */
 void ngx_http_inference_stream_wake(ngx_http_inference_ctx_t *ctx);
 void ngx_http_inference_stream_wake_all(ngx_http_inference_stream_t *stream);
+
+
+/* ---- grpc_preview.c ------------------------------------------------------ */
+
+/* Nothing of the call is read yet, and it may go on to error_page. */
+#define ngx_http_inference_is_preview(stream)                                 \
+    ((stream)->call->body.stage == NGX_HTTP_INFERENCE_BODY_UNREAD)
+
+/* Begins a preview where error_page may have the call. */
+void ngx_http_inference_preview_open(ngx_http_inference_stream_t *stream);
+
+/* The bytes that are there and not taken yet; and: n of them have been taken, so
+   that the preview goes on, or ends where more have no room. */
+ngx_str_t ngx_http_inference_preview_bytes(ngx_http_inference_stream_t *stream);
+ngx_int_t ngx_http_inference_preview_took(ngx_http_inference_stream_t *stream,
+    size_t n);
+
+/* Ends a preview: the call's next turn begins to read the body. */
+void ngx_http_inference_preview_end(ngx_http_inference_stream_t *stream);
+
+/* How many of the first n bytes read now were taken by the preview. */
+size_t ngx_http_inference_preview_skip(ngx_http_inference_stream_t *stream,
+    size_t n);
+
+/* Whether the call goes on where this message fails with the status. */
+ngx_uint_t ngx_http_inference_preview_wants(ngx_http_inference_message_t *m,
+    ngx_uint_t status);
+
+/* NGX_ERROR: its first message has failed, and so does the call, which goes
+   on. */
+ngx_int_t ngx_http_inference_preview_check(ngx_http_inference_stream_t *stream);
 
 
 #endif /* NGX_HTTP_INFERENCE_GRPC_STREAM_H */

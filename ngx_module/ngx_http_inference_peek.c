@@ -574,7 +574,14 @@ ngx_http_inference_peek_binds(ngx_http_inference_peek_t *peek,
         return peek->state == NGX_HTTP_INFERENCE_PEEK_SEEN;
     }
 
-    return peek->asked && peek->state >= NGX_HTTP_INFERENCE_PEEK_DONE;
+    return ngx_http_inference_peek_binds_stream(peek);
+}
+
+
+ngx_uint_t
+ngx_http_inference_peek_binds_stream(ngx_http_inference_peek_t *peek)
+{
+    return peek && peek->asked && peek->state >= NGX_HTTP_INFERENCE_PEEK_DONE;
 }
 
 

@@ -81,6 +81,10 @@ ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version);
 ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);
 
+/* Whether the messages of a stream have to keep to these names; NULL: no. */
+ngx_uint_t ngx_http_inference_peek_binds_stream(
+    ngx_http_inference_peek_t *peek);
+
 
 /* ---- early.c ------------------------------------------------------------- */
 

@@ -71,7 +71,10 @@ ngx_http_inference_reject_to_page(ngx_http_inference_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_inference_hand_on(ctx);
+    rc = ngx_http_inference_is_stream(ctx)
+         ? ngx_http_inference_stream_hand_on(ctx)
+         : ngx_http_inference_hand_on(ctx);
+
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
     }

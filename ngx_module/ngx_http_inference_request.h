@@ -1044,11 +1044,17 @@ void ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx,
 /* A line at level info: another handler answers, because of this error. */
 void ngx_http_inference_log_handed_on(ngx_http_inference_ctx_t *ctx);
 
+/* The status of HTTP that stands for a code, by the request's location. */
+ngx_uint_t ngx_http_inference_status(ngx_http_inference_ctx_t *ctx,
+    inf_err_code_t code);
+
 /* Whether error_page names a status of errors; and: the row that names that of
-   the failed request, NULL: none. */
+   the failed request, or any; NULL: none. */
 ngx_uint_t ngx_http_inference_may_intercept(ngx_http_request_t *r);
 ngx_http_err_page_t *ngx_http_inference_intercepted(
     ngx_http_inference_ctx_t *ctx);
+ngx_http_err_page_t *ngx_http_inference_page_of(ngx_http_inference_ctx_t *ctx,
+    ngx_uint_t status);
 
 /* Sends it; returns what the request is to be finalized with. */
 ngx_int_t ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx);

@@ -50,7 +50,9 @@ def server(tmp_path_factory):
             error_page 404 429 503 504 = $triton;
         }
         location @triton { proxy_pass http://triton; }
-        location @triton_grpc { grpc_pass grpc://triton_grpc; }
+        location @triton_grpc {
+            client_max_body_size 0; grpc_pass grpc://triton_grpc;
+        }
         location /mixed/ {
             inference_peek on;
             rewrite ^/mixed(/.*) $1 break; grpc_pass grpc://$pool;
@@ -93,6 +95,33 @@ def test_unary_calls_go_on(server, size):
         with pytest.raises(Failure) as caught:
             c.numbers("nobodys", [5])
         assert "nobodys" in caught.value.text
+
+
+def test_streams_go_on(server):
+    """Later messages and answers stream; the server says which it has not."""
+    with Client(server.port2) as c:
+        with c.stream() as stream:
+            for value in range(3):
+                stream.send(numbers("theirs", [value]))
+                assert number(stream.read()) == value
+            data = os.urandom(1_500_000)
+            stream.send(*[infer("bytes", tensor(
+                "IN", "UINT8", [len(data)], data))] * 3)
+            assert all(x.infer_response.raw_output_contents[0] == data
+                       for x in stream.read(3))
+            stream.send(numbers("id_int32", [5]))
+            assert "id_int32" in stream.read().error_message
+            stream.end()
+            assert stream.rest() == []
+        with c.stream() as stream:
+            stream.send(numbers("id_int32", [6]))           # ours
+            assert number(stream.read()) == 6
+            stream.send(numbers("theirs", [7]))
+            assert "theirs" in stream.read().error_message
+        with c.stream(compression=2) as stream:
+            stream.send(numbers("theirs", [8]), numbers("theirs", [9]))
+            stream.end()
+            assert [number(x) for x in stream.rest()] == [8, 9]
 
 
 def test_models_of_both_by_name(server):

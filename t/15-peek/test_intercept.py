@@ -375,8 +375,11 @@ def test_events_go_on_before_the_first_one(server):
     assert [e["OUT"] for e in answer.events()] == [3, 3, 3]
 
 
-def test_message_of_a_stream_fails_alone(server):
+def test_later_message_of_a_stream_fails_alone(server):
+    """test_stream_fallback.py has the first one."""
     with Client(server.port2, "/on") as c, c.stream() as stream:
+        stream.send(numbers("id_int32", [1]))
+        assert number(stream.read()) == 1
         stream.send(numbers("far", [1]), numbers("id_int32", [2]))
         assert "unknown model" in stream.read().error_message
         assert number(stream.read()) == 2

@@ -700,6 +700,13 @@ ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
 }
 
 ngx_int_t
+ngx_http_inference_stream_hand_on(ngx_http_inference_ctx_t *ctx)
+{
+    (void) ctx;
+    return NGX_DECLINED;
+}
+
+ngx_int_t
 ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx)
 {
     (void) ctx;
