@@ -161,16 +161,10 @@ TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
     *ready = false;
 
     inf_err_t *err = inf_api_find_model(s, model_name, model_version, &model);
-    if (err != NULL && atomic_load(&s->start) != INF_SERVER_SCANS) {
-        inf_err_free(err);      /* Triton's is no error: it is not ready     */
-        return NULL;
+    if (err == NULL) {
+        err = ask_ready(s, model, ready);
+        inf_model_unref(model);
     }
-    if (err != NULL) {
-        return err;
-    }
-
-    err = ask_ready(s, model, ready);
-    inf_model_unref(model);
     return err;
 }
 

@@ -144,8 +144,8 @@ def stub_of(server, model="pid"):
             # what there is to say meanwhile
             assert answer.status in (500, 503), answer
             assert re.search("not healthy|not at ready state|was killed|"
-                             "is not ready|exited with|stopped accepting",
-                             answer.error), answer
+                             "exited with|stopped accepting", answer.error), \
+                answer
             return 0
         return int(answer.json()["outputs"][0]["data"][0])
 

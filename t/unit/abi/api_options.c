@@ -369,8 +369,8 @@ with_namespacing_a_name_of_two_models_is_rejected(void **state)
         TRITONSERVER_ERROR_INVALID_ARG, two);
     fails(TRITONSERVER_ServerModelConfig(s, "m", 1, 1, &m),
         TRITONSERVER_ERROR_INVALID_ARG, two);
-    succeeds(TRITONSERVER_ServerModelIsReady(s, "m", 1, &ready));
-    assert_false(ready);
+    fails(TRITONSERVER_ServerModelIsReady(s, "m", 1, &ready),
+        TRITONSERVER_ERROR_INVALID_ARG, two);
     fails(TRITONSERVER_ServerModelStatistics(s, "m", -1, &m),
         TRITONSERVER_ERROR_INVALID_ARG, two);
     fails(TRITONSERVER_InferenceRequestNew(&q, s, "nobody", -1),
