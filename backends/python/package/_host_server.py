@@ -5,9 +5,9 @@ import sys
 
 from _host_channel import (FAMILY_DELETE, FAMILY_NEW, LOAD, LOG, METRIC_DELETE,
                            METRIC_NEW, METRIC_SET, METRIC_VALUE, MODEL_READY,
-                           UNLOAD, State, must, push, tell)
+                           UNLOAD, State, ask, must, push, tell)
 from _pb_arguments import real, text, want
-from _values import TritonModelException
+from _values import TritonError, TritonModelException
 
 
 class LogLevel(enum.Enum):
@@ -190,7 +190,11 @@ def is_model_ready(model_name, model_version=""):
                 prefix + "failed to get model version from specified version "
                 f"string '{model_version}', version should be an integral "
                 "value > 0")
-    return must(MODEL_READY, 0, [model_name, version, False], prefix)
+    error, ready = ask(MODEL_READY, 0, [model_name, version, False])
+    if error is not None and error.code() not in (TritonError.NOT_FOUND,
+                                                  TritonError.UNAVAILABLE):
+        raise TritonModelException(prefix + error.message())
+    return bool(ready)
 
 
 def get_model_dir():
