@@ -276,7 +276,8 @@ dims_read(const reader_t *r, const side_t *side, const char *name,
 {
     const bk_tensor_config_t *c = vino_ports_config(side->config,
         side->config_count, name);
-    bool open = r->rt->f.ov_rank_is_dynamic(shape->rank);
+    /* ov_rank_is_dynamic() takes a scalar's for open */
+    bool open = shape->rank.min != shape->rank.max;
 
     if (open && c == NULL) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,

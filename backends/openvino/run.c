@@ -343,8 +343,11 @@ output_read(const vino_run_t *r, bk_value_t *v, int64_t rows)
         return err;
     }
 
-    err = vino_err(rt, rt->f.ov_tensor_get_shape(tensor, &shape),
-        "shape of output \"%s\"", v->tensor->name);
+    /* the function has no shape of a scalar */
+    if (v->tensor->dims_count > 0) {
+        err = vino_err(rt, rt->f.ov_tensor_get_shape(tensor, &shape),
+            "shape of output \"%s\"", v->tensor->name);
+    }
     if (err == NULL) {
         if (v->preallocated) {
             err = output_check(r, v, tensor, &shape);

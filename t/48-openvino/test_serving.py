@@ -94,6 +94,29 @@ def test_an_output_that_is_an_input(make_server):
                 assert got == {n: expected[n] for n in wanted}, (name, i)
 
 
+def test_scalars(make_server):
+    """They are [1] to clients, as everywhere."""
+    dims = models.io_block("input", [("X", "FP32", [1]), ("Y", "FP32", [-1])])
+
+    def fill(repository):
+        for name, config in (("completed", ""), ("configured", dims)):
+            x, y = parameter("X", "FP32", []), parameter("Y", "FP32", [-1])
+            openvino_models.write(
+                repository, name, openvino_models.model(
+                    [x, y], {"SUM": op.add(x, y), "TWICE": op.add(x, x)}),
+                extra=f"max_batch_size: 0\n{config}")
+
+    server = make_server(fill)
+    for name in ("completed", "configured"):
+        answer = server.infer(name, {"inputs": [
+            tensor("X", "FP32", [1], [2]),
+            tensor("Y", "FP32", [3], [1, 2, 3])]})
+        assert answer.status == 200, answer
+        assert {o["name"]: (o["shape"], o["data"])
+                for o in answer.json()["outputs"]} == {
+            "SUM": ([3], [3, 4, 5]), "TWICE": ([1], [4])}
+
+
 @pytest.mark.parametrize("instances", [1, 2])
 def test_data_that_the_library_rejects(make_server, instances):
     """An error, and no older bytes of the response's memory where the library
