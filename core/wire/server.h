@@ -31,6 +31,9 @@
 /* Of a response arena, beyond its bound, for answers of calls. */
 #define INF_CHANNEL_ANSWER_ROOM (UINT64_C(16) << 20)
 
+/* Of a region: the flow of its call, and a trace. */
+#define INF_CHANNEL_ON_FREE 2u
+
 typedef struct inf_channel_s inf_channel_t;
 
 /* A piece of the response arena, reference counted. */
@@ -194,7 +197,7 @@ INF_CHECK inf_err_t *inf_channel_region_attach(inf_channel_region_t *record,
     inf_channel_region_t *const *parts, uint32_t count);
 
 /* Calls fn once, when the region is free again, on the thread that drops it;
-   once per region, before publishing it. */
+   INF_CHANNEL_ON_FREE times per region at most, before publishing it. */
 void inf_channel_region_on_free(inf_channel_region_t *region,
     void (*fn)(void *userp, uint64_t bytes), void *userp, uint64_t bytes);
 

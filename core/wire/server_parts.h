@@ -21,6 +21,13 @@
 
 typedef struct inf_channel_spill_s inf_channel_spill_t;
 
+/* fn NULL: none. */
+typedef struct {
+    void                  (*fn)(void *userp, uint64_t bytes);
+    void                   *userp;
+    uint64_t                bytes;
+} inf_channel_on_free_t;
+
 struct inf_channel_region_s {
     inf_channel_t          *channel;    /* a reference                     */
     inf_region_t           *region;     /* inside: under arena_lock        */
@@ -32,10 +39,7 @@ struct inf_channel_region_s {
     inf_channel_region_t   *next;       /* under arena_lock: in its bucket */
     uint32_t                part_count; /* set once, before publishing     */
     inf_channel_region_t  **parts;
-    void                  (*on_free)(void *userp, uint64_t bytes);
-                                        /* the same, with what follows     */
-    void                   *on_free_userp;
-    uint64_t                on_free_bytes;
+    inf_channel_on_free_t   on_free[INF_CHANNEL_ON_FREE];   /* the same    */
 };
 
 struct inf_channel_s {

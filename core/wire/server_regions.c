@@ -83,8 +83,11 @@ inf_channel_region_unref(inf_channel_region_t *region)
         inf_channel_region_unref(region->parts[i]);
     }
 
-    if (region->on_free != NULL) {
-        region->on_free(region->on_free_userp, region->on_free_bytes);
+    for (uint32_t i = 0; i < INF_CHANNEL_ON_FREE
+         && region->on_free[i].fn != NULL; i++)
+    {
+        region->on_free[i].fn(region->on_free[i].userp,
+            region->on_free[i].bytes);
     }
 
     free(region->parts);
@@ -96,10 +99,13 @@ void
 inf_channel_region_on_free(inf_channel_region_t *region,
     void (*fn)(void *userp, uint64_t bytes), void *userp, uint64_t bytes)
 {
-    assert(region->on_free == NULL);
-    region->on_free = fn;
-    region->on_free_userp = userp;
-    region->on_free_bytes = bytes;
+    uint32_t i = 0;
+    while (region->on_free[i].fn != NULL) {
+        i++;
+        assert(i < INF_CHANNEL_ON_FREE);
+    }
+
+    region->on_free[i] = (inf_channel_on_free_t) { fn, userp, bytes };
 }
 
 void *
