@@ -189,9 +189,11 @@ ngx_int_t ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx);
 /* It is done; it may be another message afterwards. */
 void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
 
-/* The call's number for the core, from the first request until all is over; 0:
-   ctx is no message, or there are too many calls. */
-uint32_t ngx_http_inference_stream_number(ngx_http_inference_ctx_t *ctx);
+/* The call's number for the core, from the first request until all is over, and
+   the message's place in it; 0: ctx is no message, or there are too many
+   calls. */
+void ngx_http_inference_stream_name(ngx_http_inference_ctx_t *ctx,
+    inf_submission_t *s);
 
 /* A message holds so many bytes from here on: a call that holds much is not
    received on. */

@@ -34,6 +34,11 @@ static ngx_int_t ngx_http_inference_stream_link(
     ngx_http_inference_stream_t *stream, inf_slice_t piece, ngx_buf_t **b);
 
 
+/* messages of all calls so far */
+
+static uint64_t  ngx_http_inference_messages;
+
+
 ngx_http_inference_message_t *
 ngx_http_inference_stream_message(ngx_http_inference_stream_t *stream)
 {
@@ -60,6 +65,7 @@ ngx_http_inference_stream_message(ngx_http_inference_stream_t *stream)
     ngx_memzero(m, sizeof(ngx_http_inference_message_t));
 
     m->stream = stream;
+    m->order = ++ngx_http_inference_messages;
     m->grpc.in = call->grpc->in;
     m->grpc.out = call->grpc->out;
 
@@ -194,13 +200,14 @@ static ngx_uint_t  ngx_http_inference_number_count;
 static ngx_uint_t  ngx_http_inference_number_next = 1;
 
 
-uint32_t
-ngx_http_inference_stream_number(ngx_http_inference_ctx_t *ctx)
+void
+ngx_http_inference_stream_name(ngx_http_inference_ctx_t *ctx,
+    inf_submission_t *s)
 {
     ngx_http_inference_stream_t  *stream;
 
     if (ctx->message == NULL) {
-        return 0;
+        return;
     }
 
     stream = ctx->message->stream;
@@ -216,7 +223,8 @@ ngx_http_inference_stream_number(ngx_http_inference_ctx_t *ctx)
         }
     }
 
-    return stream->number;
+    s->call = stream->number;
+    s->order = ctx->message->order;
 }
 
 

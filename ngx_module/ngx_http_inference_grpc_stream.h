@@ -85,6 +85,7 @@ struct ngx_http_inference_message_s {
     ngx_queue_t                  queue;         /* of messages, or spare     */
     ngx_queue_t                  replies;       /* not sent yet              */
     uint64_t                     size;          /* of the stream's taken     */
+    uint64_t                     order;         /* for the core: grows       */
     ngx_http_inference_stream_output_t  *output;    /* being prepared        */
     unsigned                     decoupled:1;   /* its model                 */
     unsigned                     skipped:1;     /* failed while received     */

@@ -398,7 +398,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     s.length = ctx->record_size;
     s.deadline_ns = ctx->deadline_ns;
     s.received_ns = ctx->received_ns;
-    s.call = ngx_http_inference_stream_number(ctx);
+    ngx_http_inference_stream_name(ctx, &s);
 
     if (ctx->submission.begun) {
         s.flags |= INF_SUBMIT_FLAG_SUSPECT;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Seeds bugs into both batchers, rate limiter, response cache, the ensembles'
-flow, the suspects, the threads that come and go, the schedule of polls and the
-kit of backends, one by one: the simulators, the limiter's random worlds, the
-storm around changing instances, the schedule's virtual time and the kit's unit
-tests must find each.
+flow, the suspects, the threads that come and go, the schedule of polls, the
+bound of a call's responses and the kit of backends, one by one: the simulators,
+the limiter's random worlds, the storm around changing instances, the schedule's
+virtual time, the bound's list of everything and the kit's unit tests must find
+each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -43,6 +44,7 @@ SCHEDULE = "core/repository/poll_schedule.c"
 SET = "core/repository/model_set.c"
 SWAP = "core/repository/model_swap.c"
 RECONCILE = "core/repository/reconcile.c"
+RESPONSES = "core/service/response_flow.c"
 KIT = "backends/common/"                # its files' own tests, or these
 KIT_JUDGES = {"batch": "runner", "request": "device", "run_inputs": "runner",
               "run_outputs": "runner", "run_responses": "runner",
@@ -61,7 +63,8 @@ JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           SCHEDULE: "repository/poll_schedule",
           SET: "repository/model_simulation",
           SWAP: "repository/model_simulation",
-          RECONCILE: "repository/model_simulation"}
+          RECONCILE: "repository/model_simulation",
+          RESPONSES: "service/response_flow"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 # the world of that one is virtual (CMakeLists.txt)
@@ -69,6 +72,25 @@ WRAPPED = ["clock_gettime", "inf_thread_start", "pthread_join",
            "inf_runner_submit", "inf_runner_cancel", "inf_runner_rejects_at"]
 
 MUTANTS = [
+    ("a client is blamed for a slow request", RESPONSES,
+     "return first->unreleased > 0 && first->order < flow->missing;",
+     "return first->order < flow->missing;"),
+    ("a client is blamed for a request that comes again", RESPONSES,
+     "return first->unreleased > 0 && first->order < flow->missing;",
+     "return first->unreleased > 0;"),
+    ("a request that never comes again is awaited for ever", RESPONSES,
+     "            flow->missing = NONE_MISSING;   /* it may", "            /* it may"),
+    ("requests stand in line as they come", RESPONSES,
+     "while (before->prev != &flow->line && inf_link_entry(",
+     "while (before->prev == NULL && inf_link_entry("),
+    ("an earlier request wakes nobody", RESPONSES,
+     "    flow_changed_locked(flow);\n}\n\nvoid\n"
+     "inf_response_turn_unorder", "}\n\nvoid\ninf_response_turn_unorder"),
+    ("a released response leaves its request in line", RESPONSES,
+     "        inf_link_remove(&turn->link);\n        if (flow->loose",
+     "        if (flow->loose"),
+    ("released responses of decoupled models count on", RESPONSES,
+     "    flow->loose -= turn->loose;\n", ""),
     ("a batch may have one row too many", BATCHER,
      "return rows <= b->limit && !req->suspect",
      "return rows <= b->limit + 1 && !req->suspect"),

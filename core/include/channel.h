@@ -207,7 +207,11 @@ typedef struct {
     uint64_t length;
     uint64_t deadline_ns;       /* 0: none                                   */
     uint64_t received_ns;       /* when the first byte arrived               */
-    uint8_t  pad[16];
+    uint64_t order;             /* INFER with a call: grows with each request
+                                   that the worker receives on a stream, and
+                                   stays when it is submitted again; 0: a
+                                   worker that does not say it               */
+    uint8_t  pad[8];
 } inf_submission_t;
 
 /* Of a RELEASE, in the fields behind offset. */

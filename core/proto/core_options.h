@@ -112,8 +112,8 @@ typedef struct {
     VALUE("inference_response_wait", .field = "response_wait_ms",             \
         .kind = INF_OPTION_TIME, .max = INT32_MAX, .reload = INF_RELOAD_CORE, \
         .option = "response-wait-secs", .unit = "s", .most = 86400,           \
-        .help = "seconds that a decoupled model waits for a client that "     \
-        "takes none of its responses")                                        \
+        .help = "seconds that a model waits for a client that takes none of " \
+        "its responses")                                                      \
     VALUE("inference_stuck", .field = "stuck_ms", .kind = INF_OPTION_TIME,    \
         .max = INT32_MAX, .reload = INF_RELOAD_NOW, .option = "stuck-secs",   \
         .unit = "s", .most = 86400,                                           \

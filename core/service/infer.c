@@ -14,6 +14,10 @@
    done in less time than copying a record may take. */
 #define READ_AT_ONCE UINT64_C(16384)
 
+static inf_err_t *open_submission(inf_in_flight_t *in_flight,
+    inf_registry_reader_t *models, const inf_submission_t *submission,
+    inf_server_t *server);
+static inf_err_t *take_turn(inf_in_flight_t *in_flight, uint64_t order);
 static inf_err_t *open_request(inf_in_flight_t *in_flight,
     inf_registry_reader_t *models, const inf_submission_t *submission,
     inf_server_t *restoring);
@@ -78,14 +82,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     atomic_store_explicit(&in_flight->factory.start_ns, req->start_ns,
         memory_order_relaxed);
 
-    bool restoring = inf_server_restoring(server);
-    /* a model whose load it interrupts would be taken for the one that ended
-       the core */
-    inf_err_t *err = restoring && (submission->flags & INF_SUBMIT_FLAG_SUSPECT)
-        ? inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "models are being"
-            " loaded"), INF_CAUSE_STARTING)
-        : open_request(in_flight, models, submission,
-            restoring ? server : NULL);
+    inf_err_t *err = open_submission(in_flight, models, submission, server);
     if (err != NULL) {
         inf_infer_reject(in_flight, err);
         return (inf_infer_fed_t) { 0 };
@@ -125,6 +122,51 @@ inf_infer_go_on(inf_in_flight_t *in_flight, uint64_t now_ns)
     }
 
     return fed;
+}
+
+/*
+ * A request on a stream keeps its place from here on: until its model is known
+ * it counts as one whose responses leave in order, as its worker counts it.
+ */
+static inf_err_t *
+open_submission(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
+    const inf_submission_t *submission, inf_server_t *server)
+{
+    bool restoring = inf_server_restoring(server);
+    inf_err_t *err = submission->call == 0 || submission->order == 0 ? NULL
+        : take_turn(in_flight, submission->order);
+    if (err != NULL) {
+        return err;
+    }
+
+    /* a model whose load it interrupts would be taken for the one that ended
+       the core */
+    if (restoring && (submission->flags & INF_SUBMIT_FLAG_SUSPECT)) {
+        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "models are"
+            " being loaded"), INF_CAUSE_STARTING);
+    }
+
+    err = open_request(in_flight, models, submission,
+        restoring ? server : NULL);
+    if (err != NULL || !inf_model_is_decoupled(in_flight->request.model)) {
+        return err;
+    }
+
+    if (in_flight->turn == NULL) {
+        return take_turn(in_flight, 0);
+    }
+    inf_response_turn_unorder(in_flight->turn);
+    return NULL;
+}
+
+static inf_err_t *
+take_turn(inf_in_flight_t *in_flight, uint64_t order)
+{
+    inf_response_flow_t *flow = inf_session_flow(in_flight->session,
+        in_flight->call);
+
+    in_flight->turn = flow == NULL ? NULL : inf_response_turn_new(flow, order);
+    return in_flight->turn == NULL ? inf_err_nomem() : NULL;
 }
 
 /* From the record in shared memory to a request of a READY model.  restoring
@@ -397,14 +439,6 @@ inf_infer_queue(inf_in_flight_t *in_flight, uint64_t now_ns, bool nonblocking,
     inf_tracer_t *tracer = in_flight->session->tracer;
     bool queued;
 
-    if (inf_model_is_decoupled(req->model)) {
-        in_flight->flow = inf_session_flow(in_flight->session,
-            in_flight->call);
-        if (in_flight->flow == NULL) {
-            return inf_err_nomem();
-        }
-    }
-
     req->queue_ns = now_ns;
     in_flight->retry = is_of_sequence(req) ? INF_SLOT_SEQUENCE
         : INF_SLOT_RETRYABLE;
@@ -412,7 +446,7 @@ inf_infer_queue(inf_in_flight_t *in_flight, uint64_t now_ns, bool nonblocking,
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_QUEUED | in_flight->retry));
     INF_POINT(SLOT_QUEUED);
-    if (in_flight->flow != NULL) {
+    if (inf_model_is_decoupled(req->model)) {
         inf_channel_complete(channel, &(inf_completion_t) {
             .flags = INF_COMPLETE_DECOUPLED,
             .slot = in_flight->slot,

@@ -18,6 +18,10 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
 
     inf_factory_t *factory = &in_flight->factory;
     atomic_store(&factory->cancelled, true);
+    if (in_flight->turn != NULL) {
+        inf_response_turn_send(in_flight->turn, 0, true);   /* nobody waits for
+                                                               it            */
+    }
 
     if (inf_suspect_queue_cancel(in_flight)) {
         inf_reject_cancelled(&in_flight->request);

@@ -3,6 +3,8 @@
 #define ROLE_TICK_NS     UINT64_C(1000000)
 #define ROLE_QUIET_TICKS 16
 
+static _Thread_local bool has_role;     /* the thread's own                  */
+
 void
 inf_intake_role_init(inf_intake_role_t *role)
 {
@@ -11,6 +13,7 @@ inf_intake_role_init(inf_intake_role_t *role)
     atomic_init(&role->turns, 0);
     atomic_init(&role->standby_deep, false);
     atomic_init(&role->stopping, false);
+    has_role = true;
 }
 
 bool
@@ -23,6 +26,7 @@ inf_intake_role_take(inf_intake_role_t *role)
     }
 
     atomic_fetch_add_explicit(&role->turns, 1, memory_order_relaxed);
+    has_role = true;
     return true;
 }
 
@@ -31,10 +35,17 @@ inf_intake_role_take(inf_intake_role_t *role)
 void
 inf_intake_role_give(inf_intake_role_t *role)
 {
+    has_role = false;
     atomic_store(&role->taken, false);
     if (atomic_load(&role->standby_deep)) {
         inf_waiter_wake(&role->standby);
     }
+}
+
+bool
+inf_intake_role_is_mine(void)
+{
+    return has_role;
 }
 
 /* After a while without any change it sleeps until a thread leaves the rings

@@ -38,6 +38,9 @@ void inf_intake_role_init(inf_intake_role_t *role);
 bool inf_intake_role_take(inf_intake_role_t *role);
 void inf_intake_role_give(inf_intake_role_t *role);
 
+/* Whether the calling thread has a role. */
+bool inf_intake_role_is_mine(void);
+
 /* Returns when nobody has had the role for a tick, or at stop. */
 void inf_intake_role_stand_by(inf_intake_role_t *role);
 

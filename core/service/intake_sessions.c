@@ -13,6 +13,7 @@
 
 #define INTAKE_UPKEEP_NS UINT64_C(1000000000)
 
+static void poll_for_releases(void *userp);
 static uint32_t worker_pid(const inf_intake_session_t *is);
 static void attend(inf_intake_t *in, uint64_t now_ns);
 
@@ -23,8 +24,11 @@ inf_intake_add_session(void *userp, inf_channel_t *channel, uint32_t pid)
     inf_session_t *session;
 
     INF_POINT(CHANNEL_ADMITTED);
-    inf_err_t *err = inf_session_new(channel, in->options.response_wait_ns,
-        &session);
+    inf_err_t *err = inf_session_new(channel, &(inf_response_patience_t) {
+        .patience_ns = in->options.response_wait_ns,
+        .poll = poll_for_releases,
+        .userp = in
+    }, &session);
     if (err != NULL) {
         inf_channel_dead(channel);
         inf_channel_unref(channel);
@@ -73,6 +77,13 @@ fail:
     inf_session_unref(session);
     free(is);
     return err;
+}
+
+/* A backend waits for them. */
+static void
+poll_for_releases(void *userp)
+{
+    inf_intake_wake(userp);
 }
 
 static uint32_t

@@ -110,7 +110,7 @@ inf_request_trace_answer(inf_in_flight_t *in_flight,
         inf_api_trace_outputs(in_flight->trace, response);
     }
     note_front(in_flight, "INFER_RESPONSE_COMPLETE", now);
-    if (region == NULL || in_flight->flow != NULL) {
+    if (region == NULL || inf_model_is_decoupled(in_flight->factory.model)) {
         return;
     }
 

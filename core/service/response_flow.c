@@ -5,22 +5,51 @@
 
 #include "core/base/clock.h"
 #include "core/base/lock.h"
+#include "core/base/queue.h"
 #include "core/base/refs.h"
 
 /* Below the channel's; a sender holds no other lock. */
 #define RANK_FLOW 85u
 
+#define NONE_MISSING UINT64_MAX
+
 struct inf_response_flow_s {
     _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
     inf_lock_t       lock;      /* rank 85; guards what follows              */
-    inf_cond_t       room;      /* something was released                    */
+    inf_cond_t       room;      /* something was released, or a request has
+                                   come                                      */
+    inf_link_t       line;      /* turns by their order, each until it is
+                                   answered and its responses are released   */
+    uint64_t         missing;   /* order of a request that is to be submitted
+                                   again, or NONE_MISSING                    */
+    uint64_t         loose;     /* responses in no order, not released       */
     uint64_t         held;      /* bytes that the worker has not released    */
     uint64_t         releases;  /* so far                                    */
     bool             stalled;   /* full, and no thread waits for it          */
 };
 
+/* All but flow: the flow's lock. */
+struct inf_response_turn_s {
+    inf_response_flow_t *flow;          /* a reference                       */
+    inf_link_t           link;          /* in line, or alone                 */
+    uint64_t             order;
+    uint32_t             unreleased;    /* responses                         */
+    bool                 loose;         /* they leave as they come           */
+    bool                 answered;      /* by the last of them               */
+    bool                 ended;
+};
+
+static void flow_enter_locked(inf_response_flow_t *flow,
+    inf_response_turn_t *turn) INF_NEEDS(flow->lock);
+static bool is_full_locked(const inf_response_flow_t *flow)
+    INF_NEEDS(flow->lock);
+static bool is_due_locked(const inf_response_flow_t *flow)
+    INF_NEEDS(flow->lock);
+static void flow_changed_locked(inf_response_flow_t *flow)
+    INF_NEEDS(flow->lock);
 static void await_release_locked(inf_response_flow_t *flow,
-    uint64_t patience_ns) INF_NEEDS(flow->lock);
+    const inf_response_patience_t *patience) INF_NEEDS(flow->lock);
+static void turn_free(inf_response_turn_t *turn);
 
 inf_response_flow_t *
 inf_response_flow_new(void)
@@ -33,6 +62,8 @@ inf_response_flow_new(void)
     atomic_init(&flow->refs, 1);
     inf_lock_init(&flow->lock, RANK_FLOW);
     inf_cond_init(&flow->room);
+    inf_link_init(&flow->line);
+    flow->missing = NONE_MISSING;
     return flow;
 }
 
@@ -55,12 +86,67 @@ inf_response_flow_unref(inf_response_flow_t *flow)
     free(flow);
 }
 
-bool
-inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns)
+inf_response_turn_t *
+inf_response_turn_new(inf_response_flow_t *flow, uint64_t order)
 {
+    inf_response_turn_t *turn = calloc(1, sizeof(*turn));
+    if (turn == NULL) {
+        inf_response_flow_unref(flow);
+        return NULL;
+    }
+
+    turn->flow = flow;
+    turn->order = order;
+    turn->loose = order == 0;
+    inf_link_init(&turn->link);
+    if (!turn->loose) {
+        inf_lock(&flow->lock);
+        flow_enter_locked(flow, turn);
+        inf_unlock(&flow->lock);
+    }
+
+    return turn;
+}
+
+/* Those that come after another core's end come in any order. */
+static void
+flow_enter_locked(inf_response_flow_t *flow, inf_response_turn_t *turn)
+{
+    inf_link_t *before = &flow->line;
+
+    while (before->prev != &flow->line && inf_link_entry(before->prev,
+            inf_response_turn_t, link)->order > turn->order)
+    {
+        before = before->prev;
+    }
+
+    inf_link_insert(before, &turn->link);
+    if (flow->missing == turn->order) {
+        flow->missing = NONE_MISSING;
+    }
+    flow_changed_locked(flow);
+}
+
+void
+inf_response_turn_unorder(inf_response_turn_t *turn)
+{
+    inf_response_flow_t *flow = turn->flow;
+
     inf_lock(&flow->lock);
-    while (!flow->stalled && flow->held >= INF_RESPONSE_FLOW_MAX) {
-        await_release_locked(flow, patience_ns);
+    inf_link_remove(&turn->link);
+    turn->loose = true;
+    inf_unlock(&flow->lock);
+}
+
+bool
+inf_response_turn_admit(inf_response_turn_t *turn,
+    const inf_response_patience_t *patience)
+{
+    inf_response_flow_t *flow = turn->flow;
+
+    inf_lock(&flow->lock);
+    while (!flow->stalled && is_full_locked(flow)) {
+        await_release_locked(flow, patience);
     }
 
     bool admitted = !flow->stalled;
@@ -69,17 +155,72 @@ inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns)
     return admitted;
 }
 
-/* Waits until the worker releases something, or the flow stalls. */
+bool
+inf_response_turn_may_send(inf_response_turn_t *turn)
+{
+    inf_response_flow_t *flow = turn->flow;
+
+    inf_lock(&flow->lock);
+    bool may_send = !flow->stalled;
+    inf_unlock(&flow->lock);
+
+    return may_send;
+}
+
+static bool
+is_full_locked(const inf_response_flow_t *flow)
+{
+    return flow->held >= INF_RESPONSE_FLOW_MAX && is_due_locked(flow);
+}
+
+/* Whether the worker has a response that its client may take: one in no order,
+   or one of the first request in line. */
+static bool
+is_due_locked(const inf_response_flow_t *flow)
+{
+    if (flow->loose > 0 || inf_list_empty(&flow->line)) {
+        return flow->loose > 0;
+    }
+
+    const inf_response_turn_t *first = inf_link_entry(flow->line.next,
+        inf_response_turn_t, link);
+    return first->unreleased > 0 && first->order < flow->missing;
+}
+
 static void
-await_release_locked(inf_response_flow_t *flow, uint64_t patience_ns)
+flow_changed_locked(inf_response_flow_t *flow)
+{
+    flow->stalled &= is_full_locked(flow);
+    inf_cond_broadcast(&flow->room);
+}
+
+/* Waits until the worker releases something, or the flow is not full any more,
+   or stalls. */
+static void
+await_release_locked(inf_response_flow_t *flow,
+    const inf_response_patience_t *patience)
 {
     uint64_t releases = flow->releases;
-    uint64_t until_ns = inf_clock_ns() + patience_ns;
+    uint64_t now_ns = inf_clock_ns();
+    uint64_t until_ns = now_ns + patience->patience_ns;
 
-    while (flow->releases == releases && !flow->stalled) {
-        if (!inf_cond_wait_until(&flow->room, &flow->lock, until_ns)) {
-            flow->stalled |= flow->releases == releases;
+    while (flow->releases == releases && !flow->stalled
+        && is_full_locked(flow))
+    {
+        uint64_t poll_ns = now_ns + INF_RESPONSE_FLOW_POLL_NS;
+        bool told = inf_cond_wait_until(&flow->room, &flow->lock,
+            poll_ns < until_ns ? poll_ns : until_ns);
+
+        now_ns = inf_clock_ns();
+        if (!told && now_ns >= until_ns) {
+            flow->stalled |= flow->releases == releases
+                && is_full_locked(flow);
             break;
+        }
+        if (!told) {
+            inf_unlock(&flow->lock);
+            patience->poll(patience->userp);
+            inf_lock(&flow->lock);
         }
     }
 
@@ -89,25 +230,78 @@ await_release_locked(inf_response_flow_t *flow, uint64_t patience_ns)
 }
 
 void
-inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes)
+inf_response_turn_send(inf_response_turn_t *turn, uint64_t bytes, bool final)
 {
-    (void) inf_response_flow_ref(flow);
+    inf_response_flow_t *flow = turn->flow;
+
     inf_lock(&flow->lock);
-    flow->held += bytes;
+    if (bytes > 0) {
+        turn->unreleased++;
+        flow->loose += turn->loose;
+        flow->held += bytes;
+    }
+    turn->answered |= final;
+    if (turn->answered && turn->unreleased == 0) {
+        inf_link_remove(&turn->link);
+    }
     inf_unlock(&flow->lock);
 }
 
 void
-inf_response_flow_give(void *userp, uint64_t bytes)
+inf_response_turn_release(void *userp, uint64_t bytes)
 {
-    inf_response_flow_t *flow = userp;
+    inf_response_turn_t *turn = userp;
+    inf_response_flow_t *flow = turn->flow;
 
     inf_lock(&flow->lock);
+    turn->unreleased--;
+    flow->loose -= turn->loose;
     flow->held -= bytes;
     flow->releases++;
-    flow->stalled &= flow->held >= INF_RESPONSE_FLOW_MAX;
-    inf_cond_broadcast(&flow->room);
+    if (turn->answered && turn->unreleased == 0) {
+        inf_link_remove(&turn->link);
+        if (flow->loose == 0 && inf_list_empty(&flow->line)) {
+            flow->missing = NONE_MISSING;   /* it may never come             */
+        }
+    }
+    flow_changed_locked(flow);
+    bool over = turn->ended && turn->unreleased == 0;
     inf_unlock(&flow->lock);
 
-    inf_response_flow_unref(flow);
+    if (over) {
+        turn_free(turn);
+    }
+}
+
+void
+inf_response_turn_end(inf_response_turn_t *turn)
+{
+    if (turn == NULL) {
+        return;
+    }
+
+    inf_response_flow_t *flow = turn->flow;
+
+    inf_lock(&flow->lock);
+    if (!turn->answered && !turn->loose) {
+        inf_link_remove(&turn->link);
+        if (turn->order < flow->missing) {
+            flow->missing = turn->order;
+        }
+        flow_changed_locked(flow);
+    }
+    turn->ended = true;
+    bool over = turn->unreleased == 0;
+    inf_unlock(&flow->lock);
+
+    if (over) {
+        turn_free(turn);
+    }
+}
+
+static void
+turn_free(inf_response_turn_t *turn)
+{
+    inf_response_flow_unref(turn->flow);
+    free(turn);
 }

@@ -7,6 +7,7 @@
 #include "core/base/points.h"
 #include "core/model/model.h"
 #include "core/service/infer.h"
+#include "core/service/intake_role.h"
 #include "core/service/request_regions.h"
 #include "core/service/request_trace.h"
 #include "core/service/response_write.h"
@@ -21,9 +22,12 @@ static inf_channel_region_t *write_response(inf_in_flight_t *in_flight,
     inf_response_t *response, inf_completion_t *c, uint64_t *size);
 static inf_response_t *flow_admit(inf_in_flight_t *in_flight,
     inf_response_t *response, uint32_t flags);
-static void flow_take(inf_in_flight_t *in_flight,
+static bool may_send(const inf_in_flight_t *in_flight,
+    const inf_response_t *response, uint32_t flags);
+static void flow_send(inf_in_flight_t *in_flight,
     const inf_response_t *response, inf_channel_region_t *region,
-    uint64_t size);
+    uint64_t size, bool final);
+static uint64_t held_bytes(const inf_response_t *response, uint64_t size);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
 static void answer_for_backend(inf_in_flight_t *in_flight);
 
@@ -133,7 +137,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
     INF_POINT(SLOT_ANSWERED);
-    flow_take(in_flight, response, region, size);
+    flow_send(in_flight, response, region, size, flags & INF_SEND_FINAL);
     if (in_flight->trace != NULL) {
         inf_request_trace_answer(in_flight, response, region);
     }
@@ -173,18 +177,16 @@ write_response(inf_in_flight_t *in_flight, inf_response_t *response,
 /*
  * A client that reads slower than the backend computes delays the backend; one
  * that does not read at all ends its requests: of each the first response that
- * had no room becomes the error, those after it are dropped.  The last one
- * does not wait.
+ * had no room becomes the error, those after it are dropped.
  */
 static inf_response_t *
 flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
 {
-    uint64_t wait_ns = in_flight->session->response_wait_ns;
+    uint64_t wait_ns = in_flight->session->patience.patience_ns;
 
-    if (response == NULL || in_flight->flow == NULL
+    if (response == NULL || in_flight->turn == NULL
         || (!atomic_load_explicit(&in_flight->stalled, memory_order_relaxed)
-            && ((flags & INF_SEND_FINAL)
-                || inf_response_flow_admit(in_flight->flow, wait_ns))))
+            && may_send(in_flight, response, flags)))
     {
         return response;
     }
@@ -206,14 +208,49 @@ flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
     return response;
 }
 
-static void
-flow_take(inf_in_flight_t *in_flight, const inf_response_t *response,
-    inf_channel_region_t *region, uint64_t size)
+/* The error that ends a request is small.  The thread with the intake role
+   takes the releases that others wait for: what it sends itself comes from the
+   response cache or an ensemble. */
+static bool
+may_send(const inf_in_flight_t *in_flight, const inf_response_t *response,
+    uint32_t flags)
 {
-    if (in_flight->flow == NULL || region == NULL) {
+    if (response->err != NULL && (flags & INF_SEND_FINAL)) {
+        return true;
+    }
+    if (inf_intake_role_is_mine()) {
+        return inf_response_turn_may_send(in_flight->turn);
+    }
+
+    return inf_response_turn_admit(in_flight->turn,
+        &in_flight->session->patience);
+}
+
+/* A worker that is told to try again keeps the request's place. */
+static void
+flow_send(inf_in_flight_t *in_flight, const inf_response_t *response,
+    inf_channel_region_t *region, uint64_t size, bool final)
+{
+    inf_response_turn_t *turn = in_flight->turn;
+
+    if (turn == NULL) {
         return;
     }
 
+    uint64_t bytes = region == NULL ? 0 : held_bytes(response, size);
+    bool again = response != NULL && response->err != NULL
+        && inf_err_cause(response->err) == INF_CAUSE_STARTING;
+    inf_response_turn_send(turn, bytes, final && !again);
+    if (region != NULL) {
+        inf_channel_region_on_free(region, inf_response_turn_release, turn,
+            bytes);
+    }
+}
+
+/* Of the record and the outputs beside it. */
+static uint64_t
+held_bytes(const inf_response_t *response, uint64_t size)
+{
     size += INF_RESPONSE_FLOW_REGION;
     for (const inf_output_t *out = response->err == NULL ? response->first
          : NULL; out != NULL; out = out->next)
@@ -223,9 +260,7 @@ flow_take(inf_in_flight_t *in_flight, const inf_response_t *response,
         }
     }
 
-    inf_response_flow_take(in_flight->flow, size);
-    inf_channel_region_on_free(region, inf_response_flow_give, in_flight->flow,
-        size);
+    return size;
 }
 
 static void
@@ -282,6 +317,7 @@ answer_for_backend(inf_in_flight_t *in_flight)
 
     inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
         model != NULL ? model->name : "", in_flight->factory.id, text);
+    flow_send(in_flight, NULL, NULL, 0, true);
     inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));

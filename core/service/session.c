@@ -11,8 +11,8 @@ static void in_flight_free(inf_in_flight_t *in_flight);
 static void free_list(inf_in_flight_t *in_flight);
 
 inf_err_t *
-inf_session_new(inf_channel_t *channel, uint64_t response_wait_ns,
-    inf_session_t **out)
+inf_session_new(inf_channel_t *channel,
+    const inf_response_patience_t *patience, inf_session_t **out)
 {
     uint32_t slots = inf_channel_slots(channel);
     inf_session_t *s = calloc(1, sizeof(*s));
@@ -35,7 +35,7 @@ inf_session_new(inf_channel_t *channel, uint64_t response_wait_ns,
     s->by_slot = by_slot;
     s->flows = flows;
     s->slots = slots;
-    s->response_wait_ns = response_wait_ns;
+    s->patience = *patience;
     *out = s;
     return NULL;
 }
@@ -101,7 +101,7 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     in_flight->retry = 0;
     in_flight->record = NULL;
     in_flight->call = 0;
-    in_flight->flow = NULL;
+    in_flight->turn = NULL;
     in_flight->trace = NULL;
     in_flight->regions = NULL;
     in_flight->region_count = 0;
@@ -161,8 +161,8 @@ inf_in_flight_part_done(inf_in_flight_t *in_flight)
         return;
     }
 
-    inf_response_flow_unref(in_flight->flow);
-    in_flight->flow = NULL;
+    inf_response_turn_end(in_flight->turn);
+    in_flight->turn = NULL;
     inf_trace_unref(in_flight->trace);
     in_flight->trace = NULL;
     for (uint32_t i = 0; i < in_flight->region_count; i++) {

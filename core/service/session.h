@@ -69,8 +69,8 @@ struct inf_in_flight_s {
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
     uint32_t                  call;         /* the submission's              */
-    inf_response_flow_t      *flow;         /* a reference; set with the
-                                               request; NULL: one response   */
+    inf_response_turn_t      *turn;         /* set with the request; NULL: one
+                                               response, on no stream        */
     _Atomic bool              stalled;      /* relaxed: its client has been
                                                told that it took too long    */
     struct TRITONSERVER_InferenceTrace *trace;  /* a reference, or NULL; set
@@ -107,7 +107,7 @@ struct inf_session_s {
                                                reference each, once it is
                                                used; the intake's own        */
     uint32_t                 slots;         /* entries of by_slot and flows  */
-    uint64_t                 response_wait_ns;  /* of a backend, for a client
+    inf_response_patience_t  patience;      /* of a backend, with a client
                                                that takes no responses       */
     inf_in_flight_t         *free;          /* the intake's own              */
     _Atomic(inf_in_flight_t *) returned;    /* release push, acquire take    */
@@ -123,7 +123,7 @@ struct inf_session_s {
 
 /* Takes the reference of channel. */
 INF_CHECK inf_err_t *inf_session_new(inf_channel_t *channel,
-    uint64_t response_wait_ns, inf_session_t **out);
+    const inf_response_patience_t *patience, inf_session_t **out);
 
 /* ref returns s; with the last reference the session is freed. */
 inf_session_t *inf_session_ref(inf_session_t *s);

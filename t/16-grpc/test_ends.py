@@ -4,6 +4,7 @@ core that is killed, reloads."""
 import os
 import queue
 import re
+import signal
 import struct
 import threading
 
@@ -11,7 +12,7 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2 as pb
 
-from lib import models, process, upgrade
+from lib import decoupled, expanding, models, process, upgrade
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
 from lib.h2 import H2
@@ -242,6 +243,124 @@ def test_many_responses_for_a_client_that_does_not_read(start):
     assert 1000 < len(answers) < 100_000
     assert "has not taken its responses" in answers[-1].error_message
     assert not any(a.error_message for a in answers[:-1])
+
+
+def plain(repository):
+    models.standard_repository(repository)
+    expanding.expand(repository)
+    decoupled.repeat(repository)
+    models.identity(repository, "slow", [("IN", "INT32", [-1])],
+                    parameters={"execute_delay_ms": "4000"})
+
+
+def repeated(*delays):
+    """A request that has a response after each of so many ms."""
+    n = len(delays)
+    return infer("repeat", tensor("IN", "INT32", [n], bytes(4 * n)),
+                 tensor("DELAY", "UINT32", [n], struct.pack(f"<{n}I", *delays)),
+                 tensor("WAIT", "UINT32", [1], bytes(4)))
+
+
+def whole_frames(data):
+    """How many messages of a body have come."""
+    count = at = 0
+    while at + 5 <= len(data):
+        at += 5 + struct.unpack_from(">I", data, at + 1)[0]
+        count += at <= len(data)
+    return count
+
+
+def test_requests_whose_responses_nobody_takes(start):
+    """Of a model that is not decoupled: those beyond 8 MiB are cancelled,
+    others have their answers from its only instance, and the client goes on
+    when it reads."""
+    server = start(plain)
+    pids = server.workers() + server.cores()
+    with H2(server.port2, window=0, timeout=60 * SLOW) as c, \
+            Client(server.port2) as other, other.stream() as beside:
+        beside.send(expanding.wanted(-1))
+        assert expanding.number(beside.read()) == -1
+        before = process.held_bytes(pids)
+        stream = c.post(STREAM, HEADERS)
+        c.data(stream, b"".join(frame(expanding.wanted(n))
+                                for n in range(200)))
+        c.sync()
+        for n in range(200, 210):       # they are queued behind the 200
+            beside.send(expanding.wanted(n))
+            assert expanding.number(beside.read()) == n
+        held = process.held_bytes(pids) - before
+        print(held >> 10, "KiB")
+        # beyond them: one that waits, the other client's, and 200 messages
+        assert SANITIZER or held < (8 + 6) << 20
+
+        c.give(stream, 1 << 30)
+        while whole_frames(c.streams[stream].body) < 200:
+            c.step()
+        c.data(stream, frame(expanding.wanted(200)), end=True)
+        *first, last = [pb.ModelStreamInferResponse.FromString(message)
+                        for _, message in frames(c.read(stream).body)]
+    assert len(first) == 200
+    whole = [r for r in first if not r.error_message]
+    assert 8 <= len(whole) <= 10
+    assert [expanding.number(r) for r in whole] == list(range(len(whole)))
+    assert [r.infer_response.id for r in first] == [str(n) for n in range(200)]
+    for reply in first[len(whole):]:
+        assert "has not taken its responses" in reply.error_message
+    assert expanding.number(last) == 200
+
+
+def test_many_large_responses_for_a_client_that_reads(start):
+    """It is slower than the model: nothing is lost."""
+    server = start(plain)
+    with Client(server.port2) as client, client.stream() as stream:
+        stream.send(*(expanding.wanted(n) for n in range(256)))
+        for n in range(256):
+            assert expanding.number(stream.read()) == n
+            if n % 32 == 0:
+                nap(0.3)
+
+
+def test_large_responses_of_the_next_core(start):
+    """Its requests come in another order than the client has sent them."""
+    count = 200
+    server = start(plain, allow_alarms=[HELPER_KILLED],
+                   http="    inference_response_wait 10s;")
+    core, = server.cores()
+    pids = [*server.workers(), core]
+    with Client(server.port2) as client, client.stream() as stream:
+        # slots that were used before are given in another order
+        stream.send(*[repeated(1000)] * count)
+        stream.read(count)
+        before = process.held_bytes(pids)
+        stream.send(*(expanding.wanted(n) for n in range(count)))
+        assert process.wait_until(
+            lambda: process.held_bytes(pids) - before > 8 << 20, 20 * SLOW)
+        os.kill(core, signal.SIGKILL)
+        assert process.wait_until(lambda: server.cores() not in ([], [core]),
+                                  20 * SLOW)
+        nap(2)
+        for n in range(count):
+            assert expanding.number(stream.read()) == n
+
+
+@pytest.mark.parametrize("first", ["slow", "repeat"])
+def test_large_responses_behind_a_slow_request(start, first):
+    """They wait for that and not for their client: nothing is lost.  Those
+    behind a decoupled model's wait for nothing."""
+    server = start(plain)
+    count = 40
+    with Client(server.port2) as client, client.stream() as stream:
+        if first == "slow":
+            stream.send(numbers("slow", [1]))
+        else:
+            stream.send(repeated(2000, 2000))
+        stream.send(*(expanding.wanted(n) for n in range(count)))
+        stream.end()
+        replies = stream.rest()
+    assert not any(r.error_message for r in replies)
+    assert [expanding.number(r) for r in replies
+            if r.infer_response.model_name == "expand"] == list(range(count))
+    assert len(replies) == count + (1 if first == "slow" else 2)
 
 
 def test_how_long_a_backend_waits_for_its_client(start):

@@ -1,6 +1,6 @@
-"""A client that takes none of a decoupled model's responses holds at most
-8 MiB in worker and core together, beyond one message, for all requests of a
-stream.
+"""A client that takes none of its responses holds at most 8 MiB in worker and
+core together, beyond one message, for all requests of a stream, or for one to a
+decoupled model.
 
 Its backend waits; when the client reads, nothing is lost.
 """
@@ -11,8 +11,9 @@ import pytest
 
 from tritonclient.grpc import service_pb2 as pb
 
-from lib import decoupled, events
-from lib.grpc_client import SERVICE, frame, frames, numbers, status_in
+from lib import decoupled, events, expanding
+from lib.grpc_client import (SERVICE, Client, frame, frames, numbers,
+                             status_in)
 from lib.h2 import H2
 from lib.process import held_bytes
 from lib.server import SANITIZER, SLOW, Server, nap
@@ -102,3 +103,37 @@ def test_what_a_client_that_reads_nothing_holds(client):
         # a sanitizer has memory beside what it is asked for
         assert BOUND // 4 < held and (SANITIZER or held < BOUND)
         assert silent.rest() == COUNT
+
+
+MIXED, LARGE = 5_000, 120       # responses of each model
+
+
+def mixed(repository):
+    decoupled.square(repository, instances=2)
+    expanding.expand(repository, instances=2)
+
+
+def test_what_a_call_holds_of_both_kinds_of_models():
+    """Its responses of a model that is not decoupled leave in order, and
+    count together with those of a decoupled one."""
+    with Server(mixed, http2=True, parts="health infer",
+                http="    inference_response_wait 10m;") as server:
+        pids = server.workers() + server.cores()
+        with Client(server.port2) as client, client.stream() as stream:
+            before, seen = held_bytes(pids), -1
+            stream.send(numbers("square", [MIXED]),
+                        *(expanding.wanted(n) for n in range(LARGE)))
+            stream.end()
+            while seen != held_bytes(pids):
+                seen = held_bytes(pids)
+                nap(1.5 * SLOW)
+            held = seen - before
+            print(f"{held >> 10} KiB")
+            # each of two instances has one that waits; the rest: messages
+            assert BOUND // 2 < held and (SANITIZER
+                                          or held < BOUND + (6 << 20))
+            replies = stream.rest()
+        large = [r for r in replies if r.infer_response.model_name == "expand"]
+        assert [expanding.number(r) for r in large] == list(range(LARGE))
+        assert len(replies) == MIXED + LARGE
+        assert not any(r.error_message for r in replies)

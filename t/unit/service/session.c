@@ -4,6 +4,8 @@
 
 #include "core/service/session.h"
 
+static const inf_response_patience_t impatient;
+
 /* One ends when its request is released and its factory is free. */
 static void
 finish(inf_in_flight_t *in_flight)
@@ -18,7 +20,7 @@ session_of(link_t_ *l)
     inf_session_t *s;
 
     link_open(l, 64, 8, MIB);
-    assert_null(inf_session_new(inf_channel_ref(l->channel), 1, &s));
+    assert_null(inf_session_new(inf_channel_ref(l->channel), &impatient, &s));
     assert_int_equal(s->slots, 8);
     return s;
 }
@@ -42,16 +44,19 @@ requests_on_one_call_share_a_flow(void **state)
     assert_ptr_not_equal(lone, wrong);
 
     /* what is held outlives the session */
-    inf_response_flow_take(first, INF_RESPONSE_FLOW_MAX);
-    assert_false(inf_response_flow_admit(second, 0));
-    assert_true(inf_response_flow_admit(other, 0));
-    inf_response_flow_unref(first);
-    inf_response_flow_unref(other);
+    inf_response_turn_t *turn = inf_response_turn_new(first, 0);
+    inf_response_turn_t *beside = inf_response_turn_new(second, 0);
+    inf_response_turn_t *apart = inf_response_turn_new(other, 0);
+    inf_response_turn_send(turn, INF_RESPONSE_FLOW_MAX, true);
+    assert_false(inf_response_turn_admit(beside, &impatient));
+    assert_true(inf_response_turn_admit(apart, &impatient));
+    inf_response_turn_end(apart);
+    inf_response_turn_end(beside);
+    inf_response_turn_end(turn);
     inf_response_flow_unref(lone);
     inf_response_flow_unref(wrong);
     inf_session_unref(s);
-    inf_response_flow_give(second, INF_RESPONSE_FLOW_MAX);
-    inf_response_flow_unref(second);
+    inf_response_turn_release(turn, INF_RESPONSE_FLOW_MAX);
     link_close(&l);
 }
 
