@@ -1,6 +1,7 @@
 /*
- * ngx_http_inference_balance.c - "inference_balance" in upstream{}: what it
- *                                says, and how nginx takes it.
+ * ngx_http_inference_balance.c - the directive "inference_balance" of
+ *                                upstream{}: its parameters, and its place
+ *                                among nginx's balancing methods.
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
@@ -232,7 +233,7 @@ ngx_http_inference_balance_init_upstream(ngx_conf_t *cf,
 }
 
 
-/* Other methods only warn when they take an upstream over. */
+/* Fails if another method has replaced ours: nginx itself only warns. */
 
 ngx_int_t
 ngx_http_inference_balance_verify(ngx_conf_t *cf)

@@ -17,7 +17,7 @@
 #include "ngx_module/ngx_http_inference.h"
 
 
-/* servers of one upstream, of all configurations that still have requests */
+/* maximum of servers of one upstream, over all configurations with requests */
 #define NGX_HTTP_INFERENCE_NODES  256
 
 #define NGX_HTTP_INFERENCE_BUCKETS        8192
@@ -25,36 +25,37 @@
 
 
 typedef enum {
-    NGX_HTTP_INFERENCE_NODE_UNKNOWN = 0,    /* not asked yet, or its answers
-                                               say nothing                   */
+    NGX_HTTP_INFERENCE_NODE_UNKNOWN = 0,    /* not asked yet, or the answers
+                                               lack the state                */
     NGX_HTTP_INFERENCE_NODE_READY,
-    NGX_HTTP_INFERENCE_NODE_NOT_READY,      /* it says so                    */
-    NGX_HTTP_INFERENCE_NODE_DOWN            /* it cannot be reached          */
+    NGX_HTTP_INFERENCE_NODE_NOT_READY,      /* as it reports                 */
+    NGX_HTTP_INFERENCE_NODE_DOWN            /* unreachable                   */
 } ngx_http_inference_node_state_e;
 
 
-/* In shared memory; an address of {} is a free entry. */
+/* A node in shared memory; socklen 0 marks a free entry. */
 typedef struct {
-    ngx_sockaddr_t              sockaddr;       /* as the configuration says */
+    ngx_sockaddr_t              sockaddr;       /* as configured             */
     socklen_t                   socklen;        /* 0: free                   */
     ngx_atomic_t                state;          /* ..._node_state_e          */
-    ngx_atomic_t                requests;       /* ours that are there       */
-    ngx_atomic_t                queue;          /* as it was reported, ...   */
-    ngx_atomic_t                base;           /* ... with so many of ours  */
-    ngx_atomic_t                reported;       /* when, ms; 0: never        */
-    ngx_atomic_t                placed;         /* when it got this entry    */
-    ngx_atomic_t                probed;         /* when the last probe began;
-                                                   0: one is due             */
-    ngx_atomic_t                answered;       /* when it last did          */
-    ngx_atomic_t                failures;       /* of probes, in a row       */
-    ngx_atomic_t                misreports;     /* 1: so was the last one    */
+    ngx_atomic_t                requests;       /* our requests in flight    */
+    ngx_atomic_t                queue;          /* reported queue length     */
+    ngx_atomic_t                base;           /* requests at the report    */
+    ngx_atomic_t                reported;       /* time of it, ms; 0: never  */
+    ngx_atomic_t                placed;         /* time of this entry, ms    */
+    ngx_atomic_t                probed;         /* start of the last probe; 0:
+                                                   due                       */
+    ngx_atomic_t                answered;       /* time of the last answer   */
+    ngx_atomic_t                failures;       /* consecutive, of probes    */
+    ngx_atomic_t                misreports;     /* 1: the last report was
+                                                   invalid                   */
 } ngx_http_inference_node_t;
 
 
 typedef struct {
     uint64_t                    key;
-    uint32_t                    node;           /* 1 + its index; 0: free    */
-    uint32_t                    used;           /* when, s                   */
+    uint32_t                    node;           /* 1 + index; 0: free        */
+    uint32_t                    used;           /* last use, s               */
 } ngx_http_inference_sequence_t;
 
 typedef struct {
@@ -63,25 +64,24 @@ typedef struct {
 
 
 typedef struct {
-    u_char                      secret[16];     /* of the sequences' keys    */
+    u_char                      secret[16];     /* for the keys of sequences */
     ngx_http_inference_node_t   nodes[NGX_HTTP_INFERENCE_NODES];
-    ngx_http_inference_bucket_t  buckets[];     /* of a balance with
-                                                   "sequence="               */
+    ngx_http_inference_bucket_t  buckets[];     /* with "sequence=" only     */
 } ngx_http_inference_nodes_t;
 
 
-/* Of an upstream{}. */
+/* The balance of one upstream{}. */
 typedef struct {
     ngx_str_t                   name;
-    ngx_http_complex_value_t   *sequence;       /* NULL: none stick          */
+    ngx_http_complex_value_t   *sequence;       /* NULL: no sequences        */
     in_port_t                   port;           /* of probes; 0: the node's  */
-    ngx_str_t                   uri;            /* of them                   */
-    ngx_msec_t                  interval;       /* between two               */
+    ngx_str_t                   uri;            /* of probes                 */
+    ngx_msec_t                  interval;       /* between two probes        */
     ngx_array_t                 addrs;          /* ngx_addr_t of all nodes   */
     ngx_shm_zone_t             *zone;
-    ngx_http_inference_nodes_t *shared;         /* NULL: no such zone yet    */
-    u_char                     *file;           /* where the directive
-                                                   stands; NULL: nowhere     */
+    ngx_http_inference_nodes_t *shared;         /* NULL: no zone yet         */
+    u_char                     *file;           /* of the directive; NULL:
+                                                   none                      */
     ngx_uint_t                  line;
 } ngx_http_inference_balance_t;
 
@@ -91,13 +91,13 @@ char *ngx_http_inference_balance_directive(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 void *ngx_http_inference_create_srv_conf(ngx_conf_t *cf);
 
-/* Once all of http{} is read: no other method has taken an upstream over. */
+/* After http{} was read: checks that no other method balances the upstream. */
 ngx_int_t ngx_http_inference_balance_verify(ngx_conf_t *cf);
 
 
 /* ---- balance_nodes.c ----------------------------------------------------- */
 
-/* Adds the addresses of peers to those of balance. */
+/* Adds the addresses of peers to balance->addrs. */
 ngx_int_t ngx_http_inference_balance_add_nodes(
     ngx_http_inference_balance_t *balance,
     ngx_http_upstream_rr_peers_t *peers);
@@ -106,11 +106,11 @@ ngx_int_t ngx_http_inference_balance_add_nodes(
 ngx_int_t ngx_http_inference_balance_add_zone(ngx_conf_t *cf,
     ngx_http_inference_balance_t *balance);
 
-/* In a worker: its entry, a new one if need be.  NULL: there is no room. */
+/* In a worker: the entry of addr, added if missing.  NULL: no entry is free. */
 ngx_http_inference_node_t *ngx_http_inference_place_node(
     ngx_http_inference_balance_t *balance, ngx_addr_t *addr);
 
-/* NULL: an address without an entry. */
+/* The entry of an address; the search begins at hint.  NULL: none. */
 ngx_http_inference_node_t *ngx_http_inference_find_node(
     ngx_http_inference_nodes_t *shared, struct sockaddr *sockaddr,
     socklen_t socklen, ngx_uint_t hint);
@@ -118,71 +118,72 @@ ngx_http_inference_node_t *ngx_http_inference_find_node(
 
 /* ---- balance_sequence.c -------------------------------------------------- */
 
-/* 0: a value that is no sequence. */
+/* The key of a sequence id; 0: value names no sequence. */
 uint64_t ngx_http_inference_sequence_key(
     ngx_http_inference_balance_t *balance, ngx_str_t *value);
 
-/* NULL: not known, or forgotten. */
+/* The node of a sequence; NULL: unknown. */
 ngx_http_inference_node_t *ngx_http_inference_sequence_find(
     ngx_http_inference_balance_t *balance, uint64_t key);
 
-/* The sequence is there from now on; NULL: nowhere.  NGX_DECLINED: there is no
-   room. */
+/* Stores the node of a sequence; node NULL: removes the sequence.
+   NGX_DECLINED: no room. */
 ngx_int_t ngx_http_inference_sequence_put(
     ngx_http_inference_balance_t *balance, uint64_t key,
     ngx_http_inference_node_t *node);
 
-/* Those of node are nowhere.  The caller holds the zone's mutex. */
+/* Removes all sequences of node.  The caller holds the zone's mutex. */
 void ngx_http_inference_sequence_forget(ngx_http_inference_balance_t *balance,
     ngx_http_inference_node_t *node);
 
 
 /* ---- balance_peer.c ------------------------------------------------------ */
 
-/* nginx's callback for a request: it gets a peer. */
+/* nginx's callback that prepares the choice of a peer for a request. */
 ngx_int_t ngx_http_inference_balance_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 
 
 /* ---- balance_lost.c ------------------------------------------------------ */
 
-/* How a request of a sequence has found its node. */
+/* how the node of a request of a sequence was found */
 typedef enum {
-    NGX_HTTP_INFERENCE_SEQUENCE_STAYS = 0,      /* it is where it was        */
-    NGX_HTTP_INFERENCE_SEQUENCE_BEGINS,         /* no node is known to have
-                                                   it                        */
-    NGX_HTTP_INFERENCE_SEQUENCE_MOVED,          /* the node that had it is
-                                                   gone                      */
-    NGX_HTTP_INFERENCE_SEQUENCE_LOST            /* and its client is told    */
+    NGX_HTTP_INFERENCE_SEQUENCE_STAYS = 0,      /* same node as before       */
+    NGX_HTTP_INFERENCE_SEQUENCE_BEGINS,         /* no node is known          */
+    NGX_HTTP_INFERENCE_SEQUENCE_MOVED,          /* its node is gone          */
+    NGX_HTTP_INFERENCE_SEQUENCE_LOST            /* and the client gets an
+                                                   error                     */
 } ngx_http_inference_passage_e;
 
 typedef struct {
-    ngx_http_upstream_rr_peer_data_t  rrp;      /* first: round robin's own;
-                                                   its peers are the group of
-                                                   the current one           */
-    ngx_http_upstream_rr_peers_t  *groups;      /* backup servers are the next
-                                                   one                       */
-    uintptr_t                  *tried;          /* bits of peers, in all     */
+    ngx_http_upstream_rr_peer_data_t  rrp;      /* must be first; round robin's
+                                                   data, with the peers of the
+                                                   current group             */
+    ngx_http_upstream_rr_peers_t  *groups;      /* the second group: backup
+                                                   servers                   */
+    uintptr_t                  *tried;          /* a bit for each peer of all
+                                                   groups                    */
     ngx_http_request_t         *request;
     ngx_http_inference_balance_t  *balance;
     ngx_http_inference_node_t  *node;           /* counts this request       */
-    ngx_http_inference_node_t  *last;           /* that was chosen           */
-    ngx_uint_t                  index;          /* of its peer, in all       */
-    uint64_t                    key;            /* 0: of no sequence         */
+    ngx_http_inference_node_t  *last;           /* chosen last               */
+    ngx_uint_t                  index;          /* of its peer, over all
+                                                   groups                    */
+    uint64_t                    key;            /* 0: no sequence            */
     ngx_http_inference_passage_e  passage;
 } ngx_http_inference_peer_t;
 
-/* Answers of other handlers pass through it. */
+/* Installs the header filter, for responses of other handlers. */
 void ngx_http_inference_lost_install_filter(void);
 
-/* Lets that filter find peer. */
+/* Makes peer known to that filter. */
 ngx_int_t ngx_http_inference_lost_watch(ngx_http_inference_peer_t *peer);
 
 
 /* ---- balance_probe.c ----------------------------------------------------- */
 
-/* In a worker: the nodes of all upstreams have entries, and are asked from now
-   on. */
+/* In a worker: adds the nodes of all upstreams to the zones and starts the
+   probes. */
 ngx_int_t ngx_http_inference_probes_init(ngx_cycle_t *cycle);
 
 

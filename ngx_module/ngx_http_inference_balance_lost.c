@@ -1,8 +1,7 @@
 /*
- * ngx_http_inference_balance_lost.c - the answer to a request whose sequence
- *                                     went with its node: the error of a core
- *                                     that has ended, in the place of nginx's
- *                                     502 and of the next node's complaint.
+ * ngx_http_inference_balance_lost.c - the error sent when the node of a
+ *                                     sequence is gone, instead of nginx's 502
+ *                                     or of the next node's error.
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
@@ -52,7 +51,7 @@ ngx_http_inference_lost_watch(ngx_http_inference_peer_t *peer)
 }
 
 
-/* Only marks the entry: the peer is the pool's. */
+/* The cleanup handler only marks the entry: the peer is in the pool. */
 
 static void
 ngx_http_inference_lost_mark(void *data)
@@ -60,7 +59,8 @@ ngx_http_inference_lost_mark(void *data)
 }
 
 
-/* The latest, if error_page has sent the request through several upstreams. */
+/* The peer added last, if error_page has led through several upstreams; NULL:
+   none. */
 
 static ngx_http_inference_peer_t *
 ngx_http_inference_lost_peer(ngx_http_request_t *r)
@@ -131,8 +131,8 @@ ngx_http_inference_is_lost(ngx_http_inference_peer_t *bp)
     }
 
     if (r->headers_out.status == NGX_HTTP_BAD_GATEWAY) {
-        /* nginx's own: a connection has failed.  The node that it led to may
-           be well, and have the sequence. */
+        /* nginx's own status after a failed connection; its node may still have
+           the sequence */
         return r->upstream->headers_in.status_n == 0
                && (bp->passage == NGX_HTTP_INFERENCE_SEQUENCE_MOVED
                    || (bp->last
@@ -144,8 +144,8 @@ ngx_http_inference_is_lost(ngx_http_inference_peer_t *bp)
 }
 
 
-/* The new node does not know the sequence.  Its error is so short that it has
-   come with the head. */
+/* Whether the response is the error of a node that does not know the sequence.
+   The error is short, so its body was received with the head. */
 
 static ngx_uint_t
 ngx_http_inference_wants_start(ngx_http_request_t *r)
@@ -230,7 +230,7 @@ ngx_http_inference_lost_grpc(ngx_http_request_t *r)
 }
 
 
-/* The whole answer is sent from here: what would follow has no head. */
+/* Drops the body: the whole error was sent with the head. */
 
 static ngx_int_t
 ngx_http_inference_lost_rest(ngx_http_request_t *r)

@@ -8,8 +8,8 @@
 #include <sys/random.h>
 
 
-/* a server that is configured no more keeps its entry for so long after its
-   last probe, ms: without requests, and with */
+/* Time an entry without configured server is kept after its last probe, ms:
+   without requests, and with requests. */
 #define NGX_HTTP_INFERENCE_NODE_IDLE  10000
 #define NGX_HTTP_INFERENCE_NODE_LEFT  3600000
 
@@ -55,7 +55,8 @@ ngx_http_inference_balance_add_nodes(ngx_http_inference_balance_t *balance,
 }
 
 
-/* Reloads keep it: neither its name nor its size depend on the servers. */
+/* Name and size of the zone are independent of the servers, so reloads keep
+   it. */
 
 ngx_int_t
 ngx_http_inference_balance_add_zone(ngx_conf_t *cf,
@@ -81,7 +82,7 @@ ngx_http_inference_balance_add_zone(ngx_conf_t *cf,
                 * sizeof(ngx_http_inference_bucket_t);
     }
 
-    /* nginx's pool in the zone takes a page, and some bytes for each page */
+    /* the slab allocator needs a page, and some bytes for each page */
 
     balance->zone = ngx_shared_memory_add(cf, &name,
                                           ngx_align(size + size / 16,
@@ -146,8 +147,7 @@ ngx_http_inference_balance_init_zone(ngx_shm_zone_t *zone, void *data)
 }
 
 
-/* Only workers of a configuration that is in force come here, so one that was
-   rejected takes nobody's entry. */
+/* Called by workers only, so a rejected configuration takes no entries. */
 
 ngx_http_inference_node_t *
 ngx_http_inference_place_node(ngx_http_inference_balance_t *balance,
@@ -175,7 +175,7 @@ ngx_http_inference_place_node(ngx_http_inference_balance_t *balance,
             ngx_memcpy(&node->sockaddr, addr->sockaddr, addr->socklen);
             node->placed = ngx_current_msec;
 
-            /* others look for it without the mutex */
+            /* publish: readers do not take the mutex */
             ngx_memory_barrier();
             node->socklen = addr->socklen;
         }
@@ -216,8 +216,8 @@ ngx_http_inference_balance_free_node(ngx_http_inference_balance_t *balance)
 }
 
 
-/* No worker asks it any more, nor has requests there; a count that stays for so
-   long is one that a killed worker has left behind. */
+/* Whether the node is unused: no worker probes it, and it has no requests.  A
+   count that stays for NODE_LEFT was left by a killed worker. */
 
 static ngx_uint_t
 ngx_http_inference_balance_left(ngx_http_inference_node_t *node)

@@ -1,14 +1,14 @@
 /*
- * ngx_http_inference_balance_peer.c - the choice of a node: the one that has
- *                                     the request's sequence, else the one with
- *                                     the shortest queue for its weight.
+ * ngx_http_inference_balance_peer.c - the choice of a node: the one with the
+ *                                     request's sequence, else the one with the
+ *                                     shortest queue for its weight.
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
 
 
-/* older reports say nothing: in intervals, of which each has a second at least,
-   because a busy worker's probes are late */
+/* Reports older than this are ignored.  In intervals of at least one second,
+   because probes of a busy worker are late. */
 #define NGX_HTTP_INFERENCE_REPORT_AGE  3
 
 #define NGX_HTTP_INFERENCE_WORD  (8 * sizeof(uintptr_t))
@@ -20,7 +20,7 @@ typedef struct {
     ngx_http_inference_node_t     *node;        /* NULL: not in the zone     */
     ngx_uint_t                     index;       /* of peer, in all groups    */
     ngx_uint_t                     load;        /* with this request         */
-    ngx_uint_t                     equal;       /* that are as good          */
+    ngx_uint_t                     equal;       /* candidates with this load */
 } ngx_http_inference_choice_t;
 
 
@@ -188,7 +188,7 @@ ngx_http_inference_balance_unlock(ngx_http_upstream_rr_peers_t *groups)
 }
 
 
-/* NGX_BUSY: there is none. */
+/* Chooses a peer of any group.  NGX_BUSY: none. */
 
 static ngx_int_t
 ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
@@ -223,8 +223,8 @@ ngx_http_inference_balance_choose(ngx_http_inference_peer_t *bp,
 }
 
 
-/* NGX_DECLINED: the keeper is not in the group of other.  A group is compared
-   where no group before it has a peer to choose. */
+/* Compares the peers of a group, unless an earlier group has a peer to choose.
+   NGX_DECLINED: the keeper (node of the sequence) is not in this group. */
 
 static ngx_int_t
 ngx_http_inference_balance_choose_in(ngx_http_inference_peer_t *bp,
@@ -245,8 +245,8 @@ ngx_http_inference_balance_choose_in(ngx_http_inference_peer_t *bp,
                                                    peer->socklen,
                                                    other->index);
 
-        /* a node that is not ready may have its sequences all the same; of one
-           that is full they do not move, as they would be lost */
+        /* a node that is not ready may still have its sequences; sequences of a
+           full node do not move, as they would be lost */
 
         if (keeper && other->node == keeper
             && keeper->state != NGX_HTTP_INFERENCE_NODE_DOWN)
@@ -268,8 +268,8 @@ ngx_http_inference_balance_choose_in(ngx_http_inference_peer_t *bp,
 }
 
 
-/* One that is alone is tried again, and is never left out for its failures: as
-   in nginx. */
+/* Whether the peer was tried.  A single peer is tried again and never marked
+   failed, as in nginx. */
 
 static ngx_uint_t
 ngx_http_inference_balance_tried(ngx_http_inference_peer_t *bp,
@@ -309,7 +309,7 @@ ngx_http_inference_balance_usable(ngx_http_inference_peer_t *bp,
 }
 
 
-/* Among equals each has the same chance. */
+/* Keeps the better candidate; equal ones are chosen with equal probability. */
 
 static void
 ngx_http_inference_balance_compare(ngx_http_inference_choice_t *choice,
@@ -341,9 +341,9 @@ ngx_http_inference_balance_compare(ngx_http_inference_choice_t *choice,
 
 
 /*
- * The node's report, and what has come and gone since of our own requests: so
- * a report need not be young, and a count that a killed worker has left behind
- * does not matter.
+ * The load of a node: its reported queue, corrected by our requests sent and
+ * finished since the report.  So an old report is still useful, and a count
+ * left by a killed worker cancels out.
  */
 
 static ngx_uint_t
@@ -360,7 +360,7 @@ ngx_http_inference_balance_load(ngx_http_inference_balance_t *balance,
     load = (ngx_int_t) node->requests;
     reported = node->reported;
 
-    /* the clock of the worker that was told may be ahead of this one's */
+    /* the clock of the worker that stored it may be ahead */
 
     if (reported
         && (ngx_msec_int_t) (ngx_current_msec - reported)
@@ -419,7 +419,7 @@ ngx_http_inference_balance_free(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_inference_peer_t *bp = data;
 
-    /* after an hour another node may have the entry */
+    /* after an hour the entry may belong to another node */
 
     if (bp->node
         && ngx_cmp_sockaddr(&bp->node->sockaddr.sockaddr, bp->node->socklen,
@@ -440,8 +440,8 @@ ngx_http_inference_balance_free(ngx_peer_connection_t *pc, void *data,
 }
 
 
-/* The node has closed a connection that was kept, and is there all the same:
-   nginx tries once more, and a sequence must not move. */
+/* Whether the failure is a closed keepalive connection to a running node: nginx
+   tries again, and the sequence must not move. */
 
 static ngx_uint_t
 ngx_http_inference_balance_stale(ngx_peer_connection_t *pc,

@@ -1,8 +1,7 @@
 /*
- * ngx_http_inference_balance_probe.c - the nodes of an upstream are asked
- *                                      whether they are ready and how long
- *                                      their queues are: each by one worker at
- *                                      a time, over HTTP/1.
+ * ngx_http_inference_balance_probe.c - probes of an upstream's nodes: readiness
+ *                                      and length of the queue, over HTTP/1.
+ *                                      One worker at a time probes a node.
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
@@ -11,30 +10,31 @@
 #include "core/proto/node_answer.h"
 
 
-/* of a probe: longer than the kernel waits before it sends a lost SYN again */
+/* timeout of a probe, ms: longer than the kernel's first retransmission of a
+   SYN */
 #define NGX_HTTP_INFERENCE_PROBE_MIN  2000
 #define NGX_HTTP_INFERENCE_PROBE_MAX  10000
 
-/* before one that has failed is repeated, at most */
+/* maximum time before a failed probe is repeated, ms */
 #define NGX_HTTP_INFERENCE_PROBE_REPEAT  1000
 
 
 typedef struct {
     ngx_http_inference_fetch_t     fetch;       /* first: it is the probe    */
     ngx_sockaddr_t                 sockaddr;
-    ngx_str_t                      name;        /* the node's                */
+    ngx_str_t                      name;        /* of the node               */
     ngx_http_inference_balance_t  *balance;
-    ngx_http_inference_node_t     *node;        /* NULL: no entry, not asked */
+    ngx_http_inference_node_t     *node;        /* NULL: not probed          */
     ngx_msec_t                     started;
     u_char                         answer[INF_NODE_ANSWER_MAX];
 } ngx_http_inference_probe_t;
 
 
-/* Of an upstream. */
+/* The probes of one upstream. */
 typedef struct {
     ngx_event_t                    tick;
     ngx_http_inference_balance_t  *balance;
-    ngx_http_inference_probe_t    *probes;      /* one a node                */
+    ngx_http_inference_probe_t    *probes;      /* one for each node         */
 } ngx_http_inference_prober_t;
 
 
@@ -147,7 +147,7 @@ ngx_http_inference_prober_init(ngx_cycle_t *cycle,
     }
 
     if (ngx_process == NGX_PROCESS_SINGLE) {
-        /* a reload would free the prober, and tell nobody */
+        /* a reload would free the prober while its timer is set */
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "inference: \"master_process off\": nodes of upstream "
                       "\"%V\" are not asked for their queues",
@@ -221,9 +221,8 @@ ngx_http_inference_probe_init(ngx_cycle_t *cycle,
 }
 
 
-/* Those without an entry get one: there is room again when servers of former
-   configurations have been gone for a while.  The first without; NULL: all have
-   one. */
+/* Adds entries for nodes without one; room appears when entries of removed
+   servers expire.  Returns the first node without an entry; NULL: none. */
 
 static ngx_addr_t *
 ngx_http_inference_prober_place(ngx_http_inference_prober_t *prober)
@@ -253,7 +252,8 @@ ngx_http_inference_prober_place(ngx_http_inference_prober_t *prober)
 }
 
 
-/* More often than a node is asked: whichever worker comes first asks it. */
+/* Starts the probes that are due.  It runs more often than the interval; the
+   first worker to run it probes the node. */
 
 static void
 ngx_http_inference_prober_tick(ngx_event_t *ev)
@@ -281,7 +281,7 @@ ngx_http_inference_prober_tick(ngx_event_t *ev)
         ngx_http_inference_fetch_start(&probe->fetch);
 
         if (ngx_http_inference_fetch_runs(&probe->fetch)) {
-            /* nginx closes it when this worker is to end */
+            /* nginx closes it when this worker exits */
             probe->fetch.pc.connection->idle = 1;
         }
     }
@@ -320,7 +320,7 @@ ngx_http_inference_probe_due(ngx_http_inference_probe_t *probe)
 }
 
 
-/* A body says nothing. */
+/* The head is enough; a body is ignored. */
 
 static ngx_uint_t
 ngx_http_inference_probe_enough(ngx_http_inference_fetch_t *fetch)
@@ -343,13 +343,13 @@ ngx_http_inference_probe_done(ngx_http_inference_fetch_t *fetch)
     probe = (ngx_http_inference_probe_t *) fetch;
 
     if (fetch->rc == NGX_ERROR) {
-        /* says nothing of the node; another worker may have a connection */
+        /* an error of this process; another worker may succeed */
         (void) ngx_atomic_cmp_set(&probe->node->probed, probe->started, 0);
         return;
     }
 
     if ((ngx_msec_int_t) (probe->started - probe->node->answered) < 0) {
-        /* another worker's probe began later, and has its answer */
+        /* a later probe of another worker has been answered */
         return;
     }
 
@@ -382,8 +382,8 @@ ngx_http_inference_probe_done(ngx_http_inference_fetch_t *fetch)
 }
 
 
-/* A single one may be late, or lost on its way: the node is asked again before
-   its sequences are lost. */
+/* Handles a failed probe.  One failure may be a lost packet: the node is asked
+   again before its sequences are given up. */
 
 static void
 ngx_http_inference_probe_failed(ngx_http_inference_probe_t *probe)
@@ -473,7 +473,7 @@ ngx_http_inference_probe_report(ngx_http_inference_probe_t *probe,
 }
 
 
-/* Of several in a row the first is logged. */
+/* Logs an invalid report; of consecutive ones only the first. */
 
 static void
 ngx_http_inference_probe_misreport(ngx_http_inference_probe_t *probe,
@@ -504,7 +504,7 @@ ngx_http_inference_probe_misreport(ngx_http_inference_probe_t *probe,
 }
 
 
-/* Whether it is another one. */
+/* Sets the state; returns whether it has changed. */
 
 static ngx_uint_t
 ngx_http_inference_probe_state(ngx_http_inference_probe_t *probe,

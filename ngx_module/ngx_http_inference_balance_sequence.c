@@ -1,9 +1,9 @@
 /*
- * ngx_http_inference_balance_sequence.c - which node has a sequence: a table of
- *                                         fixed size in the zone, in which each
- *                                         bucket forgets what it has used least
- *                                         recently.  Clients do not know which
- *                                         sequences share a bucket.
+ * ngx_http_inference_balance_sequence.c - the node of each sequence: a table of
+ *                                         fixed size in the zone.  A full
+ *                                         bucket drops its least recently used
+ *                                         entry.  The secret keeps clients from
+ *                                         choosing a bucket.
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
@@ -11,7 +11,7 @@
 #include <ngx_md5.h>
 
 
-/* a sequence is kept for so long after each request, s */
+/* minimum time that a sequence is kept after a request, s */
 #define NGX_HTTP_INFERENCE_SEQUENCE_KEPT  3
 
 
@@ -19,7 +19,7 @@ static ngx_http_inference_sequence_t *ngx_http_inference_sequence_place(
     ngx_http_inference_balance_t *balance, uint64_t key);
 
 
-/* Two values of one key only share a node. */
+/* Equal keys of two values make them share a node, which does no harm. */
 
 uint64_t
 ngx_http_inference_sequence_key(ngx_http_inference_balance_t *balance,
@@ -138,7 +138,7 @@ ngx_http_inference_sequence_forget(ngx_http_inference_balance_t *balance,
 }
 
 
-/* The key's own, or else the one of its bucket to be taken. */
+/* The entry of the key, or the entry of its bucket to replace. */
 
 static ngx_http_inference_sequence_t *
 ngx_http_inference_sequence_place(ngx_http_inference_balance_t *balance,

@@ -1,9 +1,9 @@
 /*
- * ngx_http_inference_body.c - a request's body on its way into the arena.
+ * ngx_http_inference_body.c - receives a request's body into the arena.
  *
  * An unread body comes through a request body filter: each buffer is copied
- * once to where its bytes belong and nothing is left for nginx to store.  A
- * body that another handler has read is taken from memory or from its file.
+ * once to the place of its bytes, and nginx stores nothing.  A body that
+ * another handler has read is taken from memory or from its file.
  */
 
 #include "ngx_module/ngx_http_inference_peek.h"
@@ -30,7 +30,8 @@ ngx_http_inference_body_open(ngx_http_inference_ctx_t *ctx)
 
     if (body->origin == NGX_HTTP_INFERENCE_BODY_MAIN) {
 
-        /* main may have it now, or another handler may have begun to read */
+        /* main may have read it meanwhile, or another handler may have begun
+           to */
 
         if (ngx_http_inference_headers_check(ctx) != NGX_OK) {
             return NGX_ERROR;
@@ -62,7 +63,8 @@ ngx_http_inference_body_open(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A body too long by its Content-Length is rejected before it is sent. */
+/* Rejects a body before it is received if the arena has no room for its
+   Content-Length. */
 
 static ngx_int_t
 ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx)
@@ -80,7 +82,7 @@ ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
-    /* the core may have died while main's body was read */
+    /* the core may have exited while main's body was read */
 
     if (ngx_http_inference_current(ctx) != NGX_OK) {
         return NGX_ERROR;
@@ -122,7 +124,8 @@ ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_AGAIN: a long text is read in a later turn. */
+/* Places the received bytes.  NGX_AGAIN: a long text is parsed in a later
+   turn. */
 
 static ngx_int_t
 ngx_http_inference_body_take(ngx_http_inference_ctx_t *ctx)
@@ -159,7 +162,7 @@ ngx_http_inference_body_put(ngx_http_inference_ctx_t *ctx, u_char *p,
     body = &ctx->body;
     body->received += n;
 
-    /* of gRPC the limit is each message's */
+    /* with gRPC the limit applies to each message */
 
     if (ctx->grpc == NULL
         && body->received > ngx_http_inference_max_body(ctx))
@@ -184,7 +187,7 @@ ngx_http_inference_body_put(ngx_http_inference_ctx_t *ctx, u_char *p,
 }
 
 
-/* Reads the part of a long text that has come; more will come. */
+/* Parses the received part of a long text; more bytes follow. */
 
 static ngx_int_t
 ngx_http_inference_body_text(ngx_http_inference_ctx_t *ctx)
@@ -212,9 +215,9 @@ ngx_http_inference_body_text(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * A rejected body is read to its end when little is left, so that the
- * connection can be used again; else the answer comes in the next turn, because
- * a filter can't answer.
+ * Reads a rejected body to its end if little is left, so that the connection
+ * can be reused.  Otherwise the answer is sent in the next turn, because a
+ * filter cannot send it.
  */
 
 ngx_int_t
@@ -233,8 +236,8 @@ ngx_http_inference_body_swallow(ngx_http_inference_ctx_t *ctx)
         body->swallowed += ngx_buf_size(body->arrived->buf);
     }
 
-    /* a connection of HTTP/2 goes on in any case, and a client of gRPC may wait
-       for the answer before it ends its message */
+    /* a connection of HTTP/2 stays open, and a client of gRPC may wait for the
+       answer before it ends its message */
 
     if (ctx->grpc == NULL
         && body->swallowed <= NGX_HTTP_INFERENCE_SWALLOW
@@ -294,7 +297,8 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The input of the source is settled before, its output after. */
+/* Inflates and places a body received before: settles the input stores first,
+   and the output stores at the end. */
 
 static ngx_int_t
 ngx_http_inference_body_source(ngx_http_inference_ctx_t *ctx)
@@ -332,7 +336,7 @@ ngx_http_inference_body_stop(ngx_http_inference_ctx_t *ctx)
     if (ctx->body.stage == NGX_HTTP_INFERENCE_BODY_UNREAD) {
 
         if (r->headers_in.expect && !r->expect_tested) {
-            /* no client was told to continue */
+            /* the client got no "100 Continue" */
             r->expect_tested = 1;
             r->keepalive = 0;
         }
@@ -344,7 +348,7 @@ ngx_http_inference_body_stop(ngx_http_inference_ctx_t *ctx)
         return;
     }
 
-    /* half of it was read: nginx closes after some lingering */
+    /* partly read: nginx closes the connection after lingering */
 
     r->read_event_handler = ngx_http_block_reading;
     r->reading_body = 1;

@@ -1,18 +1,17 @@
 /*
- * ngx_http_inference_borrow.c - a subrequest that needs the body before its
- *                               main request has read it (auth_request).  It
- *                               is read for main as nginx does it, and main
- *                               finds it in memory or in its file later.
+ * ngx_http_inference_borrow.c - reads main's body for a subrequest that needs
+ *                               it first (auth_request).  Main then finds it in
+ *                               memory or in its file, as if nginx had read it.
  *
- * Main goes on with a whole body or not at all: where reading ends early, for
- * any reason, main is answered with that reason's status and only then
- * does the subrequest end.
+ * Main continues with a whole body or not at all: when reading ends early, main
+ * is finalized with that status before the subrequest ends.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-/* interval of the check whether main was finalized: HTTP/2 sends no event */
+/* interval of the check whether main was finalized, which HTTP/2 does not
+   report */
 #define NGX_HTTP_INFERENCE_BORROW_POLL  1000    /* ms */
 
 
@@ -61,7 +60,7 @@ ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx)
         ctx->request->main->write_event_handler = ctx->main_write_handler;
         ctx->request->read_event_handler = ngx_http_block_reading;
 
-        /* nginx is still about to read for main */
+        /* nginx has not called the body's handler yet */
         return NGX_AGAIN;
 
     case NGX_HTTP_INFERENCE_TURN:
@@ -92,7 +91,7 @@ ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Whether reading has ended with an error, by which main was finalized. */
+/* Whether reading has ended with an error that finalized main. */
 
 static ngx_uint_t
 ngx_http_inference_borrow_failed(ngx_http_inference_ctx_t *ctx)
@@ -143,8 +142,8 @@ ngx_http_inference_borrow_timed_out(ngx_http_inference_ctx_t *ctx)
                   &ctx->error);
 
     /*
-     * The rest of the body is no request, and half a body is passed to no
-     * handler.
+     * The rest of the body must not be parsed as a request, and no handler gets
+     * an incomplete body.
      */
 
     mr->reading_body = 1;

@@ -1,6 +1,6 @@
 /*
- * One channel in the event loop: it registers with the core, is drained when
- * the core notifies it, and sees the core's end.
+ * One channel in the event loop: it registers with the core, drains completions
+ * when the core notifies it, and detects the core's exit.
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
@@ -84,7 +84,7 @@ ngx_http_inference_channel_new(ngx_http_inference_main_conf_t *imcf,
         goto failed;
     }
 
-    /* nginx calls its handler when the worker begins to leave */
+    /* nginx calls its handler when the worker begins to exit */
     ch->control->idle = 1;
 
     return ch;
@@ -114,7 +114,7 @@ ngx_http_inference_channel_free(ngx_http_inference_channel_t *ch)
 }
 
 
-/* A core that was started elsewhere listens at a path. */
+/* Connects to the socket of an external core. */
 
 static ngx_int_t
 ngx_http_inference_channel_connect(ngx_http_inference_channel_t *ch,
@@ -165,7 +165,7 @@ ngx_http_inference_channel_error(ngx_http_inference_channel_t *ch,
 }
 
 
-/* The descriptor stays the client's. */
+/* Creates a connection for a descriptor, which stays the client's. */
 
 static ngx_connection_t *
 ngx_http_inference_channel_watch(ngx_http_inference_channel_t *ch, int fd,
@@ -183,7 +183,7 @@ ngx_http_inference_channel_watch(ngx_http_inference_channel_t *ch, int fd,
     c->read->log = c->log;
     c->write->log = c->log;
 
-    /* a leaving worker counts it neither as a leak nor as a client */
+    /* not counted as an open connection when the worker exits */
 
     c->read->channel = 1;
     c->write->channel = 1;
@@ -198,7 +198,8 @@ ngx_http_inference_channel_watch(ngx_http_inference_channel_t *ch, int fd,
 }
 
 
-/* Other processes have the same files open: closing would not end events. */
+/* Removes the descriptor's events explicitly: other processes hold the same
+   file open, so close() would not end them. */
 
 static void
 ngx_http_inference_channel_unwatch(ngx_connection_t **c)
@@ -242,7 +243,7 @@ ngx_http_inference_channel_hello(ngx_http_inference_channel_t *ch)
         return;
     }
 
-    /* with no core alive the message waits in the socket for the next one */
+    /* without a core, the message stays in the socket for the next one */
 
     ch->state = ngx_http_inference_channel_waiting;
 }
@@ -335,7 +336,7 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
 }
 
 
-/* At the end of the turn, when the sockets have brought what they had. */
+/* Posts the drain for the end of the turn, after the sockets were read. */
 
 static void
 ngx_http_inference_channel_notified(ngx_event_t *ev)
@@ -361,7 +362,7 @@ ngx_http_inference_channel_drain(ngx_event_t *ev)
     if (ch->state == ngx_http_inference_channel_up) {
         inf_client_ring(ch->client);
 
-        /* a report that is answered in this drain counts itself */
+        /* a status that is answered in this drain includes itself */
         ngx_http_inference_set_slots(inf_client_slots_taken(ch->client));
 
         rc = inf_client_drain(ch->client, NGX_HTTP_INFERENCE_BUDGET,
@@ -373,7 +374,7 @@ ngx_http_inference_channel_drain(ngx_event_t *ev)
 
         ngx_http_inference_set_slots(inf_client_slots_taken(ch->client));
 
-        /* a completion may have found the channel broken */
+        /* a completion handler may have marked the channel broken */
 
         if (ch->state == ngx_http_inference_channel_up) {
 
@@ -407,7 +408,7 @@ ngx_http_inference_channel_drain_last(ngx_http_inference_channel_t *ch)
 {
     ngx_uint_t  n;
 
-    /* as often as a full ring takes; a core that lives on may write more */
+    /* at most one full ring, because the core may keep writing */
 
     for (n = 0;
          n < INF_MAX_SLOTS && ch->state == ngx_http_inference_channel_up;

@@ -1,6 +1,7 @@
 /*
- * nginx -t looks at the models too: the core's program runs once, as the user
- * it would serve as, loads nothing, and its findings become nginx's messages.
+ * The check of models by nginx -t.  The core's program runs once as the user of
+ * the workers, loads no model, and prints findings, which become nginx's
+ * messages.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -17,7 +18,7 @@
 
 typedef struct {
     ngx_pid_t   pid;
-    ngx_fd_t    fd;             /* what it prints                            */
+    ngx_fd_t    fd;             /* its output                                */
     ngx_uint_t  findings;
     size_t      len;
     u_char      line[NGX_HTTP_INFERENCE_CHECK_LINE];
@@ -138,7 +139,7 @@ ngx_http_inference_check_start(ngx_http_inference_check_t *c,
 }
 
 
-/* Never returns; says on its output what went wrong. */
+/* Executes the program; errors go to its output.  Never returns. */
 
 static void
 ngx_http_inference_check_child(char *program, ngx_fd_t config,
@@ -251,7 +252,7 @@ ngx_http_inference_check_read(ngx_http_inference_check_t *c, ngx_log_t *log)
 }
 
 
-/* A line that is too long is cut. */
+/* Splits the output into lines; a line that is too long is cut. */
 
 static void
 ngx_http_inference_check_bytes(ngx_http_inference_check_t *c, u_char *p,

@@ -1,9 +1,9 @@
 /*
- * This worker's channel to the core: made when the worker starts, rebuilt when
- * the core has died, and what requests do with it.
+ * This worker's channel to the core: created when the worker starts, replaced
+ * when the core has exited, with the submissions that wait for it.
  *
- * A channel of a dead core stays mapped while something of it is in use: a
- * response on its way to a socket, or a body that may be handed on.
+ * A channel of an exited core stays mapped while memory of it is in use: by a
+ * response being sent, or by a body that may be handed on.
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
@@ -14,8 +14,8 @@
 #include "core/base/points.h"
 
 
-#define NGX_HTTP_INFERENCE_PATIENCE    10000    /* without a channel        */
-#define NGX_HTTP_INFERENCE_GRACE       1000     /* of a worker that is new  */
+#define NGX_HTTP_INFERENCE_PATIENCE    10000    /* ms without a channel     */
+#define NGX_HTTP_INFERENCE_GRACE       1000     /* ms, of a new worker      */
 #define NGX_HTTP_INFERENCE_MIN_PAUSE   10
 #define NGX_HTTP_INFERENCE_MAX_PAUSE   1000
 #define NGX_HTTP_INFERENCE_SWEEP       1000
@@ -32,14 +32,14 @@ typedef struct {
     uint64_t                             epoch;
 
     ngx_queue_t                          waiting;   /* submissions           */
-    ngx_msec_t                           down;      /* since when            */
+    ngx_msec_t                           down;      /* since this time       */
     ngx_msec_t                           pause;     /* before the next try   */
-    ngx_uint_t                           failures;  /* of tries in a row     */
+    ngx_uint_t                           failures;  /* consecutive           */
     unsigned                             met:1;     /* there was a channel   */
     u_char                               why[NGX_HTTP_INFERENCE_WHY];
-                                                    /* the core does not
-                                                       welcome us or cannot be
-                                                       reached; "": not known */
+                                                    /* why the core rejects us
+                                                       or is unreachable; "":
+                                                       not known */
 
     u_char                               crash[INF_CRASH_MAX + 2];
     ngx_str_t                            last_crash;
@@ -122,7 +122,7 @@ ngx_http_inference_client_init(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    /* a worker that crashed may have had this one's place */
+    /* a crashed worker may have used this slot */
     ngx_http_inference_set_gauges(0, 0, 0);
 
     client->imcf = imcf;
@@ -183,7 +183,7 @@ ngx_http_inference_wait_ready(ngx_http_inference_submission_t *submission)
         return NGX_OK;
     }
 
-    /* the end of one that was found broken is counted a little later */
+    /* the exit of a broken channel's core is counted later */
 
     waited = client->channel != NULL
              && client->channel->state == ngx_http_inference_channel_broken
@@ -358,7 +358,7 @@ ngx_http_inference_abandon(ngx_http_inference_submission_t *submission)
     ch = ngx_http_inference_client_find(submission->epoch);
 
     if (ch == NULL) {
-        /* the worker is leaving, its memory has gone */
+        /* the worker exits, its channel is freed */
         submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
         submission->nregions = 0;
         return;
@@ -464,7 +464,7 @@ ngx_http_inference_client_event(ngx_event_t *ev, ngx_event_handler_pt handler)
 }
 
 
-/* Goes on where the last try has stopped. */
+/* Retries the connection to the core after a pause. */
 
 static void
 ngx_http_inference_client_retry(ngx_event_t *ev)
@@ -474,7 +474,7 @@ ngx_http_inference_client_retry(ngx_event_t *ev)
     client = &ngx_http_inference_client;
 
     if (ngx_exiting) {
-        /* no channel was there to tell */
+        /* no channel exists whose handler would report it */
         ngx_http_inference_leaving();
     }
 
@@ -601,7 +601,7 @@ ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     ngx_http_inference_client_plan_sweep();
     ngx_http_inference_client_retry(&client->retry);
 
-    /* an answer may abandon others of these, or wait for the next channel */
+    /* an answer may abandon others of the list, or wait for the next channel */
 
     while (!ngx_queue_empty(&lost)) {
         q = ngx_queue_head(&lost);
@@ -681,7 +681,7 @@ ngx_http_inference_wake_waiting(ngx_int_t rc)
         return;
     }
 
-    /* a submission that has to wait again does not come into this round */
+    /* a submission that waits again is not called in this round */
 
     ngx_queue_init(&woken);
     ngx_queue_add(&woken, &client->waiting);
@@ -720,8 +720,7 @@ ngx_http_inference_client_patience(ngx_event_t *ev)
 }
 
 
-/* Work that is not urgent: memory given back, old channels, postponed
-   entries. */
+/* Frees memory and old channels, and submits postponed entries. */
 
 static void
 ngx_http_inference_client_sweep(ngx_event_t *ev)
@@ -744,7 +743,7 @@ ngx_http_inference_client_sweep(ngx_event_t *ev)
         ch = ngx_queue_data(q, ngx_http_inference_channel_t, queue);
 
         if (c == NULL && next == ngx_queue_sentinel(&client->dead)) {
-            /* takes what comes until another one is up */
+            /* it holds received bytes until the next channel is up */
             break;
         }
 

@@ -1,6 +1,6 @@
 /*
- * Directives that only make sense beside others: noted while they are read,
- * compared once all of http{} is.
+ * Checks of directives against others: noted while read, compared after http{}
+ * was read.
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
@@ -21,9 +21,9 @@ ngx_http_inference_note_line(ngx_conf_t *cf, ngx_http_inference_line_t *line)
 
 
 /*
- * Only where no false alarm is possible: blocks inside may inherit the values
- * or return errors of their own, and a location without a handler may be left
- * by a rewrite.
+ * Warns only where the directive cannot have effect: nested blocks may inherit
+ * values or return errors, and a rewrite may leave a location without a
+ * handler.
  */
 
 void
@@ -143,7 +143,7 @@ ngx_http_inference_compare(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
-    /* a core that was started elsewhere has a configuration of its own */
+    /* an external core has its own configuration */
 
     if (imcf->external.len > 0) {
         return NGX_CONF_OK;

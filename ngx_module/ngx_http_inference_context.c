@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_context.c - the life of a request's context, and the
- *                                states that it may go through.
+ * ngx_http_inference_context.c - contexts of requests, and the table of their
+ *                                states.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -11,12 +11,12 @@ static void ngx_http_inference_leave(void *data);
 static void ngx_http_inference_cleanup(void *data);
 
 
-/* of requests that are over: most take no new memory */
+/* spare blocks of finished requests, to avoid allocations */
 static inf_arena_spares_t  ngx_http_inference_spares;
 
 
-/* The state that follows, by the result of the phase.  A phase that fails
-   rejects the request; the client of one that waits may leave. */
+/* The next states, by the result of the phase.  A failed phase leads to
+   REJECTING or DONE; a client may disconnect from any waiting state. */
 
 #define ngx_http_inference_then(next, other)                                  \
     { NGX_HTTP_INFERENCE_##next, NGX_HTTP_INFERENCE_##other }
@@ -142,7 +142,7 @@ ngx_http_inference_over(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Neither timer nor turn of it will come. */
+/* Cancels timer and posted turn. */
 
 static void
 ngx_http_inference_quiet(ngx_http_inference_ctx_t *ctx)
@@ -157,7 +157,7 @@ ngx_http_inference_quiet(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A redirect forgets the context, the pool doesn't. */
+/* Finds the context in the pool's cleanups: a redirect clears r->ctx. */
 
 ngx_http_inference_ctx_t *
 ngx_http_inference_ctx(ngx_http_request_t *r)
@@ -191,9 +191,9 @@ ngx_http_inference_ctx(ngx_http_request_t *r)
 
 
 /*
- * nginx may redirect a request while events of its context are still to come:
- * by an error of the body's reading or a post_action.  Then it is another
- * handler's, and what is left of the context is given up.
+ * Whether nginx has redirected the request while events of its context may
+ * follow, after an error while reading the body or by post_action.  Another
+ * handler has the request then, and the context is unused.
  */
 
 ngx_uint_t
@@ -236,7 +236,7 @@ ngx_http_inference_borrower(ngx_http_request_t *mr)
 }
 
 
-/* The request ends: an answer of the core is not wanted any more. */
+/* Cleanup of the request: cancels the core's answer. */
 
 static void
 ngx_http_inference_leave(void *data)
@@ -261,7 +261,8 @@ ngx_http_inference_leave_ctx(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Nothing reads the arenas for it any more, not even an h2 frame. */
+/* Cleanup of the pool: nothing reads the arenas any more, not even an HTTP/2
+   frame. */
 
 static void
 ngx_http_inference_cleanup(void *data)

@@ -1,9 +1,9 @@
 /*
  * ngx_http_inference_control.c - calls of the core: health, metadata, config,
- *                                models that come and go.  A protobuf message
- *                                goes, or the REST body as it came, because
- *                                reading it would hold up the event loop; the
- *                                REST body that answers it comes back.
+ *                                loads and unloads of models.  The request is a
+ *                                protobuf message or the unparsed REST body,
+ *                                because parsing it would block the event loop;
+ *                                the answer is a REST body.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -13,7 +13,7 @@
 #include "grpc_service.pb-c.h"
 
 
-/* of the text of a call's error */
+/* maximum text of a call's error */
 #define NGX_HTTP_INFERENCE_CONTROL_ERROR  ((size_t) 64 * 1024)
 
 
@@ -83,7 +83,7 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    /* what another core has had is whole */
+    /* a retried call has its complete record */
 
     if (ctx->retry == NULL && ngx_http_inference_control_make(ctx) != NGX_OK) {
         return NGX_ERROR;
@@ -126,7 +126,7 @@ ngx_http_inference_control_make(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Behind the body come the name of the model and how long that is. */
+/* Appends the model's name and its length to the body. */
 
 static ngx_int_t
 ngx_http_inference_control_body(ngx_http_inference_ctx_t *ctx)
@@ -154,7 +154,7 @@ ngx_http_inference_control_body(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A call of gRPC brings the message; an empty one has had no place yet. */
+/* The message of a gRPC call; an empty message has no region yet. */
 
 static ngx_int_t
 ngx_http_inference_control_own_message(ngx_http_inference_ctx_t *ctx)
@@ -168,9 +168,9 @@ ngx_http_inference_control_own_message(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * A call without a body names a model and a version at most.  All messages of
- * such calls have these as their fields 1 and 2, or nothing: one stands for
- * all but that of trace settings.
+ * Builds the message of a call without a body from model and version.  All
+ * messages of such calls have them as fields 1 and 2, or are empty; only that
+ * of trace settings differs.
  */
 
 static ngx_int_t
@@ -224,7 +224,8 @@ ngx_http_inference_control_message(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NULL makes packing fail below; the texts hold no NUL (nginx rejects it). */
+/* A copy with a NUL.  NULL makes packing fail later; nginx rejects texts with a
+   NUL. */
 
 static char *
 ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
@@ -242,7 +243,7 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
 
     s->offset = (*region)->offset;
 
-    /* another core may need the bytes */
+    /* another core may get the bytes */
 
     ctx->submission.keep = 1;
 
@@ -267,8 +268,7 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * The core has made the REST body: a long one goes to the socket from the
- * response arena.
+ * Sends the core's REST body; a long one directly from the response arena.
  */
 
 ngx_int_t
@@ -405,7 +405,8 @@ ngx_http_inference_control_output(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* Over the arena: it is released with the request's pool. */
+/* A buffer over the response arena, which is released with the request's
+   pool. */
 
 static ngx_buf_t *
 ngx_http_inference_control_shown(ngx_http_request_t *r, ngx_str_t *text)
@@ -427,7 +428,7 @@ ngx_http_inference_control_shown(ngx_http_request_t *r, ngx_str_t *text)
 }
 
 
-/* Counters of the workers, which the core does not have. */
+/* A buffer with the workers' counters, which the core does not have. */
 
 static ngx_buf_t *
 ngx_http_inference_control_counters(ngx_http_request_t *r)

@@ -1,7 +1,7 @@
 /*
  * The core's configuration: the directives as a serialised CoreConfig in a
- * memory file.  Its generation rises with each change, across reloads and
- * binary upgrades, so that the core can tell the newest.
+ * memory file.  Each change increments its generation, across reloads and
+ * binary upgrades, so that the core knows the newest.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -35,7 +35,7 @@ ngx_http_inference_core_config_update(ngx_http_inference_main_conf_t *imcf,
 
     generation = ngx_http_inference_core_config_generation(log);
 
-    /* the same values would make the same bytes */
+    /* equal values give equal bytes */
 
     data = ngx_http_inference_core_config_pack(imcf, generation, &len, pool);
     if (data == NULL) {
@@ -77,7 +77,7 @@ ngx_http_inference_core_config_bytes(ngx_http_inference_main_conf_t *imcf,
 }
 
 
-/* 0: there is none. */
+/* 0: none is kept. */
 
 uint64_t
 ngx_http_inference_core_config_generation(ngx_log_t *log)
@@ -128,7 +128,7 @@ ngx_http_inference_core_config_same(u_char *data, size_t len, ngx_log_t *log)
 }
 
 
-/* A default is left out, whether it is given or not. */
+/* Serialises the options; default values are omitted. */
 
 static u_char *
 ngx_http_inference_core_config_pack(ngx_http_inference_main_conf_t *imcf,

@@ -1,7 +1,7 @@
 /*
- * Messages of the core on their way into nginx's error_log: records with a
- * level from its log, and lines from its stdout and stderr, where backends and
- * their runtimes write.  More than a bound per second is counted and dropped.
+ * Moves messages of the core to nginx's error_log: records with a level from
+ * its log, and lines from its stdout and stderr, to which backends and their
+ * runtimes write.  Messages beyond a limit per second are counted and dropped.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -45,7 +45,7 @@ static void ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data,
 static void ngx_http_inference_core_log_summary(ngx_event_t *ev);
 
 
-/* the supervisor's only */
+/* used in the supervisor only */
 static ngx_http_inference_core_log_t  ngx_http_inference_sink;
 
 
@@ -135,7 +135,7 @@ ngx_http_inference_core_log_watch(ngx_fd_t fd, ngx_event_handler_pt handler,
 }
 
 
-/* One datagram is one record: a level and a text. */
+/* Logs records; a datagram is one record of a level and a text. */
 
 static void
 ngx_http_inference_core_log_records(ngx_event_t *ev)
@@ -194,7 +194,7 @@ ngx_http_inference_core_log_output(ngx_event_t *ev)
 }
 
 
-/* Reads as much as fits behind the unfinished line; writes finished ones. */
+/* Reads into the room behind the unfinished line and logs complete lines. */
 
 static ngx_int_t
 ngx_http_inference_core_log_read(void)

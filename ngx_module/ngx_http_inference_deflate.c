@@ -1,5 +1,5 @@
 /*
- * ngx_http_inference_deflate.c - compresses answers.
+ * ngx_http_inference_deflate.c - compresses responses with zlib.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -12,7 +12,7 @@ struct ngx_http_inference_deflater_s {
 };
 
 
-/* of zlib: its own default of both, and a header of gzip's */
+/* zlib's default window and memory level; GZIP selects a gzip header */
 #define NGX_HTTP_INFERENCE_DEFLATE_WBITS  15
 #define NGX_HTTP_INFERENCE_DEFLATE_GZIP   16
 #define NGX_HTTP_INFERENCE_DEFLATE_MEM    8
@@ -82,7 +82,7 @@ ngx_http_inference_deflater_run(ngx_http_inference_deflater_t *deflater,
     switch (rc) {
 
     case Z_OK:
-    case Z_BUF_ERROR:           /* nothing was possible: more bytes needed   */
+    case Z_BUF_ERROR:           /* more input or room needed                 */
         return NGX_OK;
 
     case Z_STREAM_END:

@@ -1,13 +1,13 @@
 /*
- * ngx_http_inference_digest.c - $inference_digest, the same for two inferences
- *                               over REST that may share an answer, for caches
- *                               in front of us.
+ * ngx_http_inference_digest.c - $inference_digest: equal for two REST
+ *                               inferences that may share a response, for
+ *                               caches in front of us.
  *
- * SHA-256 of the path as the client wrote it and as nginx has rewritten it, id,
- * inputs, outputs and parameters, each with its length.  There is none before
- * the whole body is here, and of a body that is not in memory, is compressed,
- * is no inference, or whose answer is not determined by it: sequences and
- * shared memory.
+ * The value is the SHA-256 of the path as sent and as rewritten by nginx, id,
+ * inputs, outputs and parameters, each with its length.  It is empty before the
+ * whole body was received, for a body that is compressed or not in memory, for
+ * other requests, and for inferences whose response the body does not determine
+ * (sequences and shared memory).
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -21,7 +21,7 @@
 typedef struct {
     inf_slice_t          json;
     inf_slice_t          tail;          /* binary tensors                    */
-    ngx_uint_t           raw;           /* 1: the body is binary alone       */
+    ngx_uint_t           raw;           /* 1: raw binary mode                */
     inf_infer_request_t  infer;
 } ngx_http_inference_digested_t;
 
@@ -58,7 +58,7 @@ ngx_http_inference_variable_digest(ngx_http_request_t *r,
     v->not_found = 1;
 
     if (r->request_body == NULL || r->reading_body) {
-        /* the whole body may be here later */
+        /* the body may be complete later */
         v->no_cacheable = 1;
         return NGX_OK;
     }
@@ -139,7 +139,7 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
             && ngx_strncasecmp(h->key.data, length.data, length.len) == 0)
         {
             if (length_given) {
-                /* a server may take the first one or the last one */
+                /* servers differ in which of two lengths they take */
                 return NGX_DECLINED;
             }
 
@@ -160,7 +160,7 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
 }
 
 
-/* In one piece; NGX_DECLINED: not in memory, or not all of it has come. */
+/* The body in one piece.  NGX_DECLINED: not in memory, or incomplete. */
 
 static ngx_int_t
 ngx_http_inference_digest_body(ngx_http_request_t *r, inf_slice_t *body)
@@ -214,7 +214,7 @@ ngx_http_inference_digest_body(ngx_http_request_t *r, inf_slice_t *body)
 }
 
 
-/* The body is in memory: client_body_buffer_size bounds the time. */
+/* Parses the body in one go: client_body_buffer_size limits its size. */
 
 static ngx_int_t
 ngx_http_inference_digest_read(ngx_http_inference_digested_t *d,
@@ -245,7 +245,7 @@ ngx_http_inference_digest_read(ngx_http_inference_digested_t *d,
     inf_infer_reader_free(reader);
 
     if (err) {
-        /* the server rejects the request, and says why */
+        /* the server rejects the request with this error */
         inf_err_free(err);
         return NGX_DECLINED;
     }
@@ -357,7 +357,7 @@ ngx_http_inference_digest_infer(EVP_MD_CTX *md,
 }
 
 
-/* Numbers in JSON count as they are written. */
+/* Numbers in JSON are hashed as written. */
 
 static void
 ngx_http_inference_digest_input(EVP_MD_CTX *md,

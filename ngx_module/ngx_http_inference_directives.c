@@ -1,5 +1,5 @@
 /*
- * The directives of http{}: everything about the core.
+ * Handlers of the core's directives in http{}.
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
@@ -217,8 +217,8 @@ ngx_http_inference_is_env_name(u_char *name, u_char *end)
 }
 
 
-/* The buffer that the file is read through is freed, but not cleared: workers
-   would inherit what it held. */
+/* Clears the value in the buffer that the file was read through: nginx frees
+   that buffer without clearing it, and workers inherit the memory. */
 
 static void
 ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var)
@@ -374,7 +374,7 @@ ngx_http_inference_device_option(ngx_conf_t *cf,
 }
 
 
-/* "device:size", of one device once */
+/* Parses "device:size"; a device may be given once. */
 
 static ngx_int_t
 ngx_http_inference_device_size(ngx_conf_t *cf,

@@ -18,7 +18,7 @@
 
 /* ---- http{}: the core's settings (directives.c) -------------------------- */
 
-/* Handlers of directives, each for the one of its name. */
+/* Handlers of the directives of these names. */
 char *ngx_http_inference_core(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_inference_check_core(ngx_conf_t *cf,
@@ -45,24 +45,24 @@ char *ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd,
 void ngx_http_inference_note_line(ngx_conf_t *cf,
     ngx_http_inference_line_t *line);
 
-/* Warns of directives of a location that have no effect there; before its
-   values are merged. */
+/* Warns of directives without effect in a location; called before its values
+   are merged. */
 void ngx_http_inference_warn_idle(ngx_conf_t *cf,
     ngx_http_inference_loc_conf_t *prev, ngx_http_inference_loc_conf_t *conf);
 
-/* Notes a model for the check of nginx -t; version may be NULL.  One whose name
-   or version holds variables is known to requests alone. */
+/* Notes a model for the check of nginx -t, unless its name has variables.
+   version NULL, or with variables: any version. */
 ngx_int_t ngx_http_inference_name_model(ngx_conf_t *cf, ngx_str_t *name,
     ngx_str_t *version, ngx_uint_t load);
 
-/* Checks what belongs together, once all of http{} is read. */
+/* Compares directives with each other, after http{} was read. */
 char *ngx_http_inference_compare(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);
 
 
 /* ---- http{}: by the table of the core's options (options.c) -------------- */
 
-/* All have their defaults. */
+/* Initializes all options.  NGX_ERROR: out of memory. */
 ngx_int_t ngx_http_inference_init_options(ngx_pool_t *pool,
     NginxInference__CoreConfig *config);
 
@@ -76,16 +76,16 @@ char *ngx_http_inference_group(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_uint_t ngx_http_inference_is_given(ngx_http_inference_main_conf_t *imcf,
     ngx_str_t *directive);
 
-/* Sets an option of the directive by "parameter=value"; NGX_DECLINED: there is
-   no such one, or it is set; NGX_ERROR: the value is none of its values. */
+/* Sets an option of the directive by "parameter=value".  NGX_DECLINED: no such
+   option, or already set.  NGX_ERROR: invalid value. */
 ngx_int_t ngx_http_inference_parameter(ngx_http_inference_main_conf_t *imcf,
     ngx_str_t *directive, ngx_str_t *arg);
 
-/* The directive's own value; NGX_ERROR: likewise. */
+/* Sets the option that the directive itself stands for.  Returns likewise. */
 ngx_int_t ngx_http_inference_own_value(ngx_http_inference_main_conf_t *imcf,
     ngx_str_t *directive, ngx_str_t *value);
 
-/* Adds to a list of pointers, of which n are there. */
+/* Appends item to a list of *n pointers. */
 ngx_int_t ngx_http_inference_append(ngx_pool_t *pool, void *list, size_t *n,
     void *item);
 
@@ -94,22 +94,23 @@ ngx_int_t ngx_http_inference_add_setting(ngx_pool_t *pool,
     NginxInference__BackendSetting ***list, size_t *n, char *backend,
     ngx_str_t *key, ngx_str_t *value);
 
-/* Takes "name" off the front of arg; NGX_DECLINED: it is not there. */
+/* Sets value to the rest of arg behind "name".  NGX_DECLINED: arg begins
+   otherwise. */
 ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
-/* As ngx_conf_set_enum_slot(), but an unknown word is told which are known. */
+/* As ngx_conf_set_enum_slot(); the error lists the known words. */
 char *ngx_http_inference_enum_slot(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* Notes a directive that our handler alone goes by; called behind nginx's own
-   handlers of directives, too. */
+/* Notes a directive that has effect in our handler alone.  Also called after
+   nginx's own handlers of directives. */
 char *ngx_http_inference_note_setting(ngx_conf_t *cf, void *post, void *data);
 
-/* Whether value is that text. */
+/* Whether value equals text. */
 ngx_uint_t ngx_http_inference_is(ngx_str_t *value, const char *text);
 
-/* Logs that the path is not absolute. */
+/* Checks that the path is absolute; logs the error. */
 ngx_int_t ngx_http_inference_absolute(ngx_conf_t *cf, ngx_str_t *directive,
     ngx_str_t *path);
 
@@ -144,12 +145,12 @@ void *ngx_http_inference_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 
-/* Finds the upstream that the location names, once all are read. */
+/* Finds the upstream named by the location, after all were read. */
 ngx_int_t ngx_http_inference_find_upstream(ngx_conf_t *cf,
     ngx_http_inference_loc_conf_t *ilcf);   /* upstream.c */
 
-/* After all are merged: nginx's defaults of connections, where a server has
-   locations with inference. */
+/* After the merge: changes nginx's defaults for connections of servers with
+   inference locations. */
 void ngx_http_inference_override_connections(ngx_conf_t *cf);
 
 

@@ -1,6 +1,6 @@
 /*
  * ngx_http_inference_driver.c - runs a request: calls the phase of its state
- *                               until one waits or the request is over.
+ *                               until a phase waits or the request ends.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -39,7 +39,7 @@ ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
         rc = ngx_http_inference_phase(ctx);
 
         if (rc == NGX_DONE) {
-            /* the context may be gone */
+            /* the context may be freed */
             return;
         }
 
@@ -131,7 +131,8 @@ ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Where the timer is not a state's own it is that of inference_timeout. */
+/* Handles the timer, which is that of inference_timeout unless a state has its
+   own. */
 
 static ngx_int_t
 ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
@@ -171,10 +172,10 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * A worker that answers is live, busy or not, with or without a core:
- * restarting it would not help.  A call of gRPC is answered when its message
- * has come: clients take an answer before that for a reset.  NGX_DECLINED: it
- * has answered.
+ * Checks the request, and answers LIVE.  A worker that answers is live, with or
+ * without a core, because a restart would not help.  A gRPC call is answered
+ * after its message: clients take an earlier answer for a reset.  NGX_DECLINED:
+ * answered.
  */
 
 static ngx_int_t
@@ -242,7 +243,7 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: a call without a body, or a stream. */
+/* Waits for the channel.  NGX_DECLINED: a call without a body, or a stream. */
 
 static ngx_int_t
 ngx_http_inference_run_connecting(ngx_http_inference_ctx_t *ctx)
@@ -285,8 +286,8 @@ ngx_http_inference_wait_channel(ngx_http_inference_ctx_t *ctx)
     ngx_msec_t  grace;
 
     if (ngx_http_inference_control_asks_now(ctx)) {
-        /* The question is about the server: a worker that has just started
-           waits for its connection to the core before it says no. */
+        /* a question about the server: a new worker waits a little for its
+           channel before the answer is "not ready" */
 
         grace = ngx_http_inference_grace();
 
@@ -311,9 +312,9 @@ ngx_http_inference_wait_channel(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * nginx calls the filter and the body's handler from inside of its first
- * reading for what it has of the body already, and they run the driver: the
- * request may be over then.
+ * Reads the body.  nginx calls the filter and the body's handler from its first
+ * read, for bytes it already has, and both run the driver: the request may have
+ * ended afterwards.
  */
 
 static ngx_int_t
@@ -341,14 +342,14 @@ ngx_http_inference_run_receiving(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_start_rate(ctx);
     }
 
-    /* the count that reading has taken */
+    /* drops the reference taken by reading */
     ngx_http_finalize_request(r, NGX_DONE);
 
     return NGX_DONE;
 }
 
 
-/* The same with main's body. */
+/* Reads main's body likewise. */
 
 static ngx_int_t
 ngx_http_inference_run_borrowing(ngx_http_inference_ctx_t *ctx)
@@ -374,7 +375,7 @@ ngx_http_inference_run_borrowing(ngx_http_inference_ctx_t *ctx)
     }
 
     if (!ctx->turn.posted) {
-        /* the connection's events come to the active request */
+        /* nginx passes the connection's events to the active request */
         r->read_event_handler = ctx->handlers->main_read;
 
         ngx_http_inference_borrow_begun(ctx);
@@ -386,7 +387,7 @@ ngx_http_inference_run_borrowing(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: that core has ended. */
+/* Submits the request.  NGX_DECLINED: the core has exited. */
 
 static ngx_int_t
 ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
@@ -443,7 +444,7 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: it is a call's answer, or there is none any more. */
+/* Takes the answer.  NGX_DECLINED: a call's answer, or no more responses. */
 
 static ngx_int_t
 ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx)
@@ -481,7 +482,7 @@ ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: the rest follows as the socket drains. */
+/* Sends the head.  NGX_DECLINED: the rest follows as the socket drains. */
 
 static ngx_int_t
 ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
@@ -491,7 +492,7 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
     static ngx_str_t  live = ngx_string("\x08\x01");   /* live: true         */
 
     if (ctx->events) {
-        /* the time of the request goes on */
+        /* inference_timeout stays in force */
 
         rc = ngx_http_inference_events_respond(ctx);
 
@@ -512,7 +513,7 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ctx->watch) {
-        /* nothing can be sent */
+        /* sending failed */
         return NGX_OK;
     }
 
@@ -543,7 +544,7 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: the next response of a message of a stream, or of
+/* Sends the rest.  NGX_DECLINED: prepare the next response, of a stream or
    generate_stream. */
 
 static ngx_int_t
@@ -575,7 +576,7 @@ ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A client that leaves is noticed while the request waits for something. */
+/* Watches for the client's disconnect while the request waits. */
 
 static void
 ngx_http_inference_test_reading(ngx_http_inference_ctx_t *ctx)
@@ -594,7 +595,7 @@ ngx_http_inference_test_reading(ngx_http_inference_ctx_t *ctx)
     r->write_event_handler = ngx_http_request_empty_handler;
 
     if (c->read->ready) {
-        /* an end that came with the request makes no event of its own */
+        /* an end of file received with the request causes no event */
         ngx_post_event(c->read, &ngx_posted_events);
     }
 }

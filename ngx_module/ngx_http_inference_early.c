@@ -1,17 +1,17 @@
 /*
- * ngx_http_inference_early.c - model, version and verb of a request that has
- *                              not reached our handler, or never will.
+ * ngx_http_inference_early.c - model, version and verb of a request before, or
+ *                              without, our handler.
  *
- * Limits ask before our handler has its turn, and in a location of another
- * handler there is none: what the URI and the first bytes say is known then.
- * A request that nginx itself rejects may be redirected by error_page to a
- * location that says nothing of them, so they are kept for its log.
+ * Limits need the names before our handler runs, and locations of another
+ * handler never run it: the names come from the URI and the first bytes of the
+ * body.  If nginx rejects the request, error_page may redirect it to another
+ * location, so the names are kept for its log.
  */
 
 #include "ngx_module/ngx_http_inference_peek.h"
 
 
-/* of the last location that has names */
+/* the names from the last location that has any */
 typedef struct {
     ngx_http_request_t                   *request;
     ngx_http_inference_loc_conf_t        *location;
@@ -57,7 +57,8 @@ ngx_http_inference_early(ngx_http_request_t *r,
         stored = r->internal ? ngx_http_inference_early_stored(r) : NULL;
 
         if (stored == NULL) {
-            /* a subrequest (auth_request, mirror) is about its parent */
+            /* a subrequest (auth_request, mirror) has the names of its
+               parent */
             return r->parent ? ngx_http_inference_early(r->parent, early)
                              : NULL;
         }
@@ -124,7 +125,8 @@ ngx_http_inference_early_init(ngx_http_inference_ctx_t *early,
 }
 
 
-/* The variables of inference_model may not be known yet: not what it says. */
+/* Reads the names from the path.  Values of inference_model are skipped: their
+   variables may not be known yet. */
 
 static void
 ngx_http_inference_early_path(ngx_http_inference_ctx_t *early)
@@ -147,7 +149,7 @@ ngx_http_inference_early_path(ngx_http_inference_ctx_t *early)
 }
 
 
-/* Takes back an error of the path: our handler reports errors later. */
+/* Clears an error of the path, which our handler reports later. */
 
 static void
 ngx_http_inference_early_excuse(ngx_http_inference_ctx_t *early)
@@ -158,7 +160,7 @@ ngx_http_inference_early_excuse(ngx_http_inference_ctx_t *early)
 }
 
 
-/* Out of memory, a log lacks the names. */
+/* Keeps the names in the pool; without memory, the log lacks them. */
 
 static void
 ngx_http_inference_early_store(ngx_http_inference_ctx_t *early)
@@ -194,7 +196,7 @@ ngx_http_inference_early_store(ngx_http_inference_ctx_t *early)
 }
 
 
-/* A redirect forgets contexts, the pool doesn't. */
+/* Finds the names in the pool's cleanups: a redirect clears contexts. */
 
 static ngx_http_inference_early_t *
 ngx_http_inference_early_stored(ngx_http_request_t *r)
@@ -220,11 +222,11 @@ ngx_http_inference_early_stored(ngx_http_request_t *r)
 static void
 ngx_http_inference_early_mark(void *data)
 {
-    /* it tells the names apart among other data of the pool */
+    /* identifies the names among the pool's cleanups */
 }
 
 
-/* Model and version of a location or a message, which replace the path's. */
+/* Replaces the path's names by those of the location or message. */
 
 static void
 ngx_http_inference_early_names(ngx_http_inference_ctx_t *early,

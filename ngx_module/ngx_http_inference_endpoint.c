@@ -1,5 +1,5 @@
 /*
- * ngx_http_inference_endpoint.c - which endpoint a request's URI names.
+ * ngx_http_inference_endpoint.c - finds the endpoint of a request's URI.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -72,7 +72,7 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 
 
 /* The endpoint of a path among the parts of its location, by the whole path or
-   by what follows the location's prefix; NULL: none. */
+   by the rest behind the location's prefix; NULL: none. */
 
 static const ngx_http_inference_endpoint_t *
 ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
@@ -115,8 +115,8 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * A subrequest's method is not the client's, nor is the GET that error_page
- * and X-Accel-Redirect make of its POST.
+ * Whether the method is ignored: a subrequest has its own method, and
+ * error_page and X-Accel-Redirect change POST to GET.
  */
 
 static ngx_uint_t
@@ -134,10 +134,10 @@ ngx_http_inference_any_method(ngx_http_request_t *r)
 
 
 /*
- * The path as the client wrote it: as Triton's, an endpoint's words and a
- * model's name are not decoded.  Its location was chosen by r->uri, so both
- * must have the same segments: NGX_DECLINED where nginx has resolved dots,
- * merged slashes or decoded one.
+ * The path as sent: as in Triton, the words of an endpoint and the model's name
+ * are not decoded.  The location was chosen by r->uri, so both must have the
+ * same segments.  NGX_DECLINED: nginx has resolved dots, merged slashes or
+ * decoded a slash.
  */
 
 static ngx_int_t
@@ -156,7 +156,7 @@ ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
     if (path->len == r->uri.len
         && ngx_memcmp(path->data, r->uri.data, path->len) == 0)
     {
-        /* no arguments, and nothing to resolve, merge or decode */
+        /* nothing to resolve, merge or decode */
         return NGX_OK;
     }
 
@@ -195,10 +195,9 @@ ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
 
 
 /*
- * Whether r->uri is the path: after a rewrite, in subrequests and internal
- * redirects nothing else names it.  In front of another server (inference_peek)
- * it is the path that proxy_pass with a URI sends, so no spelling hides a name
- * from limits.
+ * Whether r->uri is the path: after a rewrite, in subrequests and in internal
+ * redirects.  In front of another server (inference_peek) proxy_pass with a URI
+ * sends r->uri, so that an escaped name cannot bypass limits.
  */
 
 static ngx_uint_t
@@ -213,8 +212,8 @@ ngx_http_inference_is_decoded(ngx_http_request_t *r)
 
 
 /*
- * A name that is written with an escape is another one to the location, which
- * may deny one of the two.
+ * Whether the location was chosen by the same name.  An escaped name differs
+ * from the decoded one, which the location may deny.
  */
 
 static ngx_uint_t
@@ -230,7 +229,7 @@ ngx_http_inference_name_is_seen(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* "inference_model": the location is one model's endpoint, at any URI */
+/* In a location of "inference_model": any URI is the endpoint of one model. */
 
 ngx_int_t
 ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx)

@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_endpoints.c - the table of endpoints, and which of them a
- *                                  path matches.
+ * ngx_http_inference_endpoints.c - the table of endpoints, and the search for
+ *                                  the row of a path.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -13,10 +13,10 @@ static u_char *ngx_http_inference_match_version(u_char *p, u_char *last,
 
 
 /*
- * A pattern matches the whole path: '*' is one segment (the last of them names
- * the model, or a region of shared memory), '~' an optional "/versions/NUMBER".
- * Of the rows that match and whose part is served the first that has the
- * method wins, else the first.
+ * A pattern matches the whole path: '*' is one segment (the last one names the
+ * model, or a region of shared memory), '~' an optional "/versions/NUMBER".  Of
+ * the matching rows in a served part, the first with the request's method is
+ * taken, or else the first.
  */
 
 #define ngx_http_inference_row(pattern, methods, part, verb, name)            \
@@ -29,7 +29,7 @@ static u_char *ngx_http_inference_match_version(u_char *p, u_char *last,
       NGX_HTTP_INFERENCE_##verb, INF_METHOD_##call, ngx_string(name),         \
       NGX_HTTP_INFERENCE_NAMES_NONE }
 
-/* the first rows */
+/* number of rows at the top for "inference_model" */
 #define NGX_HTTP_INFERENCE_MODEL_ENDPOINTS  3
 
 static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {

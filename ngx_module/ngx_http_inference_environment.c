@@ -1,7 +1,7 @@
 /*
- * The core's environment: what nginx was started with and, on top of it,
- * "inference_env".  nginx gives its own children almost nothing; the values
- * may be secrets, so they live in memory files that only the supervisor reads.
+ * The core's environment: the one nginx was started with, and "inference_env"
+ * on top.  nginx gives its own children almost no variables.  The values may be
+ * secrets, so they are kept in memory files that only the supervisor reads.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -30,11 +30,11 @@ static ngx_int_t ngx_http_inference_block_add(
 static void ngx_http_inference_block_free(ngx_http_inference_block_t *block);
 
 
-/* environ of the master's start; a worker wipes its strings */
+/* environ at the master's start; workers overwrite its strings */
 static char  **ngx_http_inference_start_environ;
 
 
-/* A block: strings, each with its NUL, and one more NUL. */
+/* Keeps environ as a block: strings with their NUL, and a final NUL. */
 
 ngx_int_t
 ngx_http_inference_environment_capture(ngx_log_t *log)
@@ -98,7 +98,7 @@ ngx_http_inference_environment_update(ngx_http_inference_main_conf_t *imcf,
 }
 
 
-/* The variables that nginx was started with, and the configuration's. */
+/* Fills a block with the variables of nginx's start and the configuration's. */
 
 static ngx_int_t
 ngx_http_inference_environment_fill(ngx_http_inference_block_t *block,
@@ -146,7 +146,7 @@ ngx_http_inference_environment_fill(ngx_http_inference_block_t *block,
 }
 
 
-/* NGX_DECLINED: the block is kept already. */
+/* Keeps a block.  NGX_DECLINED: the same block is kept already. */
 
 static ngx_int_t
 ngx_http_inference_environment_keep(ngx_http_inference_block_t *block,
@@ -216,8 +216,8 @@ ngx_http_inference_environment(u_char **block, ngx_log_t *log)
 }
 
 
-/* The values are in the directives' words, and in the text of the whole
-   configuration, which nginx keeps if it was built with debugging. */
+/* Overwrites the values in the directives' words, and in the text of the
+   configuration, which nginx keeps in debug builds. */
 
 void
 ngx_http_inference_environment_wipe(ngx_cycle_t *cycle,
@@ -244,8 +244,8 @@ ngx_http_inference_environment_wipe(ngx_cycle_t *cycle,
 
 
 /*
- * nginx has copied the strings to where its title does not reach, and gives a
- * worker a list of those few that "env" names.
+ * Overwrites the start environment.  nginx has copied it beyond the area of the
+ * process title, and workers have a list of the few strings named by "env".
  */
 
 static void
@@ -289,7 +289,7 @@ ngx_http_inference_environment_blank(ngx_buf_t *b, ngx_str_t *var)
 }
 
 
-/* Variables that nginx binaries leave each other are not for the core. */
+/* Whether nginx uses the variable to pass data to a new binary. */
 
 static ngx_uint_t
 ngx_http_inference_environment_is_nginx(const char *var)

@@ -1,16 +1,16 @@
 /*
- * ngx_http_inference_events.c - responses of generate_stream: each is printed
+ * ngx_http_inference_events.c - responses of generate_stream: each is written
  *                               as a server-sent event and flushed.
  *
- * A request waits (WAITING) for its first response, which decides the status.
- * From then on it is SENDING: what the core sends is printed in order, as fast
- * as the socket takes it; what is printed the core gets back.
+ * A request waits (WAITING) for its first response, which sets the status.
+ * Then it is SENDING: responses are written in order, as fast as the socket
+ * drains, and each is released once written.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-/* of each buffer of text, and the text that is collected before it is sent */
+/* size of a text buffer, and of text collected before it is sent */
 #define NGX_HTTP_INFERENCE_EVENTS_BUFFER   4096
 #define NGX_HTTP_INFERENCE_EVENTS_TEXT     (64 * 1024)
 
@@ -21,13 +21,14 @@
 struct ngx_http_inference_events_s {
     ngx_http_inference_replies_t  replies;
     ngx_queue_t                  waiting;       /* responses not opened yet  */
-    inf_arena_t                  arena;         /* of the one that is printed */
-    ngx_chain_t                 *out;           /* printed, not sent         */
-    ngx_chain_t                 *last;          /* of them                   */
-    size_t                       size;          /* of them                   */
+    inf_arena_t                  arena;         /* of the response being
+                                                   written                    */
+    ngx_chain_t                 *out;           /* written, not sent         */
+    ngx_chain_t                 *last;          /* last link of out          */
+    size_t                       size;          /* bytes of out              */
     unsigned                     printing:1;    /* ctx->writer is not done   */
     unsigned                     half:1;        /* and has begun             */
-    unsigned                     final:1;       /* no more will come         */
+    unsigned                     final:1;       /* no more responses follow  */
 };
 
 
@@ -115,7 +116,7 @@ ngx_http_inference_events_begun(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Responses that came before a failure are sent before it. */
+/* Takes the next response; responses before a failure are sent first. */
 
 ngx_int_t
 ngx_http_inference_events_next(ngx_http_inference_ctx_t *ctx)
@@ -144,7 +145,7 @@ ngx_http_inference_events_next(ngx_http_inference_ctx_t *ctx)
         events->final = item->final;
 
         if (item->final && ctx->timer.timer_set) {
-            /* what is left is the client's to take */
+            /* only the client's reading remains */
             ngx_del_timer(&ctx->timer);
         }
 
@@ -165,8 +166,8 @@ ngx_http_inference_events_next(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * NGX_OK: it is to be prepared; NGX_DECLINED: it was an error, and its event is
- * printed.  An error that is the first response is the request's.
+ * Opens a response.  NGX_OK: prepare it.  NGX_DECLINED: it was an error, whose
+ * event is written.  An error as first response fails the request.
  */
 
 static ngx_int_t
@@ -183,7 +184,7 @@ ngx_http_inference_events_take(ngx_http_inference_ctx_t *ctx)
 
     inf_arena_reset(&events->arena);
 
-    /* the first record's names stay for logs */
+    /* the first record stays for logs */
     arena = (ctx->replies == 1) ? &ctx->arena : &events->arena;
 
     if (ngx_http_inference_copy_reply(ctx, &ctx->reply, arena, &record)
@@ -293,7 +294,7 @@ ngx_http_inference_events_send(ngx_http_inference_ctx_t *ctx)
         if (events->printing) {
 
             if (ngx_http_inference_events_print(ctx) != NGX_OK) {
-                /* half an event can't become an error */
+                /* an incomplete event cannot be replaced by an error */
                 ngx_http_inference_log_failed(ctx, "response", "cut short",
                                               ctx->error);
                 ctx->rc = NGX_ERROR;
@@ -329,7 +330,7 @@ ngx_http_inference_events_send(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* As much as a buffer holds. */
+/* Writes as much as fits into a buffer. */
 
 static ngx_int_t
 ngx_http_inference_events_print(ngx_http_inference_ctx_t *ctx)
@@ -429,7 +430,7 @@ ngx_http_inference_events_put(ngx_http_inference_ctx_t *ctx, const void *data,
 }
 
 
-/* The last buffer, if there is room in it, or another one; NULL: failed. */
+/* The last buffer if it has room, or a new one; NULL: failed. */
 
 static ngx_chain_t *
 ngx_http_inference_events_room(ngx_http_inference_ctx_t *ctx)
@@ -477,7 +478,7 @@ ngx_http_inference_events_room(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* n bytes into the room that cl has; an empty buffer is not sent. */
+/* Counts n bytes written to cl; the first bytes link it to out. */
 
 static void
 ngx_http_inference_events_wrote(ngx_http_inference_events_t *events,
@@ -505,7 +506,7 @@ ngx_http_inference_events_wrote(ngx_http_inference_events_t *events,
 }
 
 
-/* NGX_ERROR: that is ctx->rc. */
+/* Sends out.  NGX_ERROR: ctx->rc is NGX_ERROR. */
 
 static ngx_int_t
 ngx_http_inference_events_flush(ngx_http_inference_ctx_t *ctx)
@@ -543,7 +544,7 @@ ngx_http_inference_events_flush(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* All that is printed, and the mark of the end. */
+/* Sends the rest and the mark of the end. */
 
 static ngx_int_t
 ngx_http_inference_events_end(ngx_http_inference_ctx_t *ctx)

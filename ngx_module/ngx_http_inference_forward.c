@@ -1,6 +1,7 @@
 /*
- * ngx_http_inference_forward.c - headers of a request that its model gets as
- *                                parameters ("inference_forward_header").
+ * ngx_http_inference_forward.c - the directive "inference_forward_header":
+ *                                request headers that the model gets as
+ *                                parameters.
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
@@ -9,14 +10,14 @@
 #include "core/proto/message_utf8.h"
 
 
-/* of one request: values, and bytes of headers' names and values */
+/* limits for one request: values, and bytes of names and values */
 #define NGX_HTTP_INFERENCE_FORWARD_HEADERS  128
 #define NGX_HTTP_INFERENCE_FORWARD_SIZE     (64 * 1024)
 
 
 typedef struct {
     inf_infer_parameter_t       *next;          /* in the request's table;
-                                                   NULL: not made yet        */
+                                                   NULL: no table yet        */
     ngx_uint_t                   count;
     size_t                       size;
 } ngx_http_inference_forwarded_t;
@@ -161,7 +162,8 @@ ngx_http_inference_forward(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The names of gRPC itself are no metadata, and Host stands for :authority. */
+/* Whether gRPC reserves the name, which is no metadata; Host stands for
+   :authority. */
 
 static ngx_uint_t
 ngx_http_inference_forward_is_grpcs(ngx_str_t *name)
@@ -220,8 +222,8 @@ ngx_http_inference_forward_header(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * Metadata of a name in -bin is bytes, which gRPC sends as base64.  Lines of
- * one name may have been joined with commas; each value is one of its own.
+ * Adds metadata with a name in -bin: bytes encoded as base64.  Values joined by
+ * commas are added separately.
  */
 
 static ngx_int_t
@@ -255,7 +257,7 @@ ngx_http_inference_forward_binary(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* Padding is there in full, or not at all. */
+/* Decodes base64 with full padding or none. */
 
 static ngx_int_t
 ngx_http_inference_forward_decode(ngx_http_inference_ctx_t *ctx,
@@ -288,7 +290,7 @@ ngx_http_inference_forward_decode(ngx_http_inference_ctx_t *ctx,
         return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
     }
 
-    /* nginx's decoder ends at the first '=' */
+    /* nginx's decoder stops at the first '=' */
 
     if (ngx_strlchr(p, last, '=') != NULL
         || ngx_decode_base64(value, &text) != NGX_OK)
@@ -302,7 +304,7 @@ ngx_http_inference_forward_decode(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* One more parameter; its name stays where the header's is. */
+/* Adds a parameter; its name points to the header's. */
 
 static ngx_int_t
 ngx_http_inference_forward_value(ngx_http_inference_ctx_t *ctx,
@@ -360,7 +362,7 @@ ngx_http_inference_forward_too_much(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The request's own parameters move to a table with room behind them. */
+/* Moves the request's parameters to a larger table. */
 
 static ngx_int_t
 ngx_http_inference_forward_table(ngx_http_inference_ctx_t *ctx,
@@ -390,7 +392,7 @@ ngx_http_inference_forward_table(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* As it is spelled. */
+/* Whether the protocol reserves the parameter's name; case matters. */
 
 static ngx_uint_t
 ngx_http_inference_forward_is_reserved(ngx_str_t *name)

@@ -33,11 +33,12 @@ struct ngx_http_inference_grpc_s {
     inf_grpc_encoding_t          out;           /* of inference responses    */
 
     u_char                       prefix[INF_GRPC_PREFIX];
-    ngx_uint_t                   prefix_len;    /* received of it            */
-    uint64_t                     left;          /* of the message, to come   */
-    ngx_uint_t                   messages;      /* that have begun           */
+    ngx_uint_t                   prefix_len;    /* bytes received            */
+    uint64_t                     left;          /* bytes missing of the
+                                                   message                   */
+    ngx_uint_t                   messages;      /* messages begun            */
     ngx_http_inference_inflate_t  *inflate;     /* of a compressed message   */
-    ngx_pool_t                  *pool;          /* of that                   */
+    ngx_pool_t                  *pool;          /* of inflate                */
 
     inf_split_t                  split;         /* an inference's message    */
     inf_infer_message_t         *message;
@@ -47,12 +48,13 @@ struct ngx_http_inference_grpc_s {
 
     inf_reply_t                 *reply;
     inf_arena_t                 *arena;         /* of reply and deflate      */
-    ngx_http_inference_deflate_t  *deflate;     /* of it, or NULL            */
+    ngx_http_inference_deflate_t  *deflate;     /* compresses reply, or NULL */
 
-    inf_grpc_status_t            status;        /* of a failure that has no
+    inf_grpc_status_t            status;        /* of a failure without an
                                                    internal code; OK: none   */
-    unsigned                     compressed:1;  /* the message               */
-    unsigned                     empty_final:1; /* the client waits for it   */
+    unsigned                     compressed:1;  /* the message is            */
+    unsigned                     empty_final:1; /* empty final responses are
+                                                   sent to the client        */
     unsigned                     stream_errors:1;   /* an error of a model
                                                    ends the stream           */
 };
@@ -61,7 +63,7 @@ struct ngx_http_inference_grpc_s {
 #define ngx_http_inference_is_stream(ctx)                                     \
     ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_STREAM_INFER)
 
-/* messages of it may come and go */
+/* whether the stream receives and sends messages */
 #define ngx_http_inference_is_streaming(ctx)                                  \
     ((ctx)->stream && (ctx)->state == NGX_HTTP_INFERENCE_WAITING)
 
@@ -94,27 +96,27 @@ ngx_int_t ngx_http_inference_grpc_fail(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_grpc_place(ngx_http_inference_ctx_t *ctx,
     const u_char *p, size_t n);
 
-/* The request's bytes have ended: whether its message is whole. */
+/* Called at the body's end: fails if the message is incomplete. */
 ngx_int_t ngx_http_inference_grpc_end(ngx_http_inference_ctx_t *ctx);
 
 /* Inflates a compressed message; NGX_AGAIN: the slice is over. */
 ngx_int_t ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx);
 
-/* The message of an inference becomes ctx->infer and ctx->offsets; NGX_AGAIN:
-   the slice is over. */
+/* Parses the message of an inference into ctx->infer and ctx->offsets.
+   NGX_AGAIN: the slice is over. */
 ngx_int_t ngx_http_inference_grpc_read(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- grpc_reply.c -------------------------------------------------------- */
 
-/* The checked record becomes ctx->grpc->reply. */
+/* Creates ctx->grpc->reply from the checked record. */
 ngx_int_t ngx_http_inference_grpc_open_reply(ngx_http_inference_ctx_t *ctx,
     const inf_response_record_t *record, const void *arena);
 
-/* Classification and lengths; NGX_OK: sending may begin. */
+/* Computes classification and lengths.  NGX_OK: sending may begin. */
 ngx_int_t ngx_http_inference_grpc_prepare(ngx_http_inference_ctx_t *ctx);
 
-/* The prepared reply, compressed or not. */
+/* The pieces of the prepared reply, compressed or not. */
 uint32_t ngx_http_inference_grpc_piece_count(
     const ngx_http_inference_grpc_t *grpc);
 inf_slice_t ngx_http_inference_grpc_piece(
@@ -123,24 +125,24 @@ inf_slice_t ngx_http_inference_grpc_piece(
 /* Frees what the call holds outside of arenas. */
 void ngx_http_inference_grpc_free(ngx_http_inference_grpc_t *grpc);
 
-/* Sends it, or a call's answer; ctx->rc. */
+/* Sends the reply, or a call's answer; sets ctx->rc. */
 ngx_int_t ngx_http_inference_grpc_respond(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_grpc_answer(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *message);
 
-/* Why the call has failed, as trailers or instead of a response; what the
-   request is to be finalized with. */
+/* Sends the failure, in trailers or instead of a response.  Returns the code to
+   finalize the request with. */
 ngx_int_t ngx_http_inference_grpc_send_error(ngx_http_inference_ctx_t *ctx);
 
-/* Adds the headers of a gRPC response; it is not sent yet. */
+/* Adds the headers of a gRPC response without sending them. */
 ngx_int_t ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx);
 
-/* The end of a response; text may be NULL.  The code that the request is to be
-   finalized with. */
+/* Sends the trailers; text may be NULL.  Returns the code to finalize the
+   request with. */
 ngx_int_t ngx_http_inference_grpc_send_trailers(ngx_http_inference_ctx_t *ctx,
     inf_grpc_status_t status, const ngx_str_t *text);
 
-/* Makes the head of r one that says status and text and has no body. */
+/* Sets the head of r to status and text without a body. */
 ngx_int_t ngx_http_inference_grpc_trailers_only(ngx_http_request_t *r,
     inf_grpc_status_t status, const ngx_str_t *text);
 
@@ -177,54 +179,54 @@ ngx_int_t ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx);
 
 /* ---- grpc_message.c ------------------------------------------------------ */
 
-/* A message is about to be submitted: fails where nginx ends. */
+/* Called before a message is submitted; fails while nginx stops. */
 ngx_int_t ngx_http_inference_stream_admit(ngx_http_inference_ctx_t *ctx);
 
-/* The phases of a message: waits for a response and opens it; sends it, NGX_OK:
-   it was the last; fails in its turn. */
+/* The phases of a message.  next waits for a response and opens it; respond
+   sends it (NGX_OK: it was the last); reject sends the failure in its turn. */
 ngx_int_t ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx);
 
-/* It is done; it may be another message afterwards. */
+/* Ends a message; its memory may be used for another message. */
 void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
 
-/* The call's number for the core, from the first request until all is over, and
-   the message's place in it; 0: ctx is no message, or there are too many
-   calls. */
+/* Sets the call's number for the core, from the first request until all
+   responses were sent, and the message's place in it; 0: ctx is no message, or
+   there are too many calls. */
 void ngx_http_inference_stream_name(ngx_http_inference_ctx_t *ctx,
     inf_submission_t *s);
 
-/* A message holds so many bytes from here on: a call that holds much is not
-   received on. */
+/* Counts the bytes that a message holds; reading pauses in a call that holds
+   many. */
 void ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx,
     uint64_t size);
 
-/* Whether it is a message that a response has come for. */
+/* Whether ctx is a message with a response. */
 ngx_uint_t ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx);
 
-/* The core's completion of it; c NULL: the core has ended. */
+/* Takes a completion of a message; c NULL: the core has exited. */
 void ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);
 
 
 /* ---- grpc_watch.c -------------------------------------------------------- */
 
-/* Reads which service the call asks for; it is a watcher from now on. */
+/* Reads the service that the call asks for, and makes it a watcher. */
 ngx_int_t ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx);
 
-/* The phase of a watcher; NGX_DECLINED: nothing can be sent, ctx->rc. */
+/* The phase of a watcher.  NGX_DECLINED: sending failed, ctx->rc is set. */
 ngx_int_t ngx_http_inference_watcher(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- grpc_deflate.c ------------------------------------------------------ */
 
-/* Compresses a prepared reply, which stays the caller's; pieces are arena's.
-   NULL: out of memory. */
+/* Creates a compressor of a prepared reply, which stays the caller's; the
+   pieces are the arena's.  NULL: out of memory. */
 ngx_http_inference_deflate_t *ngx_http_inference_deflate_new(
     inf_reply_t *reply, inf_grpc_encoding_t encoding, inf_arena_t *arena);
 
-/* Frees what is not arena's; d may be NULL. */
+/* Frees memory outside the arena; d may be NULL. */
 void ngx_http_inference_deflate_free(ngx_http_inference_deflate_t *d);
 
 /* NGX_OK: all is compressed; NGX_AGAIN: the slice is over. */
@@ -242,7 +244,7 @@ inf_slice_t ngx_http_inference_deflate_get(
 
 /* ---- grpc_filter.c ------------------------------------------------------- */
 
-/* After the filters of nginx: it has the first word on each head. */
+/* Installs the header filter, which runs before nginx's own filters. */
 void ngx_http_inference_grpc_install_filter(void);
 
 

@@ -1,10 +1,10 @@
 /*
- * ngx_http_inference_grpc_body.c - the bytes of a call: frames, and the one
- *                                  message in them.
+ * ngx_http_inference_grpc_body.c - receives the body of a gRPC call: frames,
+ *                                  and one message in them.
  *
  * A plain message of an inference is split as it arrives: each raw tensor is
- * copied to an aligned place of its own, all other fields become a text.  A
- * compressed message is kept as it came and inflated in slices.
+ * copied to its own aligned place, and all other fields become one text.  A
+ * compressed message is kept and inflated in slices.
  */
 
 #include "ngx_module/ngx_http_inference_peek.h"
@@ -13,7 +13,7 @@
 #define NGX_HTTP_INFERENCE_GRPC_PIECE   ((size_t) 16 * 1024)
 
 
-/* messages whose fields are looked at as they come; LIVE's has none */
+/* whether fields are parsed as they arrive; LIVE's message has no fields */
 #define ngx_http_inference_is_split(ctx)                                      \
     (ngx_http_inference_is_infer(ctx)                                         \
      || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_LIVE)
@@ -207,7 +207,7 @@ ngx_http_inference_grpc_split(ngx_http_inference_ctx_t *ctx, const u_char *p,
         }
 
         if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE) {
-            /* it has no fields: they are checked, and need no memory */
+            /* without known fields, the message is checked but not stored */
             piece.kind = INF_SPLIT_NOTHING;
         }
 
@@ -249,7 +249,7 @@ ngx_http_inference_grpc_text(ngx_http_inference_ctx_t *ctx, const void *p,
 
     text = &ctx->body.text;
 
-    /* where tensors follow, the text is short: it grows where it is not */
+    /* with tensors the text is usually short, and grows otherwise */
 
     if (text->region == NULL
         && ngx_http_inference_store_open(ctx, text,
@@ -304,7 +304,7 @@ ngx_http_inference_grpc_tensor(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* Behind the tensor before it, where vector instructions may begin. */
+/* Adds a place behind the previous tensor, aligned for vector instructions. */
 
 static ngx_int_t
 ngx_http_inference_grpc_add_place(ngx_http_inference_ctx_t *ctx,
@@ -404,7 +404,7 @@ ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx)
                                            "out of memory");
         }
 
-        /* its length is known when it ends */
+        /* the length is known at its end */
         inf_split_init(&grpc->split, INF_GRPC_MAX_MESSAGE);
     }
 
@@ -443,7 +443,7 @@ ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A piece of it; NGX_DONE: that was the last. */
+/* Inflates a piece.  NGX_DONE: it was the last. */
 
 static ngx_int_t
 ngx_http_inference_grpc_inflate(ngx_http_inference_ctx_t *ctx)

@@ -1,11 +1,12 @@
 /*
- * ngx_http_inference_grpc_deflate.c - a response message compressed as its
- *                                     client asks for, in slices.
+ * ngx_http_inference_grpc_deflate.c - compresses a response message in slices,
+ *                                     with the encoding that its client
+ *                                     accepts.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
-/* of the compressed message, allocated at a time */
+/* size of an allocated piece of the compressed message */
 #define NGX_HTTP_INFERENCE_DEFLATE_PIECE  ((size_t) 32 * 1024)
 
 
@@ -13,8 +14,9 @@ struct ngx_http_inference_deflate_s {
     ngx_http_inference_deflater_t  *deflater;
     inf_arena_t                 *arena;         /* of the pieces             */
     inf_reply_t                 *reply;
-    uint32_t                     from;          /* piece of the reply that   */
-    size_t                       pos;           /* comes next, from here on  */
+    uint32_t                     from;          /* index of the current
+                                                   piece                     */
+    size_t                       pos;           /* offset in that piece      */
     inf_slice_t                 *pieces;
     uint32_t                     count;
     uint32_t                     max;
@@ -95,7 +97,7 @@ ngx_http_inference_deflate(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* NGX_DONE: all of it is compressed. */
+/* Compresses a step.  NGX_DONE: all is compressed. */
 
 static ngx_int_t
 ngx_http_inference_deflate_step(ngx_http_inference_deflate_t *d)
@@ -137,7 +139,7 @@ ngx_http_inference_deflate_step(ngx_http_inference_deflate_t *d)
 }
 
 
-/* Room for the next bytes; in the first piece behind the prefix. */
+/* Allocates room for the next bytes; the first piece begins with the prefix. */
 
 static ngx_int_t
 ngx_http_inference_deflate_piece(ngx_http_inference_deflate_t *d)

@@ -1,7 +1,7 @@
 /*
- * ngx_http_inference_grpc_filter.c - what nginx or another module answers a
- *                                    call of gRPC (limit_req, auth_request,
- *                                    413 ...) becomes a status of gRPC.
+ * ngx_http_inference_grpc_filter.c - turns errors of nginx or another module
+ *                                    for a gRPC call (limit_req, auth_request,
+ *                                    413 ...) into a gRPC status.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -24,8 +24,8 @@ ngx_http_inference_grpc_install_filter(void)
 
 
 /*
- * A client of gRPC would learn no more than the status of HTTP, and its library
- * takes 404 for a method that is not there.
+ * Replaces the head by a gRPC status.  Without it a client gets only the HTTP
+ * status, and gRPC libraries map 404 to "unimplemented".
  */
 
 static ngx_int_t
@@ -67,9 +67,9 @@ ngx_http_inference_grpc_header_filter(ngx_http_request_t *r)
 
 
 /*
- * In a location of ours any answer; elsewhere nginx's own error alone: before
- * there is a location (a client without a certificate), or of an error_page
- * that has left ours.
+ * Whether to replace the answer: in our locations any answer, elsewhere only an
+ * error of nginx itself: without a location (a client without a certificate),
+ * or in an error_page of ours.
  */
 
 static ngx_uint_t
@@ -91,8 +91,8 @@ ngx_http_inference_grpc_is_own(ngx_http_request_t *r)
 }
 
 
-/* "HTTP to gRPC Status Code Mapping" of the gRPC project, and its own status
-   for a message that is too large. */
+/* The gRPC project's "HTTP to gRPC Status Code Mapping", and our status for a
+   message that is too large. */
 
 static inf_grpc_status_t
 ngx_http_inference_grpc_status_of(ngx_uint_t status)

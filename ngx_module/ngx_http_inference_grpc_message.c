@@ -2,8 +2,8 @@
  * ngx_http_inference_grpc_message.c - a message of ModelStreamInfer: one
  *                                     inference, and its responses.
  *
- * The driver runs its context as it runs a unary call's, from READING on; where
- * it has responses they go to the call's output in turn.
+ * The driver runs the message's context like a unary call's, from READING on;
+ * its responses are added to the call's output.
  */
 
 #include "ngx_module/ngx_http_inference_grpc_stream.h"
@@ -11,10 +11,10 @@
 #include "core/base/points.h"
 
 
-/* what a response takes beside its bytes: an arena and buffers */
+/* memory of a response besides its bytes: an arena and buffers */
 #define NGX_HTTP_INFERENCE_STREAM_COST  ((uint64_t) 5 * 1024)
 
-/* bytes that one of deflate's becomes at most */
+/* maximum ratio of deflate */
 #define NGX_HTTP_INFERENCE_STREAM_RATIO  1032
 
 
@@ -91,7 +91,7 @@ ngx_http_inference_stream_message(ngx_http_inference_stream_t *stream)
     ctx->submission.ready = call->submission.ready;
     ctx->submission.answer = call->submission.answer;
 
-    /* a message comes at inference_min_body_rate, a call may be idle */
+    /* inference_min_body_rate applies to a message, while a call may be idle */
     ngx_http_inference_start_rate(ctx);
 
     ngx_queue_insert_tail(&stream->messages, &m->queue);
@@ -125,7 +125,7 @@ ngx_http_inference_stream_complete(ngx_http_inference_message_t *m)
 }
 
 
-/* Until it is submitted: what it has brought, or may become. */
+/* Bytes a message holds before the submission, or may hold once inflated. */
 
 static uint64_t
 ngx_http_inference_stream_size(ngx_http_inference_ctx_t *ctx)
@@ -170,7 +170,8 @@ ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
 }
 
 
-/* The calls that are here keep their worker only for what it has begun. */
+/* Rejects new requests while nginx stops: open calls keep the worker only until
+   their submitted requests have ended. */
 
 ngx_int_t
 ngx_http_inference_stream_admit(ngx_http_inference_ctx_t *ctx)
@@ -193,7 +194,7 @@ ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Numbers of calls that have none; a call takes the last one. */
+/* Free numbers of calls; a call takes the last one. */
 
 static uint16_t    ngx_http_inference_numbers[INF_MAX_SLOTS];
 static ngx_uint_t  ngx_http_inference_number_count;
@@ -242,7 +243,7 @@ ngx_http_inference_stream_give_number(ngx_http_inference_stream_t *stream)
 }
 
 
-/* A completion of the core for it, or NULL: the core has ended. */
+/* Takes a completion; c NULL: the core has exited. */
 
 void
 ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
@@ -272,7 +273,7 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_forget(&ctx->submission);
 
     if ((c->flags & INF_COMPLETE_FINAL) && ctx->timer.timer_set) {
-        /* what is left is its turn, and the client's to take */
+        /* only its turn and the client's reading remain */
         ngx_del_timer(&ctx->timer);
     }
 
@@ -283,8 +284,8 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * The next response: NGX_OK: it is to be prepared; NGX_DECLINED: there is none
- * any more; NGX_DONE: it is not its turn, or there is none yet.
+ * Takes the next response.  NGX_OK: prepare it.  NGX_DECLINED: no more follow.
+ * NGX_DONE: not its turn, or no response yet.
  */
 
 ngx_int_t
@@ -353,8 +354,8 @@ ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Responses of models that are not decoupled leave in the order in which the
-   requests came; those of the others as they come. */
+/* Whether the message may send: responses of decoupled models in any order,
+   others in the order of their requests. */
 
 static ngx_uint_t
 ngx_http_inference_stream_may_send(ngx_http_inference_message_t *m)
@@ -366,7 +367,7 @@ ngx_http_inference_stream_may_send(ngx_http_inference_message_t *m)
     stream = m->stream;
 
     if (m->decoupled) {
-        /* those that wait cost the least as the core has written them */
+        /* unprepared responses take the least memory */
         return stream->held <= NGX_HTTP_INFERENCE_STREAM_PREPARED;
     }
 
@@ -389,8 +390,9 @@ ngx_http_inference_stream_may_send(ngx_http_inference_message_t *m)
 }
 
 
-/* An error of the model is a response, and others may follow it; where a check
-   has failed before the request was queued, its client learns the id alone. */
+/* Opens a reply.  An error of the model is sent as a response, and others may
+   follow; after a failed check before the queue, the response has the id
+   alone. */
 
 static ngx_int_t
 ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
@@ -461,7 +463,8 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
 }
 
 
-/* NGX_OK: that was the last one; NGX_DECLINED: others may follow. */
+/* Sends the response.  NGX_OK: it was the last.  NGX_DECLINED: others may
+   follow. */
 
 ngx_int_t
 ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx)
@@ -480,7 +483,7 @@ ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The message has failed; its error is sent in the order of the stream. */
+/* Sends the error of a failed message in the order of the stream. */
 
 ngx_int_t
 ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
@@ -508,7 +511,7 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
     }
 
     if (call->grpc->stream_errors && ctx->submission.deaths) {
-        /* as an error of the model */
+        /* like an error of the model */
         (void) ngx_http_inference_fail_text(call, ctx->code, ctx->error.data,
                                             ctx->error.len);
         ngx_http_inference_stream_wake(call);
@@ -534,7 +537,7 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The driver is done with it. */
+/* Ends a message, called by the driver. */
 
 void
 ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
@@ -571,7 +574,7 @@ ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
 
 /* ---- responses ----------------------------------------------------------- */
 
-/* The one that is prepared; NULL: out of memory. */
+/* Allocates the output of the prepared response; NULL: out of memory. */
 
 static ngx_http_inference_stream_output_t *
 ngx_http_inference_stream_output(ngx_http_inference_message_t *m)
@@ -612,7 +615,7 @@ ngx_http_inference_stream_output(ngx_http_inference_message_t *m)
 }
 
 
-/* A reply without tensors: an error, or that no more will come. */
+/* Sends a reply without tensors: an error, or an empty final response. */
 
 static ngx_int_t
 ngx_http_inference_stream_notice(ngx_http_inference_message_t *m,
@@ -652,7 +655,7 @@ ngx_http_inference_stream_notice(ngx_http_inference_message_t *m,
 }
 
 
-/* The message's output goes to the call's; text NULL: the prepared one. */
+/* Moves the message's output to the call's; text NULL: the prepared reply. */
 
 static ngx_int_t
 ngx_http_inference_stream_put_out(ngx_http_inference_message_t *m,
@@ -679,7 +682,7 @@ ngx_http_inference_stream_put_out(ngx_http_inference_message_t *m,
         rc = ngx_http_inference_stream_link(stream, piece, &b);
 
         if (rc != NGX_OK) {
-            /* half a message is as bad as none */
+            /* an incomplete message breaks the stream */
             stream->broken = 1;
             stream->call->rc = NGX_ERROR;
             ngx_http_inference_stream_wake(stream->call);

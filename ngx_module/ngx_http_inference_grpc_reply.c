@@ -1,13 +1,13 @@
 /*
- * ngx_http_inference_grpc_reply.c - what a call is answered: a head, messages
- *                                   with tensors straight from the response
+ * ngx_http_inference_grpc_reply.c - answers of gRPC calls: a head, messages
+ *                                   with tensors directly from the response
  *                                   arena, and trailers; or a head alone.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
-/* bytes of an error's text: clients take 8k of metadata */
+/* limit of an error's text: clients accept 8k of metadata */
 #define NGX_HTTP_INFERENCE_GRPC_TEXT    2048
 
 
@@ -51,7 +51,7 @@ ngx_http_inference_grpc_prepare(ngx_http_inference_ctx_t *ctx)
     inf_codec_t   rc;
 
     if (ctx->grpc->reply == NULL) {
-        /* of a stream, and sent already */
+        /* of a stream, sent already */
         return NGX_OK;
     }
 
@@ -73,7 +73,7 @@ ngx_http_inference_grpc_prepare(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A message that compression makes no shorter is sent as it is. */
+/* Compresses the reply; it is sent plain if that is not longer. */
 
 static ngx_int_t
 ngx_http_inference_grpc_compress(ngx_http_inference_ctx_t *ctx)
@@ -140,7 +140,7 @@ ngx_http_inference_grpc_free(ngx_http_inference_grpc_t *grpc)
 }
 
 
-/* The arena's bytes are released with the request's pool. */
+/* Sends the reply.  The arena's bytes are released with the request's pool. */
 
 ngx_int_t
 ngx_http_inference_grpc_respond(ngx_http_inference_ctx_t *ctx)
@@ -186,7 +186,7 @@ ngx_http_inference_grpc_answer(ngx_http_inference_ctx_t *ctx,
     if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_CHECK
         && message->len == 0)
     {
-        /* "ready: true" and "status: SERVING" are the same bytes */
+        /* "ready: true" and "status: SERVING" have the same encoding */
         message = &not_serving;
     }
 
@@ -219,8 +219,8 @@ ngx_http_inference_grpc_answer(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* One message and the status that it is all right; what the request is to be
-   finalized with. */
+/* Sends one message and the status OK.  Returns the code to finalize the
+   request with. */
 
 static ngx_int_t
 ngx_http_inference_grpc_send(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
@@ -266,7 +266,7 @@ ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx)
     r->expect_trailers = 1;
 
 #if (NGX_HTTP_GZIP)
-    /* gRPC compresses messages, not what carries them */
+    /* gRPC compresses messages, so no HTTP compression */
     r->gzip_tested = 1;
     r->gzip_ok = 0;
 #endif
@@ -283,7 +283,7 @@ ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Every answer of gRPC is 200, also one that says that the call has failed. */
+/* Sets status 200 and the content type, also for a failed call. */
 
 static void
 ngx_http_inference_grpc_type(ngx_http_request_t *r)
@@ -299,7 +299,7 @@ ngx_http_inference_grpc_type(ngx_http_request_t *r)
 }
 
 
-/* Of request messages. */
+/* Adds the encodings accepted in requests. */
 
 static ngx_int_t
 ngx_http_inference_grpc_add_encodings(ngx_http_request_t *r)

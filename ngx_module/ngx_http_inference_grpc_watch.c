@@ -1,10 +1,11 @@
 /*
- * ngx_http_inference_grpc_watch.c - grpc.health.v1.Health/Watch: calls that
- *                                   are told whether the server is ready, at
- *                                   once and whenever that changes.
+ * ngx_http_inference_grpc_watch.c - grpc.health.v1.Health/Watch: sends the
+ *                                   readiness of the server at once and after
+ *                                   each change.
  *
- * All watchers of a worker share one question to the core, which a timer asks
- * again while there are watchers, and one to each inference_upstream of theirs.
+ * All watchers of a worker share one call to the core, which a timer repeats
+ * while there are watchers, and one request to each inference_upstream of
+ * theirs.
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
@@ -15,16 +16,16 @@
 #include "health.pb-c.h"
 
 
-/* between two questions */
+/* pause between two calls to the core, ms */
 #define NGX_HTTP_INFERENCE_WATCH_PAUSE  1000
 
-/* pauses without an answer; the core itself waits 5 s for a model */
+/* limit of pauses without an answer; the core itself waits 5 s for a model */
 #define NGX_HTTP_INFERENCE_WATCH_HUNG   6
 
 /* room for a HealthCheckResponse */
 #define NGX_HTTP_INFERENCE_WATCH_SIZE   16
 
-/* the client knows none */
+/* no status sent yet */
 #define NGX_HTTP_INFERENCE_WATCH_NONE                                         \
     GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__UNKNOWN
 
@@ -42,23 +43,23 @@ struct ngx_http_inference_watch_s {
     ngx_queue_t                  queue;         /* of the worker's watchers  */
     ngx_http_inference_leaver_t  leaver;
     ngx_http_inference_ctx_t    *ctx;
-    ngx_http_inference_ready_t   other;         /* its upstream, NULL: none  */
-    ngx_uint_t                   sent;          /* status                    */
+    ngx_http_inference_ready_t   other;         /* its upstream; NULL: none  */
+    ngx_uint_t                   sent;          /* status sent last          */
     ngx_chain_t                 *free;
     ngx_chain_t                 *busy;
     u_char                       frame[INF_GRPC_PREFIX
                                        + NGX_HTTP_INFERENCE_WATCH_SIZE];
-    unsigned                     known:1;       /* there is such a service   */
-    unsigned                     answered:1;    /* the upstream has          */
+    unsigned                     known:1;       /* the service exists        */
+    unsigned                     answered:1;    /* the upstream has answered */
 };
 
 
-/* what all watchers of this worker are told */
+/* the status shared by all watchers of this worker */
 
 typedef struct {
     ngx_queue_t                  watchers;
-    ngx_uint_t                   status;        /* NONE: not asked yet       */
-    ngx_uint_t                   pauses;        /* since it was asked        */
+    ngx_uint_t                   status;        /* NONE: not known yet       */
+    ngx_uint_t                   pauses;        /* since the last call       */
     ngx_event_t                  timer;
     ngx_connection_t             dummy;
     ngx_http_inference_submission_t  submission;
@@ -143,11 +144,11 @@ ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_others_ask(&watch->queue);
 
     } else {
-        /* the first one */
+        /* the first watcher */
         ngx_http_inference_health_ask(&health->timer);
     }
 
-    /* it may wait as long as its client does */
+    /* only the client limits the time of a watch */
 
     ctx->deadline_ns = ctx->client_deadline_ns;
     ngx_http_inference_arm_timer(ctx);
@@ -158,7 +159,7 @@ ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Which one it asks for: the server as a whole, or one of its services. */
+/* Parses the service asked for: the whole server, or one by name. */
 
 static ngx_int_t
 ngx_http_inference_watch_service(ngx_http_inference_ctx_t *ctx,
@@ -242,7 +243,7 @@ ngx_http_inference_watcher(ngx_http_inference_ctx_t *ctx)
 
     status = ngx_http_inference_watch_status(watch);
 
-    /* a client that does not read learns the last one when it does */
+    /* a slow client gets the latest status once it reads */
 
     if (status != watch->sent && watch->busy == NULL
         && status != NGX_HTTP_INFERENCE_WATCH_NONE
@@ -357,8 +358,8 @@ ngx_http_inference_watch_flush(ngx_http_inference_watch_t *watch,
 
 /* ---- the upstream -------------------------------------------------------- */
 
-/* From the first watcher on: all wait before the first upstream is asked, which
-   may fail at once. */
+/* Asks the upstreams of the watchers from the first one on.  All are marked as
+   waiting before the first request, which may fail at once. */
 
 static void
 ngx_http_inference_others_ask(ngx_queue_t *first)
@@ -441,7 +442,7 @@ ngx_http_inference_health_ask(ngx_event_t *ev)
 }
 
 
-/* NGX_DECLINED: there is no core; NGX_BUSY: it is asked the next time. */
+/* Asks the core.  NGX_DECLINED: no core.  NGX_BUSY: asked the next time. */
 
 static ngx_int_t
 ngx_http_inference_health_submit(void)
@@ -461,7 +462,7 @@ ngx_http_inference_health_submit(void)
     }
 
     if (health->submission.state != NGX_HTTP_INFERENCE_SUBMISSION_FREE) {
-        /* the core may still read the last one */
+        /* the core may still read the last record */
         return NGX_BUSY;
     }
 
@@ -487,7 +488,7 @@ ngx_http_inference_health_submit(void)
 }
 
 
-/* "ready: true" has bytes, "ready: false" has none. */
+/* Takes the answer: "ready: true" has bytes, "ready: false" has none. */
 
 static void
 ngx_http_inference_health_answer(ngx_http_inference_submission_t *submission,

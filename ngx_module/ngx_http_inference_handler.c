@@ -1,7 +1,7 @@
 /*
- * ngx_http_inference_handler.c - the content handler and all other events of a
- *                                request: each is recorded, and the driver is
- *                                called.
+ * ngx_http_inference_handler.c - the content handler and all other event
+ *                                handlers of a request: each sets ctx->event
+ *                                and calls the driver.
  */
 
 #include "ngx_module/ngx_http_inference_peek.h"
@@ -58,8 +58,8 @@ ngx_http_inference_install_filters(ngx_conf_t *cf)
 }
 
 
-/* The request is finalized by the driver alone, also where that is at once:
-   the count is the driver's. */
+/* Starts a request.  Only the driver finalizes it, even at once, and it holds
+   the reference. */
 
 ngx_int_t
 ngx_http_inference_handler(ngx_http_request_t *r)
@@ -193,8 +193,9 @@ ngx_http_inference_body_taken(ngx_chain_t *cl)
 
 
 /*
- * Another module may read the body before the location's handler does (mirror,
- * auth_request), and nginx's own limit is off there.
+ * Rejects a body that another module reads before the location's handler
+ * (mirror, auth_request) if it is too long: nginx's own limit is disabled
+ * there.
  */
 
 static ngx_int_t
@@ -209,7 +210,7 @@ ngx_http_inference_body_of_others(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    /* announced, or so far */
+    /* length announced, or received so far */
 
     size = ngx_max(r->headers_in.content_length_n, r->request_body->received);
 
@@ -221,7 +222,7 @@ ngx_http_inference_body_of_others(ngx_http_request_t *r)
                   "client intended to send a body larger than "
                   "inference_max_body: %O bytes", size);
 
-    /* half a body is passed to no handler */
+    /* no handler gets an incomplete body */
 
     r->error_page = 1;
     r->lingering_close = 1;
@@ -250,7 +251,7 @@ ngx_http_inference_body_ready(ngx_http_request_t *r)
         || (ctx->state != NGX_HTTP_INFERENCE_RECEIVING
             && ctx->state != NGX_HTTP_INFERENCE_SWALLOWING))
     {
-        /* was answered or redirected before; this is h2's last frame */
+        /* answered or redirected earlier; this is the last frame of HTTP/2 */
         return;
     }
 
@@ -302,7 +303,7 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
         || (ctx->state != NGX_HTTP_INFERENCE_WAITING && ctx->message == NULL
             && ctx->events == NULL))
     {
-        /* answered already: what comes now is late */
+        /* answered already, the completion is late */
         ngx_http_inference_drop_response(submission, c);
 
         if (ctx->handed_on) {
@@ -401,7 +402,7 @@ ngx_http_inference_writable(ngx_http_request_t *r)
 }
 
 
-/* A stream's bytes have come, or its client has left. */
+/* Called when bytes of a stream have come, or its client has disconnected. */
 
 static void
 ngx_http_inference_stream_read(ngx_http_request_t *r)

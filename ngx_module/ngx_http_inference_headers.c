@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_headers.c - what a request's headers say of its body,
- *                                before anything is received.
+ * ngx_http_inference_headers.c - reads the request's headers on its body,
+ *                                before the body is received.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -62,7 +62,7 @@ ngx_http_inference_headers_check(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A subrequest whose main has a body that no handler has read. */
+/* Whether this is a subrequest, and no handler has read main's body. */
 
 static ngx_uint_t
 ngx_http_inference_headers_of_main(ngx_http_request_t *r)
@@ -76,7 +76,7 @@ ngx_http_inference_headers_of_main(ngx_http_request_t *r)
 }
 
 
-/* How long the body is, or that its length is not known. */
+/* Sets the length of the body, or -1 if it is not known. */
 
 static ngx_int_t
 ngx_http_inference_headers_length(ngx_http_inference_ctx_t *ctx)
@@ -102,7 +102,8 @@ ngx_http_inference_headers_length(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Another handler has received it: rb, or NULL if there is none. */
+/* Sets the length of a body that another handler has received: rb, or NULL
+   without a body. */
 
 static ngx_int_t
 ngx_http_inference_headers_foreign_length(ngx_http_inference_ctx_t *ctx,
@@ -132,7 +133,7 @@ ngx_http_inference_headers_foreign_length(ngx_http_inference_ctx_t *ctx,
     if (body->declared == 0 && r != r->main
         && !ngx_http_inference_call_has_body(ctx))
     {
-        /* nothing to judge is no consent, where this is an auth_request */
+        /* an auth_request without a body must not succeed */
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                        "an inference needs a body and "
                                        "this subrequest has none");
@@ -142,7 +143,7 @@ ngx_http_inference_headers_foreign_length(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* The body that is there already; a subrequest may look at its main's. */
+/* The received body of the request, or of main for a subrequest. */
 
 static ngx_http_request_body_t *
 ngx_http_inference_headers_foreign(ngx_http_request_t *r)

@@ -1,14 +1,14 @@
 /*
- * The heartbeat: a core that takes no message from its supervisor for too long
- * hangs, and is ended.
+ * The heartbeat: ends a core that takes no message from its supervisor for too
+ * long.
  *
- * The supervisor asks at each tick, over the configuration socket, and the
- * thread with the core's intake role counts in the lease's file.  The core is
- * judged by ticks, not by a clock: a machine that stood still has ticked no
- * more than its core could answer.  A core that has not yet answered at all
- * starts, or is of a version that does not count; nothing is said of it.  The
+ * At each tick the supervisor sends a question over the configuration socket,
+ * and the thread with the core's intake role increments a count in the lease's
+ * file.  Ticks, not a clock, measure the time: a suspended machine has no more
+ * ticks than its core could answer.  A core without any beat so far is
+ * starting, or is of a version that does not count; it is not judged.  The
  * first question waits in the socket, so a core that serves has answered it.
- * One that leaves bounds its time by itself.
+ * An exiting core limits its own time.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -30,7 +30,7 @@ typedef struct {
     uint64_t          count;        /* of beats, at the last tick            */
     ngx_uint_t        missed;       /* ticks without a beat                  */
     unsigned          asked:1;
-    unsigned          beats:1;      /* it has, once                          */
+    unsigned          beats:1;      /* had a beat                            */
     unsigned          aborted:1;
 } ngx_http_inference_heartbeat_t;
 
@@ -139,7 +139,7 @@ ngx_http_inference_heartbeat_tick(ngx_event_t *ev)
 }
 
 
-/* 0: none of this core's. */
+/* The core's count of beats; 0: the lease is not of this core. */
 
 static uint64_t
 ngx_http_inference_heartbeat_count(ngx_http_inference_heartbeat_t *h)
@@ -158,7 +158,7 @@ ngx_http_inference_heartbeat_count(ngx_http_inference_heartbeat_t *h)
 }
 
 
-/* A full socket asks by itself. */
+/* Sends a question; a full socket already holds questions. */
 
 static void
 ngx_http_inference_heartbeat_ask(ngx_http_inference_heartbeat_t *h,

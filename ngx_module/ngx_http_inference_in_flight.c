@@ -1,6 +1,6 @@
 /*
- * Requests on their way to the core and back: an in-flight request for each
- * slot of a channel knows whose it is and what is still to come.
+ * In-flight requests: for each slot of a channel, the submission and the
+ * completions still to come.
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
@@ -74,7 +74,7 @@ ngx_http_inference_in_flight_submit(ngx_http_inference_channel_t *ch,
     in_flight->name = name;
     in_flight->state = NGX_HTTP_INFERENCE_SUBMISSION_SUBMITTED;
 
-    /* one wake of the core for all that this turn submits */
+    /* one wake of the core for all submissions of this turn */
 
     ngx_post_event(&ch->drain, &ngx_posted_events);
 
@@ -229,7 +229,8 @@ ngx_http_inference_in_flight_completion(const inf_completion_t *c, void *userp)
 }
 
 
-/* FINAL and RELEASED come in any order, or as one. */
+/* The state after a completion; FINAL and RELEASED come in any order, or
+   together. */
 
 static ngx_http_inference_submission_state_e
 ngx_http_inference_in_flight_after(ngx_http_inference_in_flight_t *in_flight,
@@ -289,7 +290,7 @@ ngx_http_inference_in_flight_detach(ngx_http_inference_channel_t *ch,
         }
 
         if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_FINAL) {
-            /* it has its answer */
+            /* answered already */
             submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
             continue;
         }
@@ -304,7 +305,7 @@ ngx_http_inference_in_flight_detach(ngx_http_inference_channel_t *ch,
 }
 
 
-/* Counts its execution once: the core has said so, or its slot does. */
+/* Counts the execution once, as reported by the core or by the slot. */
 
 static void
 ngx_http_inference_in_flight_begun(ngx_http_inference_in_flight_t *in_flight,
@@ -332,7 +333,7 @@ ngx_http_inference_in_flight_begun(ngx_http_inference_in_flight_t *in_flight,
 }
 
 
-/* The slot tells how far the request came before its core went. */
+/* Reads from the slot how far the request got before the core's exit. */
 
 static void
 ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,
@@ -345,7 +346,7 @@ ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,
     if ((state & INF_SLOT_STATE_MASK) == INF_SLOT_ANSWERED
         && !in_flight->begun)
     {
-        /* the answer was never seen */
+        /* the answer was not read */
         in_flight->begun = 1;
         submission->begun++;
     }
@@ -353,7 +354,7 @@ ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,
     if (in_flight->begun && submission->begun == 1
         && inf_client_has_suspect(in_flight->channel->client))
     {
-        /* it was none itself */
+        /* the request itself was no suspect */
         submission->excused = 1;
     }
 

@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_infer.c - from the bytes of an inference request to its
- *                              record, and to the core.
+ * ngx_http_inference_infer.c - builds the record of an inference from the
+ *                              request's bytes, and submits it.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -37,7 +37,7 @@ ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx)
     inf_err_t  *err;
 
     if (ctx->grpc) {
-        /* its reader comes with its message */
+        /* the reader is created with its message */
         return NGX_OK;
     }
 
@@ -83,7 +83,7 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
         err = inf_infer_request_raw(&ctx->infer, &ctx->arena, body->plain);
 
         if (ngx_http_inference_is_generate(ctx)) {
-            /* the core knows what of it is an input */
+            /* the core decides which members are inputs */
             ctx->infer.flags |= INF_REQUEST_GENERATE|INF_REQUEST_STREAM;
 
             ngx_http_inference_load_asked(ctx);
@@ -173,8 +173,7 @@ ngx_http_inference_infer_names_regions(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * One region holds the record and, behind it, the tensors that were numbers
- * in JSON.
+ * Allocates one region for the record and for the tensors decoded from JSON.
  */
 
 static ngx_int_t
@@ -251,7 +250,7 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Whether the input's bytes are made here, from a text. */
+/* Whether the input's bytes are decoded from a text. */
 
 static ngx_uint_t
 ngx_http_inference_infer_is_decoded(const inf_infer_input_t *input)
@@ -261,7 +260,7 @@ ngx_http_inference_infer_is_decoded(const inf_infer_input_t *input)
 }
 
 
-/* The next input with numbers in a text, from i on, is to be decoded. */
+/* Sets ctx->input to the next input to decode, from i on. */
 
 static void
 ngx_http_inference_infer_next(ngx_http_inference_ctx_t *ctx, ngx_uint_t i)
@@ -417,7 +416,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_infer_count(ctx, regions, n);
     }
 
-    /* another core may need the bytes, or another handler */
+    /* another core or handler may get the bytes */
 
     ctx->submission.keep = 1;
 
@@ -430,7 +429,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     }
 
     if (rc == NGX_OK) {
-        /* the bytes stay, but the client frees them */
+        /* the client frees the regions */
         ctx->record = NULL;
         ctx->body.data.region = NULL;
         return NGX_OK;
@@ -447,7 +446,8 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A message of a stream keeps these bytes until its last response. */
+/* Counts the bytes of a message, which a stream holds until its last
+   response. */
 
 static void
 ngx_http_inference_infer_count(ngx_http_inference_ctx_t *ctx,
@@ -467,8 +467,8 @@ ngx_http_inference_infer_count(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * A backend may read to the end of a tensor's last INF_ARENA_ALIGN bytes; what
- * is there must not be an earlier request's.
+ * Clears the gaps: a backend may read to the end of a tensor's last
+ * INF_ARENA_ALIGN bytes, which must not show an earlier request's data.
  */
 
 static void
@@ -507,7 +507,7 @@ ngx_http_inference_infer_clear_gaps(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* From the end of len bytes at an aligned p to the next aligned place. */
+/* Clears from p + len to the next aligned address; p is aligned. */
 
 static void
 ngx_http_inference_infer_clear(u_char *p, uint64_t len)
@@ -516,7 +516,7 @@ ngx_http_inference_infer_clear(u_char *p, uint64_t len)
 }
 
 
-/* Offsets in a region as offsets in the arena. */
+/* Converts offsets in a region to offsets in the arena. */
 
 static uint64_t *
 ngx_http_inference_infer_absolute(ngx_http_inference_ctx_t *ctx)

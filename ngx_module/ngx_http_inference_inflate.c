@@ -1,6 +1,5 @@
 /*
- * ngx_http_inference_inflate.c - compressed request bodies; the one file that
- *                                knows zlib.
+ * ngx_http_inference_inflate.c - inflates compressed request bodies with zlib.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -14,7 +13,7 @@ struct ngx_http_inference_inflate_s {
 };
 
 
-/* either wrapper; the label does not decide */
+/* accept zlib and gzip formats, independent of Content-Encoding */
 #define NGX_HTTP_INFERENCE_WINDOW_BITS  (MAX_WBITS + 32)
 
 
@@ -82,7 +81,7 @@ ngx_http_inference_inflate(ngx_http_inference_inflate_t *ctx,
     switch (rc) {
 
     case Z_OK:
-    case Z_BUF_ERROR:           /* nothing was possible: more bytes needed   */
+    case Z_BUF_ERROR:           /* more input or room needed                 */
         return NGX_OK;
 
     case Z_STREAM_END:

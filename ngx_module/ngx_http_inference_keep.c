@@ -1,7 +1,7 @@
 /*
- * Descriptors that the master keeps.  They are made in init_module, which runs
- * before nginx becomes a daemon: no process is started and no lock is taken
- * here.
+ * Descriptors that the master keeps.  They are created in init_module, which
+ * runs before nginx becomes a daemon: no process is started and no lock is
+ * taken here.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -12,7 +12,7 @@
 #define NGX_HTTP_INFERENCE_LEASE_SIZE    4096
 #define NGX_HTTP_INFERENCE_PAGE_SIZE     (1024 * 1024)
 
-/* sparse: files that came with a load take as much as they are */
+/* sparse file: only files uploaded by loads take memory */
 #define NGX_HTTP_INFERENCE_JOURNAL_SIZE  (512 * 1024 * 1024)
 #define NGX_HTTP_INFERENCE_LOG_BUFFER    (1024 * 1024)
 #define NGX_HTTP_INFERENCE_OUTPUT_WAIT   1      /* s */
@@ -99,7 +99,7 @@ ngx_http_inference_keep_pass_on(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    /* nginx takes a '=' right behind the name for "name=value" */
+    /* nginx parses "name=value" by a '=' behind the name */
 
     var->data = p;
     var->len = sizeof(NGX_HTTP_INFERENCE_VAR) - 1;
@@ -198,8 +198,8 @@ ngx_http_inference_kept_bytes(ngx_http_inference_kept_e what, size_t *len,
 
 
 /*
- * The core's pid is in the lease's file: workers write to the counters' zone,
- * but have no descriptor of this.
+ * Stores the core's pid in the lease's file, to which workers have no
+ * descriptor; they can write to the zone of the counters.
  */
 
 void
@@ -365,7 +365,7 @@ ngx_http_inference_keep_log_sockets(ngx_log_t *log)
         return NGX_ERROR;
     }
 
-    /* programs expect a blocking stdout, but nobody may hang on it */
+    /* programs expect a blocking stdout, but must not block for ever */
 
     tv.tv_sec = NGX_HTTP_INFERENCE_OUTPUT_WAIT;
     tv.tv_usec = 0;
@@ -397,8 +397,8 @@ ngx_http_inference_keep_big_buffer(ngx_fd_t fd)
 
 
 /*
- * NGX_OK: an old binary has passed its descriptors on.  NGX_DECLINED: it has
- * not, or this module can't use them.
+ * NGX_OK: inherited the descriptors of an old binary.  NGX_DECLINED: none, or
+ * not usable by this module.
  */
 
 static ngx_int_t
@@ -415,7 +415,7 @@ ngx_http_inference_keep_inherit(ngx_log_t *log)
 
     n = ngx_http_inference_keep_parse(value, fds);
 
-    /* never again: the numbers are other files' one day */
+    /* removed, as the numbers may later belong to other files */
 
     (void) unsetenv(NGX_HTTP_INFERENCE_VAR);
 
@@ -436,7 +436,7 @@ ngx_http_inference_keep_inherit(ngx_log_t *log)
 }
 
 
-/* How many of the numbers are open descriptors; stops at the first other. */
+/* The number of open descriptors parsed; stops at the first other one. */
 
 static ngx_uint_t
 ngx_http_inference_keep_parse(const char *value, ngx_fd_t *fds)

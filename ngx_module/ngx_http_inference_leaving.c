@@ -1,8 +1,8 @@
 /*
- * ngx_http_inference_leaving.c - calls that may be idle as long as they like
- *                                learn that their worker begins to leave, and
- *                                whether others come after it; requests that
- *                                go on in the next turn keep their worker.
+ * ngx_http_inference_leaving.c - the exit of a worker: wakes idle calls without
+ *                                a time limit, says whether other workers
+ *                                follow, and keeps the worker for turns posted
+ *                                to the next iteration.
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
@@ -21,7 +21,7 @@ static ngx_atomic_uint_t  ngx_http_inference_number;    /* of this process's
                                                            configuration     */
 
 
-/* Workers inherit the number. */
+/* Numbers the configuration; workers inherit the number. */
 
 void
 ngx_http_inference_leaving_number(void)
@@ -35,10 +35,10 @@ ngx_http_inference_leaving_number(void)
 
 
 /*
- * The master has a new configuration before it tells the workers of the old one
- * to leave, and a stop it tells those of the last one alone: these leave word
- * for the others.  While two binaries run, either may leave to the other: nginx
- * has given the older one's pid file another name then.
+ * The master counts a new configuration before it tells old workers to exit,
+ * and a stop tells the workers of the last one, which record it for others.
+ * While two binaries run, the other binary may serve on: nginx has renamed the
+ * older one's pid file.
  */
 
 ngx_uint_t
@@ -83,7 +83,7 @@ ngx_http_inference_leaving_init(void)
 }
 
 
-/* A worker that leaves ends when no timer is set, with turns posted or not. */
+/* A timer keeps an exiting worker, which posted events do not. */
 
 void
 ngx_http_inference_next_turn(ngx_event_t *turn)
@@ -96,7 +96,7 @@ ngx_http_inference_next_turn(ngx_event_t *turn)
 }
 
 
-/* A turn that was posted while the timer was set relies on it. */
+/* Keeps the timer while turns are posted. */
 
 static void
 ngx_http_inference_stay_over(ngx_event_t *ev)
@@ -155,9 +155,9 @@ ngx_http_inference_leaving(void)
 
 
 /*
- * nginx sends GOAWAY to its connections when the worker begins to leave.  One
- * that had been accepted, but had sent nothing by then, is not among them: its
- * client would keep the worker as long as it likes.
+ * Closes a connection of HTTP/2 without GOAWAY.  nginx sends GOAWAY when the
+ * worker begins to exit, but not to an accepted connection without a request:
+ * its client would keep the worker without a limit.
  */
 
 void
@@ -173,7 +173,7 @@ ngx_http_inference_leaving_request(ngx_http_request_t *r)
 
 #if (NGX_HTTP_V2)
 
-/* As nginx asks a connection of HTTP/2 to end when its streams have ended. */
+/* Closes the connection after its streams have ended, as nginx does. */
 
 static void
 ngx_http_inference_leaving_close(ngx_connection_t *c)

@@ -1,7 +1,7 @@
 /*
- * ngx_http_inference_limits.c - how much one request may bring and hold, how
- *                               slowly it may come, how long it may take and
- *                               how long it may hold up the event loop.
+ * ngx_http_inference_limits.c - limits of one request: bytes received and held,
+ *                               minimum rate, total time, and time in one turn
+ *                               of the event loop.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -54,8 +54,8 @@ ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx, const char *what)
 
 
 /*
- * Unless the location allows it, a few bytes do not become gigabytes, and
- * what is compressed holds its room until all is inflated.
+ * The default limit keeps a small compressed body from inflating to gigabytes;
+ * the compressed bytes are held until all is inflated.
  */
 
 off_t
@@ -97,8 +97,8 @@ ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Of calls only a load is large: it may bring files, so there the location's
-   word counts. */
+/* The limit of a call's JSON: the location's for a load, which may carry
+   files. */
 
 uint64_t
 ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
@@ -134,8 +134,8 @@ ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * Numbers in JSON take more room as tensors than as text: body and decoded
- * tensors together may hold half of the arena, or as much as a body may have.
+ * Fails if body and decoded tensors together exceed half of the arena, or the
+ * limit of a body: decoded numbers can be larger than their JSON.
  */
 
 ngx_int_t
@@ -167,7 +167,8 @@ ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* The location may change between two calls: by an internal redirect. */
+/* The configuration of the current location; an internal redirect may have
+   changed it. */
 
 static ngx_http_inference_loc_conf_t *
 ngx_http_inference_limits(ngx_http_request_t *r)
@@ -178,7 +179,8 @@ ngx_http_inference_limits(ngx_http_request_t *r)
 
 /* ---- time ---------------------------------------------------------------- */
 
-/* nginx may keep what it has read for a while; its own count is exact. */
+/* Uses nginx's own count of received bytes, because nginx may buffer bytes
+   before the body filter. */
 
 void
 ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx)
@@ -190,7 +192,7 @@ ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The next time to judge it, or the end of the client's patience. */
+/* Sets the timer to the end of the period or to the client's deadline. */
 
 static void
 ngx_http_inference_plan_rate(ngx_http_inference_ctx_t *ctx, ngx_msec_t waited)

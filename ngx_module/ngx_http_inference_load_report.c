@@ -1,9 +1,9 @@
 /*
- * ngx_http_inference_load_report.c - the load report (ORCA): the client asks for
- *                                    a format by a header.  For generate the
- *                                    core's first response has the values; the
- *                                    queue in the answer of readiness is that
- *                                    of all workers.
+ * ngx_http_inference_load_report.c - the load report (ORCA) in a format that
+ *                                    the client asks for by a header.  For
+ *                                    generate the values are in the core's
+ *                                    first response; the readiness answer has
+ *                                    the length of all workers' queue.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"

@@ -1,5 +1,5 @@
 /*
- * The directives of locations, and how nested blocks inherit them.
+ * The directives of locations, and their inheritance by nested blocks.
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
@@ -22,7 +22,7 @@ typedef struct {
 } ngx_http_inference_part_t;
 
 
-/* of a body, unless inference_min_body_rate says otherwise */
+/* defaults of inference_min_body_rate */
 #define NGX_HTTP_INFERENCE_MIN_RATE       1024
 #define NGX_HTTP_INFERENCE_MIN_RATE_OVER  30000
 
@@ -127,7 +127,7 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {
-        /* where no location lists it, the core knows no regions at all */
+        /* if no location lists this part, the core disables regions */
         imcf = ngx_http_conf_get_module_main_conf(cf,
                                                   ngx_http_inference_module);
         imcf->config.client_shared_memory = 1;
@@ -173,9 +173,9 @@ ngx_http_inference_set_name(ngx_conf_t *cf,
 
 
 /*
- * A location's name stands before the paths of the API, up to where it names
- * one of them itself: were "/v2" a prefix, "/v2/v2/repository/index" would pass
- * the location that denies "/v2/repository".
+ * Sets the prefix: the location's name up to the first API path in it.  If
+ * "/v2" were a prefix, "/v2/v2/repository/index" would bypass a location that
+ * denies "/v2/repository".
  */
 
 static void
@@ -339,7 +339,7 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Whether it holds the variable $inference_model, in either form. */
+/* Whether value uses $inference_model, in either form. */
 
 static ngx_uint_t
 ngx_http_inference_names_itself(ngx_str_t *value)
@@ -607,7 +607,8 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
-    /* "if" and "limit_except" blocks answer as the location around them */
+    /* "if" and "limit_except" blocks use the handler of the enclosing
+       location */
 
     if ((clcf->noname || clcf->lmt_excpt)
         && !ngx_http_inference_is_served(conf))
@@ -651,7 +652,7 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/* Lists the server of cf: its locations may still inherit its settings. */
+/* Lists the server of cf; its locations may still inherit settings. */
 
 static ngx_int_t
 ngx_http_inference_note_server(ngx_conf_t *cf)
@@ -681,8 +682,8 @@ ngx_http_inference_note_server(ngx_conf_t *cf)
 }
 
 
-/* A connection of HTTP/2 goes by its server's values, not by those of its
-   requests' locations. */
+/* Changes defaults of servers with inferences: a connection of HTTP/2 uses the
+   values of its server, not of its locations. */
 
 void
 ngx_http_inference_override_connections(ngx_conf_t *cf)
@@ -701,8 +702,8 @@ ngx_http_inference_override_connections(ngx_conf_t *cf)
 
 
 /*
- * Exactly nginx's default is taken for "not set" and replaced by what clients
- * of an inference server expect; any other value is the user's.
+ * Replaces a value that equals nginx's default, as if it were not set; any
+ * other value is the user's.
  */
 
 static void

@@ -1,6 +1,6 @@
 /*
- * The module's door: the table of its directives, and what they mean for
- * http{} as a whole.
+ * The module's definition: the table of its directives, and the configuration
+ * of http{}.
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
@@ -19,7 +19,7 @@
 #define NGX_HTTP_INFERENCE_ARENA     ((off_t) 1024 * 1024 * 1024)
 
 
-/* directives that the table of the core's options has all of */
+/* directives that are rows of the table of the core's options */
 
 #define NGX_HTTP_INFERENCE_VALUE(name, ...)                                   \
                                                                               \
@@ -421,8 +421,9 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
 
 
 /*
- * The path of a file beside this shared object, or beside nginx if the module
- * was linked into it: then dladdr() gives argv[0], overwritten by nginx.
+ * The path of a file in the directory of this shared object; if the module is
+ * linked into nginx, in the directory of nginx's program (dladdr() would give
+ * argv[0], which nginx overwrites).
  */
 
 static ngx_int_t
@@ -466,7 +467,7 @@ ngx_http_inference_beside(ngx_conf_t *cf, const char *name, ngx_str_t *path)
 }
 
 
-/* Where none is given. */
+/* Adds the default directory if none is configured. */
 
 static ngx_int_t
 ngx_http_inference_usual_directory(ngx_conf_t *cf, const char *name,

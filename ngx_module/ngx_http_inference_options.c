@@ -1,8 +1,8 @@
 /*
- * ngx_http_inference_options.c - the core's options by their table
- *                                (core/proto/core_options.h): directives of
- *                                one value or of parameters alone, and the
- *                                parameters of other directives.
+ * ngx_http_inference_options.c - reads the core's options by their table
+ *                                (core/proto/core_options.h): directives of one
+ *                                value or of parameters, and parameters of
+ *                                other directives.
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
@@ -332,7 +332,7 @@ ngx_http_inference_set_option(ngx_http_inference_main_conf_t *imcf,
 }
 
 
-/* As nginx's own readers of such values say it. */
+/* Logs an invalid value, worded as by nginx's own readers. */
 
 static char *
 ngx_http_inference_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -365,7 +365,7 @@ ngx_http_inference_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* Until the next call. */
+/* The text of the allowed values; valid until the next call. */
 
 static u_char *
 ngx_http_inference_wanted(const inf_core_option_t *option)
@@ -550,7 +550,7 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* Neither start nor reload fails because of models: only a warning. */
+/* Warns of a missing directory; models must not fail a start or a reload. */
 
 static void
 ngx_http_inference_check_directory(ngx_conf_t *cf, ngx_str_t *directive,
@@ -571,7 +571,7 @@ ngx_http_inference_check_directory(ngx_conf_t *cf, ngx_str_t *directive,
 }
 
 
-/* The list has room for as many as the next power of two. */
+/* Appends item; the list's capacity is the next power of two. */
 
 ngx_int_t
 ngx_http_inference_append(ngx_pool_t *pool, void *list, size_t *n, void *item)
@@ -646,7 +646,7 @@ ngx_http_inference_is(ngx_str_t *value, const char *text)
 }
 
 
-/* "name=value": the value, if arg begins with name. */
+/* Parses "name=value"; NGX_DECLINED: arg does not begin with name. */
 
 ngx_int_t
 ngx_http_inference_option(ngx_str_t *arg, const char *name, ngx_str_t *value)

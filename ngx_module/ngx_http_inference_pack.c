@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_pack.c - an inference's response compressed by deflate
- *                             ("inference_deflate"); gzip is nginx's.
+ * ngx_http_inference_pack.c - compresses an inference's response with deflate
+ *                             ("inference_deflate"); nginx itself does gzip.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -10,9 +10,9 @@
 
 struct ngx_http_inference_packer_s {
     ngx_http_inference_deflater_t  *deflater;
-    inf_slice_t                     in;         /* not compressed yet        */
-    u_char                         *text;       /* JSON on its way           */
-    uint32_t                        output;     /* tensor that comes next    */
+    inf_slice_t                     in;         /* not yet compressed        */
+    u_char                         *text;       /* buffer of JSON            */
+    uint32_t                        output;     /* index of the next tensor  */
     unsigned                        text_done:1;
 };
 
@@ -90,7 +90,7 @@ ngx_http_inference_pack_header(ngx_http_request_t *r)
     ngx_str_set(&h->key, "Content-Encoding");
     ngx_str_set(&h->value, "deflate");
 
-    /* no filter of nginx compresses it once more */
+    /* keeps nginx's filters from compressing again */
     r->headers_out.content_encoding = h;
 
     return NGX_OK;
@@ -122,7 +122,7 @@ ngx_http_inference_pack(ngx_http_inference_ctx_t *ctx, u_char **p, size_t len)
 }
 
 
-/* The bytes that come next; none: that was all. */
+/* Sets the next bytes to compress; none at the end. */
 
 static ngx_int_t
 ngx_http_inference_pack_next(ngx_http_inference_ctx_t *ctx,

@@ -1,9 +1,9 @@
 /*
- * ngx_http_inference_peek.c - the preaccess phase: which model a call of gRPC
- *                             is for, by the first bytes of its message.
+ * ngx_http_inference_peek.c - the preaccess phase: reads the model of a gRPC
+ *                             call from the first bytes of its message.
  *
- * Limits that are keyed by a model ask for it in the same phase, behind this
- * handler.  Nothing is received here.
+ * Limits keyed by a model run later in the same phase.  The bytes stay in
+ * nginx's buffer.
  */
 
 #include "ngx_module/ngx_http_inference_peek.h"
@@ -46,8 +46,8 @@ static void ngx_http_inference_peek_writable(ngx_http_request_t *r);
         ((u_char *) (p) - offsetof(ngx_http_inference_peek_t, field))
 
 
-/* nginx runs the handlers of a phase from the last one that was added: this one
-   precedes those of its own modules. */
+/* nginx runs the handlers of a phase in reverse order of their addition, so
+   this one precedes nginx's modules. */
 
 ngx_int_t
 ngx_http_inference_peek_install(ngx_conf_t *cf)
@@ -72,7 +72,7 @@ ngx_http_inference_peek_install(ngx_conf_t *cf)
 }
 
 
-/* Whether a directive names one of the variables. */
+/* Whether a directive uses one of the variables. */
 
 static ngx_uint_t
 ngx_http_inference_peek_is_used(ngx_conf_t *cf)
@@ -187,7 +187,7 @@ ngx_http_inference_peek_create(ngx_http_request_t *r)
 }
 
 
-/* The pool of the request is destroyed. */
+/* Cleanup of the request's pool. */
 
 static void
 ngx_http_inference_peek_cleanup(void *data)
@@ -217,7 +217,7 @@ ngx_http_inference_peek(ngx_http_request_t *r)
 }
 
 
-/* NGX_AGAIN: the names may still come. */
+/* Searches the received bytes.  NGX_AGAIN: the names may follow. */
 
 static ngx_int_t
 ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
@@ -233,7 +233,7 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
     method = ngx_http_inference_grpc_match(r);
 
     if (method == NULL || method->names == NGX_HTTP_INFERENCE_NAMES_NONE) {
-        /* after an internal redirect the path may be a method's */
+        /* an internal redirect may lead to a path that is a method */
         return NGX_OK;
     }
 
@@ -253,7 +253,7 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
             return NGX_AGAIN;
         }
 
-        /* a stream may be idle for as long as it likes */
+        /* a stream may be idle without limit */
 
         if (method->verb != NGX_HTTP_INFERENCE_STREAM_INFER) {
             return NGX_HTTP_REQUEST_TIME_OUT;
@@ -280,8 +280,8 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
 }
 
 
-/* The number of bytes that are searched: the message's, if its prefix is there,
-   within the limit. */
+/* The number of bytes to search: those of the message, if its prefix was
+   received, within the limit. */
 
 static size_t
 ngx_http_inference_peek_size(ngx_str_t *bytes, inf_grpc_prefix_t *prefix)
@@ -351,8 +351,8 @@ ngx_http_inference_peek_copy(ngx_pool_t *pool, inf_slice_t from,
 }
 
 
-/* Of a compressed message as much as these bytes give, and no more than of one
-   that is not. */
+/* Inflates as much of a compressed message as was received, and no more than
+   the limit. */
 
 static ngx_int_t
 ngx_http_inference_peek_packed(ngx_http_inference_peek_t *peek,
@@ -442,7 +442,7 @@ ngx_http_inference_peek_late(ngx_event_t *ev)
 }
 
 
-/* The worker leaves: the handler of a stream that is idle deals with that. */
+/* Called when the worker exits: our handler deals with an idle stream. */
 
 static void
 ngx_http_inference_peek_leave(ngx_event_t *ev)
@@ -459,8 +459,7 @@ ngx_http_inference_peek_leave(ngx_event_t *ev)
 }
 
 
-/* Runs the phases again, and the handler with them, unless nginx has redirected
-   the request meanwhile. */
+/* Runs the phases again, unless nginx has redirected the request meanwhile. */
 
 static void
 ngx_http_inference_peek_go_on(ngx_http_inference_peek_t *peek)
@@ -486,8 +485,8 @@ ngx_http_inference_peek_go_on(ngx_http_inference_peek_t *peek)
 }
 
 
-/* Ends all that could call this peek: bytes, timer, posted event, the worker's
-   end. */
+/* Cancels all events of this peek: bytes, timer, posted event, the worker's
+   exit. */
 
 static void
 ngx_http_inference_peek_quiet(ngx_http_inference_peek_t *peek)
@@ -564,7 +563,8 @@ ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A stream may mix models where nothing has been decided by the first one. */
+/* Whether the message must have the names read early: a message of a stream
+   only if a directive has used them. */
 
 static ngx_uint_t
 ngx_http_inference_peek_binds(ngx_http_inference_peek_t *peek,

@@ -20,7 +20,7 @@
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
-/* of the first message */
+/* bytes of the first message that are read */
 #define NGX_HTTP_INFERENCE_PEEK_SIZE  ((size_t) 4096)
 
 
@@ -30,38 +30,35 @@ typedef struct ngx_http_inference_waiter_s  ngx_http_inference_waiter_t;
 typedef void (*ngx_http_inference_waiter_pt)(
     ngx_http_inference_waiter_t *waiter);
 
-/* for more bytes of a body that nobody reads yet; zeroed at first */
+/* a request that waits for bytes of a body not read yet; zeroed first */
 struct ngx_http_inference_waiter_s {
     ngx_queue_t                   queue;
     ngx_http_request_t           *request;
     ngx_http_inference_waiter_pt  more;
     unsigned                      waiting:1;
-    unsigned                      again:1;      /* it has waited before      */
+    unsigned                      again:1;      /* has waited before         */
 };
 
 typedef enum {
     NGX_HTTP_INFERENCE_PEEK_NEW = 0,
-    NGX_HTTP_INFERENCE_PEEK_LATE,               /* it is not waited for any
-                                                   more                      */
-    NGX_HTTP_INFERENCE_PEEK_BLIND,              /* nginx puts too little
-                                                   aside                     */
-    NGX_HTTP_INFERENCE_PEEK_DONE,               /* no more than is there     */
-    NGX_HTTP_INFERENCE_PEEK_SEEN                /* and that was enough to find
-                                                   the names                 */
+    NGX_HTTP_INFERENCE_PEEK_LATE,               /* not waited for any more   */
+    NGX_HTTP_INFERENCE_PEEK_BLIND,              /* nginx buffers too little  */
+    NGX_HTTP_INFERENCE_PEEK_DONE,               /* finished, without names   */
+    NGX_HTTP_INFERENCE_PEEK_SEEN                /* finished, names found     */
 } ngx_http_inference_peek_state_e;
 
 
-/* of a call of gRPC */
+/* the names of a gRPC call */
 typedef struct {
     ngx_http_inference_waiter_t   waiter;
     ngx_event_t                   timer;
-    ngx_event_t                   turn;         /* the worker leaves         */
+    ngx_event_t                   turn;         /* posted: worker exits      */
     ngx_http_inference_leaver_t   leaver;
     ngx_str_t                     model;
     ngx_str_t                     version_text;
     ngx_http_inference_peek_state_e  state;
-    unsigned                      asked:1;      /* for them, by a directive,
-                                                   before our handler        */
+    unsigned                      asked:1;      /* a directive has used the
+                                                   names before our handler  */
 } ngx_http_inference_peek_t;
 
 
@@ -70,13 +67,12 @@ typedef struct {
 /* Adds the handler of the preaccess phase. */
 ngx_int_t ngx_http_inference_peek_install(ngx_conf_t *cf);
 
-/* Of a request that has been in that phase; NULL: it is none of gRPC, or in no
-   location that looks for the names. */
+/* The peek of a request that has passed that phase.  NULL: not gRPC, or its
+   location does not read the names. */
 ngx_http_inference_peek_t *ngx_http_inference_peek(ngx_http_request_t *r);
 
-/* The names that the whole message has, or that are in the text of a call:
-   fails where limits have seen others, or have asked for those of a stream
-   and seen others. */
+/* Compares the names of the whole message (or of a call's text) with those read
+   early.  Fails if they differ and directives have used them. */
 ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version);
 ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);
@@ -88,14 +84,13 @@ ngx_uint_t ngx_http_inference_peek_binds_stream(
 
 /* ---- early.c ------------------------------------------------------------- */
 
-/* The names of a request without a context, in one whose memory is early: by
-   its location, or by the one that error_page has led it away from.  NULL:
-   neither has any. */
+/* Reads the names of a request without a context into early, from its location,
+   or from the one that error_page has left.  NULL: no names. */
 ngx_http_inference_ctx_t *ngx_http_inference_early(ngx_http_request_t *r,
     ngx_http_inference_ctx_t *early);
 
-/* Adds a handler of the preaccess phase, which keeps them for the location of
-   an error_page. */
+/* Adds a handler of the preaccess phase, which keeps the names for the location
+   of an error_page. */
 ngx_int_t ngx_http_inference_early_install(ngx_conf_t *cf);
 
 

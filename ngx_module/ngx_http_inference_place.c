@@ -1,7 +1,7 @@
 /*
- * ngx_http_inference_place.c - where the plain bytes of a body belong: JSON in
- *                              one store, each binary tensor at its own
- *                              aligned offset in another.
+ * ngx_http_inference_place.c - places the plain bytes of a body: JSON in one
+ *                              store, each binary tensor at its own aligned
+ *                              offset in another.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -47,8 +47,6 @@ ngx_http_inference_place(ngx_http_inference_ctx_t *ctx, const u_char *p,
     return NGX_OK;
 }
 
-
-/* Where the next bytes go, and how many at most; want is not 0. */
 
 ngx_int_t
 ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx, size_t want,
@@ -105,7 +103,7 @@ ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx, size_t want,
 }
 
 
-/* How long the text will be, as far as it is known. */
+/* The expected length of the text, as far as it is known. */
 
 static uint64_t
 ngx_http_inference_place_text_size(ngx_http_inference_ctx_t *ctx)
@@ -119,7 +117,7 @@ ngx_http_inference_place_text_size(ngx_http_inference_ctx_t *ctx)
     }
 
     if (body->declared > 0 && body->inflate == NULL) {
-        /* what follows a call's body is not to move it */
+        /* room for the name behind a call's body, so that it need not move */
         return body->declared + (ngx_http_inference_call_has_body(ctx)
                                  ? ctx->model.len + sizeof(uint32_t) : 0);
     }
@@ -172,7 +170,7 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
 }
 
 
-/* Text is read as it comes, while there is little of it. */
+/* Parses a short text as it arrives. */
 
 static ngx_int_t
 ngx_http_inference_place_text(ngx_http_inference_ctx_t *ctx)
@@ -193,7 +191,7 @@ ngx_http_inference_place_text(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ngx_http_inference_call_has_body(ctx)) {
-        /* is read when it is whole */
+        /* parsed once complete */
         return NGX_OK;
     }
 
@@ -211,7 +209,7 @@ ngx_http_inference_place_text(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Skips to the next input that still wants binary bytes. */
+/* Advances to the next input that needs binary bytes. */
 
 static ngx_int_t
 ngx_http_inference_place_next(ngx_http_inference_ctx_t *ctx)
@@ -249,7 +247,8 @@ ngx_http_inference_place_is_full(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The JSON header is here; tensors follow if it was quick to read. */
+/* Called at the end of the JSON header; tensors follow if it was parsed in
+   time. */
 
 static ngx_int_t
 ngx_http_inference_place_text_end(ngx_http_inference_ctx_t *ctx)
@@ -268,7 +267,7 @@ ngx_http_inference_place_text_end(ngx_http_inference_ctx_t *ctx)
         }
     }
 
-    /* what follows can't wait: it is kept in one piece */
+    /* later bytes cannot wait: they are kept in one piece */
 
     ctx->body.lagging = 1;
 
@@ -338,7 +337,7 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The tensors that the JSON declares, against what is sent and may be sent. */
+/* Compares the declared tensors with the bytes sent and with the limits. */
 
 static ngx_int_t
 ngx_http_inference_place_fits(ngx_http_inference_ctx_t *ctx)
@@ -376,8 +375,8 @@ ngx_http_inference_place_fits(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Where each binary tensor lies; returns how much room they want: none where
-   they are kept in one piece as they came. */
+/* Sets the offset of each binary tensor and returns the total size; 0 if the
+   tensors are kept in one piece. */
 
 static uint64_t
 ngx_http_inference_place_offsets(ngx_http_inference_ctx_t *ctx,
@@ -434,8 +433,6 @@ ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx)
     return NGX_OK;
 }
 
-
-/* No more plain bytes will come. */
 
 ngx_int_t
 ngx_http_inference_place_end(ngx_http_inference_ctx_t *ctx)

@@ -1,12 +1,12 @@
 /*
- * ngx_http_inference_replies.c - responses of the core that wait until those
- *                                before them have been sent.
+ * ngx_http_inference_replies.c - queues of core responses that wait until
+ *                                earlier ones are sent.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-/* so many of one call or one request */
+/* limit for one call or one request */
 #define NGX_HTTP_INFERENCE_REPLIES_MAX  65536
 
 

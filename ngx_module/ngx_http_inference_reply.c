@@ -1,5 +1,5 @@
 /*
- * ngx_http_inference_reply.c - the core's replies, taken, copied and checked.
+ * ngx_http_inference_reply.c - takes, copies and checks the core's replies.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -74,7 +74,8 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* A client learns no name of another model: the log has all of it. */
+/* The last core's crash text, to be appended to the client's error; empty if it
+   names another model, which only the log may show. */
 
 static ngx_str_t *
 ngx_http_inference_last_words(ngx_http_inference_ctx_t *ctx)
@@ -113,7 +114,7 @@ ngx_http_inference_last_words(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A status came without a text: the core had no memory for one. */
+/* Fails by a status alone: the core had no memory for a text. */
 
 ngx_int_t
 ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx, uint32_t status)
@@ -128,8 +129,8 @@ ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx, uint32_t status)
 
 
 /*
- * One that generate can't answer by: Triton sends status 200 with the error
- * where the first response, if there was one, was none.
+ * Fails because the model did not send exactly one response.  For generate the
+ * text is Triton's, and the status 200 unless inference_errors is "precise".
  */
 
 ngx_int_t
@@ -334,7 +335,8 @@ ngx_http_inference_note_record(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* The record's copy lives as long as the request: no second one. */
+/* The name is a view into the record's copy, which lives as long as the
+   request. */
 
 static void
 ngx_http_inference_log_name(const inf_response_record_t *record, inf_ref_t ref,
@@ -375,7 +377,7 @@ ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx)
     if (inf_response_binary_size(ctx->writer) == 0
         && inf_response_has_json_data(ctx->writer))
     {
-        /* its length need not be known */
+        /* the length is optional */
         return NGX_OK;
     }
 

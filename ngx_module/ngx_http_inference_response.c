@@ -1,7 +1,7 @@
 /*
- * ngx_http_inference_response.c - an inference on its way to the client: JSON
- *                                 as the socket drains, tensors straight from
- *                                 the response arena.
+ * ngx_http_inference_response.c - sends an inference's response: JSON as the
+ *                                 socket drains, tensors directly from the
+ *                                 response arena.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -71,7 +71,7 @@ ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* One buffer where it suffices, else a second, larger one. */
+/* Writes the first JSON to one buffer, or to a second, larger one. */
 
 static ngx_int_t
 ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
@@ -99,7 +99,7 @@ ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* A new or drained buffer with the next bytes; *cl may become NULL. */
+/* Fills a new or drained buffer with the next bytes; *cl may become NULL. */
 
 static ngx_int_t
 ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx, size_t size,
@@ -183,7 +183,7 @@ ngx_http_inference_fill_text(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
 }
 
 
-/* Until the buffer is full or the slice is over. */
+/* Fills the buffer until it is full or the slice is over. */
 
 static ngx_int_t
 ngx_http_inference_fill_packed(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
@@ -257,7 +257,7 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
 }
 
 
-/* Tensors follow the JSON, whose length the header tells. */
+/* Adds the header with the length of the JSON, which tensors follow. */
 
 static ngx_int_t
 ngx_http_inference_binary_header(ngx_http_inference_ctx_t *ctx)
@@ -281,7 +281,7 @@ ngx_http_inference_binary_header(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The rest of the JSON, and the tensors that are not compressed. */
+/* Sends the rest of the JSON and the uncompressed tensors. */
 
 static ngx_int_t
 ngx_http_inference_last(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
@@ -302,7 +302,7 @@ ngx_http_inference_last(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
 }
 
 
-/* The binary tensors behind the JSON, and the mark of the end. */
+/* Links the binary tensors behind the JSON, and the mark of the end. */
 
 static ngx_int_t
 ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx, ngx_chain_t **ll)
@@ -416,7 +416,7 @@ ngx_http_inference_is_blocked(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: more can be sent. */
+/* NGX_DECLINED: the socket has room. */
 
 ngx_int_t
 ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx)
@@ -444,7 +444,7 @@ ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_ERROR: that is ctx->rc. */
+/* NGX_ERROR: ctx->rc is NGX_ERROR. */
 
 ngx_int_t
 ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
@@ -465,7 +465,7 @@ ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
 }
 
 
-/* NGX_OK: there is nothing to wait for, ctx->rc. */
+/* NGX_OK: nothing to wait for, ctx->rc is set. */
 
 ngx_int_t
 ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx)
@@ -478,7 +478,7 @@ ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx)
     wev = r->connection->write;
 
     if (r != r->connection->data) {
-        /* its turn comes with the parent */
+        /* nginx runs it after the parent's output */
         return NGX_DONE;
     }
 

@@ -1,5 +1,5 @@
 /*
- * The directives of the response cache: one cache, its settings.
+ * The directive of the response cache: one cache, and its settings.
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
@@ -98,7 +98,7 @@ ngx_http_inference_cache_setting(ngx_conf_t *cf,
 }
 
 
-/* Caches read plain bytes. */
+/* Converts a size to bytes, the only unit that caches read. */
 
 static ngx_int_t
 ngx_http_inference_cache_size(ngx_conf_t *cf, ngx_str_t *arg,

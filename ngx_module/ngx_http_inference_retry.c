@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_retry.c - a request whose core has ended goes to the next
- *                              one, with the bytes that it came with.
+ * ngx_http_inference_retry.c - submits a request to the next core, with its
+ *                              bytes, after its own core has exited.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -8,31 +8,31 @@
 #include "core/base/points.h"
 
 
-/* until models are loaded again the next core is asked after this time, then
-   after twice as long, and so on up to the other one: ms */
+/* While models load, the new core is asked after the first pause, which doubles
+   up to the second: ms. */
 #define NGX_HTTP_INFERENCE_RETRY_PAUSE      20
 #define NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE  1000
 
-/* a request without a deadline waits so long for its model: ms */
+/* limit of the wait for a model, without a deadline: ms */
 #define NGX_HTTP_INFERENCE_RETRY_LOADING    60000
 
-/* so many cores may end while they have it, whether they execute it or not */
+/* limit of cores that exit with the request, executed or not */
 #define NGX_HTTP_INFERENCE_RETRY_DEATHS     10
 
 
-/* Where the bytes go: those of a dead core's channel are never submitted. */
+/* The copies of the request's bytes for the channel of the next core. */
 
 struct ngx_http_inference_retry_s {
-    inf_client_t                *client;        /* NULL: not known yet       */
+    inf_client_t                *client;        /* NULL: no channel yet      */
     uint64_t                     epoch;
-    inf_region_t                *to[4];         /* of the record, the data,
-                                                   the text, and as packed   */
-    ngx_uint_t                   i;             /* being copied              */
-    uint64_t                     copied;        /* of it                     */
-    ngx_msec_t                   next;          /* pause, while its model is
-                                                   loaded                    */
-    uint64_t                     loading_ns;    /* since when it waits for its
-                                                   model; 0: it does not     */
+    inf_region_t                *to[4];         /* copies of record, data, text
+                                                   and packed                */
+    ngx_uint_t                   i;             /* index being copied        */
+    uint64_t                     copied;        /* bytes of it               */
+    ngx_msec_t                   next;          /* next pause while the model
+                                                   is loaded                 */
+    uint64_t                     loading_ns;    /* start of the wait for the
+                                                   model; 0: none            */
 };
 
 
@@ -90,8 +90,9 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * A call that two cores carry out has done what one does, but for a region
- * that is there already.  A load may be what has ended the core.
+ * Whether a call may be repeated.  Repeating it has the effect of doing it
+ * once, except that an existing region fails.  A load may have caused the
+ * core's exit.
  */
 
 static ngx_uint_t
@@ -265,7 +266,7 @@ ngx_http_inference_retry_free(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The core that had the regions is gone, or has released them. */
+/* Takes the regions back: the core has exited, or has released them. */
 
 static void
 ngx_http_inference_retry_take_back(ngx_http_inference_ctx_t *ctx)
@@ -293,7 +294,7 @@ ngx_http_inference_retry_take_back(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Of the core that is there now; none: waits for one. */
+/* Opens the copies on the current channel, or waits for one. */
 
 static ngx_int_t
 ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx)
@@ -389,7 +390,7 @@ ngx_http_inference_retry_copy(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The copies are the request's now. */
+/* Replaces the request's regions by the copies. */
 
 static void
 ngx_http_inference_retry_swap(ngx_http_inference_ctx_t *ctx)

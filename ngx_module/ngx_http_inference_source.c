@@ -1,7 +1,7 @@
 /*
- * ngx_http_inference_source.c - bodies that are here already: read by another
- *                               handler, in memory or in a file, or compressed.
- *                               They are placed in slices.
+ * ngx_http_inference_source.c - places bodies that are received already, in
+ *                               slices: read by another handler (in memory or
+ *                               in a file), or compressed.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -43,7 +43,7 @@ ngx_http_inference_source(ngx_http_inference_ctx_t *ctx)
         return rc;
     }
 
-    /* a message of gRPC is inflated from there when all of it is here */
+    /* a gRPC message is inflated from the store once complete */
 
     if (body->inflate && body->packed.region
         && !ngx_http_inference_hand_on_wanted(ctx))
@@ -104,7 +104,7 @@ ngx_http_inference_source_plain(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* From the file to where the bytes belong. */
+/* Reads from the file directly to the place of the bytes. */
 
 static ngx_int_t
 ngx_http_inference_source_file(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
@@ -118,7 +118,7 @@ ngx_http_inference_source_file(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
     left = ngx_buf_size(b) - ctx->body.in_pos;
 
     if (ctx->grpc) {
-        /* only its frames tell where the bytes belong */
+        /* the frames must be parsed first */
         dst = piece;
         room = (size_t) ngx_min(left, (off_t) sizeof(piece));
 
@@ -190,7 +190,7 @@ ngx_http_inference_source_packed(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The next compressed bytes; NGX_DONE: there are no more. */
+/* Sets the next compressed bytes.  NGX_DONE: no more. */
 
 static ngx_int_t
 ngx_http_inference_source_next(ngx_http_inference_ctx_t *ctx,
@@ -254,7 +254,7 @@ ngx_http_inference_source_next(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* Some of n bytes; NGX_DONE: the stream has ended. */
+/* Inflates some of n bytes.  NGX_DONE: the stream has ended. */
 
 static ngx_int_t
 ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
@@ -272,7 +272,7 @@ ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
     limit = ngx_http_inference_max_inflated(ctx);
 
     if (ngx_http_inference_place_is_full(ctx) || body->plain == limit) {
-        /* only the end of the stream may come */
+        /* only the end of the stream may follow */
         dst = probe;
         room = 1;
 

@@ -1,5 +1,5 @@
 /*
- * Starting a core, and clearing up behind one that died.
+ * Starts a core, and cleans up after its exit.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -11,7 +11,7 @@
 #define NGX_HTTP_INFERENCE_HIGH_FD       64
 #define NGX_HTTP_INFERENCE_SHM_FOLDER    "/dev/shm"
 
-/* in the flags of /proc/PID/stat, since ever */
+/* flag in /proc/PID/stat, unchanged in all kernels */
 #define NGX_HTTP_INFERENCE_PF_EXITING    0x4UL
 
 /* Linux 6.9; the C library does not know it yet */
@@ -98,8 +98,9 @@ ngx_http_inference_clean_up(ngx_pid_t pid, int pidfd, ngx_log_t *log)
 
 
 /*
- * A number is not given away while a process group has it, so if it names a
- * living process nothing of the core's group is left.
+ * Whether pid names a living process.  The kernel does not reuse a number while
+ * a process group has it, so another process of this number means that the
+ * core's group is gone.
  */
 
 static ngx_uint_t
@@ -126,9 +127,9 @@ ngx_http_inference_is_alive(ngx_pid_t pid)
     }
 
     /*
-     * "pid (name) state ppid pgrp session tty tpgid flags ...", and the name
-     * may hold anything; a core that ends lets go of the lease before it is
-     * a zombie
+     * The line is "pid (name) state ppid pgrp session tty tpgid flags ...", and
+     * the name may contain anything.  An exiting core releases the lease before
+     * it is a zombie.
      */
 
     stat[n] = '\0';
@@ -144,7 +145,7 @@ ngx_http_inference_is_alive(ngx_pid_t pid)
 }
 
 
-/* Never returns. */
+/* Executes the program.  Never returns. */
 
 static void
 ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
@@ -155,7 +156,7 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
 
     ngx_http_inference_spawn_signals();
 
-    /* not a session: the kernel would share out the CPU between those first */
+    /* not a session: autogroups would divide the CPU by sessions */
     (void) setpgid(0, 0);
 
     if (ngx_http_inference_spawn_place(fds) != NGX_OK
@@ -166,8 +167,8 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
     }
 
     /*
-     * the core would take the lease itself: taken here, no second supervisor
-     * finds it free while the program loads
+     * The core would lock the lease itself; locked here, no second supervisor
+     * finds it free while the program loads.
      */
 
     if (ngx_http_inference_spawn_lock() != NGX_OK) {
@@ -191,7 +192,7 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
 }
 
 
-/* execve() resets handlers, but neither what is ignored nor the mask. */
+/* Resets ignored signals and the mask, which execve() keeps. */
 
 static void
 ngx_http_inference_spawn_signals(void)
@@ -208,7 +209,7 @@ ngx_http_inference_spawn_signals(void)
 }
 
 
-/* First out of the way of the low numbers, then to their places. */
+/* Moves the descriptors above their targets first, then to their targets. */
 
 static ngx_int_t
 ngx_http_inference_spawn_place(ngx_fd_t *fds)
@@ -248,7 +249,7 @@ ngx_http_inference_close_from(int first)
 }
 
 
-/* For a kernel before Linux 5.9, and a sandbox that forbids the call. */
+/* Fallback without close_range(): a kernel before Linux 5.9, or a sandbox. */
 
 static ngx_int_t
 ngx_http_inference_close_listed(int first)
@@ -276,7 +277,8 @@ ngx_http_inference_close_listed(int first)
 }
 
 
-/* Survives execve(); goes with the process, or with any close of the file. */
+/* Locks the lease.  The lock survives execve(), and ends with the process or
+   with any close() of the file. */
 
 static ngx_int_t
 ngx_http_inference_spawn_lock(void)
@@ -317,8 +319,8 @@ ngx_http_inference_signal(ngx_pid_t pid, int pidfd, int signo, ngx_log_t *log)
 
 
 /*
- * The core leads a group, so this reaches the stubs that backends forked.  The
- * pidfd names the group even when the number is another process's by now.
+ * Kills the core's process group, with the stubs forked by backends.  The pidfd
+ * names the group even if the number belongs to another process now.
  */
 
 static void

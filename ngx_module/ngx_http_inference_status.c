@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_status.c - the status: a page for people, which is the
- *                               same for all, and JSON, which it asks for.
+ * ngx_http_inference_status.c - the status: a static page for people, and the
+ *                               JSON that the page requests.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -35,7 +35,8 @@ ngx_http_inference_status_wants_page(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A client that takes anything, as curl does, gets JSON. */
+/* Whether Accept names HTML; a client that accepts anything (curl) gets
+   JSON. */
 
 static ngx_uint_t
 ngx_http_inference_status_accepts_page(ngx_http_request_t *r)
@@ -66,7 +67,7 @@ ngx_http_inference_status_accepts_page(ngx_http_request_t *r)
 }
 
 
-/* The page is the worker's own: it is sent without a core, too. */
+/* Sends the page, which the worker has, also without a core. */
 
 ngx_int_t
 ngx_http_inference_status_page(ngx_http_request_t *r)
@@ -91,7 +92,7 @@ ngx_http_inference_status_page(ngx_http_request_t *r)
 }
 
 
-/* The core's answer, and around it what the workers have counted. */
+/* Sends the core's answer with the workers' counters around it. */
 
 ngx_int_t
 ngx_http_inference_status_json(ngx_http_request_t *r, ngx_str_t *answer)

@@ -14,9 +14,10 @@ static void ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * A dead core's channel goes when nothing of it is held and another one is up:
- * before a first region is taken it is asked which channel there is.  Bytes
- * in a dead one's memory are copied when they are submitted (retry.c).
+ * Makes sure that ctx->client is a channel that exists, before a first region
+ * is allocated: the channel of an exited core is freed once nothing of it is
+ * held and another is up.  Bytes in the arena of an exited core are copied when
+ * submitted (retry.c).
  */
 
 ngx_int_t
@@ -66,9 +67,8 @@ ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * Small ones are charged at once, large ones as they fill.  Where so much is
- * announced that nothing can be reserved, large ones begin as small ones and
- * move as they grow.
+ * Charges small stores at once, large ones as they fill.  If a large announced
+ * size cannot be reserved, the store begins small and moves as it grows.
  */
 
 static inf_region_t *
@@ -79,7 +79,7 @@ ngx_http_inference_store_region(ngx_http_inference_ctx_t *ctx, uint64_t size)
     if (size <= NGX_HTTP_INFERENCE_CALL_SIZE
         && ngx_http_inference_call_has_body(ctx))
     {
-        /* what is put behind it has room, too */
+        /* includes room for bytes appended to a call */
         return inf_client_alloc_call(ctx->client,
                                      2 * NGX_HTTP_INFERENCE_CALL_SIZE);
     }
@@ -123,8 +123,8 @@ ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
     *n = (size_t) (end - store->len);
 
     /*
-     * Moves two bytes for each that comes, so the move ends before the new
-     * half is full.
+     * Moves two bytes for each new byte, so the move ends before the new half
+     * is full.
      */
 
     ngx_http_inference_store_move(ctx, store, 2 * (uint64_t) *n);
@@ -191,7 +191,7 @@ ngx_http_inference_store_ensure(ngx_http_inference_ctx_t *ctx,
     store->data = inf_client_data(ctx->client, region);
 
     if (store->len <= NGX_HTTP_INFERENCE_INLINE_TEXT) {
-        /* so short a text is read as it comes */
+        /* a short text is parsed as it arrives */
         ngx_http_inference_store_settle_now(ctx, store);
     }
 
@@ -224,7 +224,7 @@ ngx_http_inference_store_settle_now(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* At most so many of the bytes that are still elsewhere. */
+/* Moves at most so many of the bytes left in the old region. */
 
 static void
 ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
@@ -302,7 +302,7 @@ ngx_http_inference_stores_size(ngx_http_inference_ctx_t *ctx)
            + ngx_http_inference_store_size(&ctx->body.text)
            + ngx_http_inference_store_size(&ctx->body.data);
 
-    /* the first one of an inference is its record */
+    /* the first region of an inference is its record */
 
     for (i = ngx_http_inference_is_infer(ctx); i < submission->nregions; i++) {
         size += submission->regions[i]->charged;

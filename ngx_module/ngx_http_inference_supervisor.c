@@ -1,11 +1,11 @@
 /*
  * The supervisor: an nginx helper process that starts the core, watches it,
- * buries it and starts the next.  Stock nginx spawns and respawns the helper
- * because cycle->paths holds a path with a manager.
+ * cleans up after its exit and starts the next.  Stock nginx spawns and
+ * respawns the helper because cycle->paths holds a path with a manager.
  *
- * The lease tells all: who has locked it is the core.  So a new supervisor,
- * after a reload or a crash of the old one, finds the living core without a
- * pid file, and two of them at once do no harm.
+ * The process that has locked the lease is the core.  So a new supervisor,
+ * after a reload or a crash of the old one, finds the running core without a
+ * pid file, and two supervisors at once do no harm.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -26,16 +26,16 @@
 typedef struct {
     ngx_log_t         *log;
     ngx_str_t          program;
-    ngx_msec_t         hang;        /* a core may; 0: for ever               */
+    ngx_msec_t         hang;        /* limit of a hang; 0: none              */
 
-    ngx_pid_t          pid;         /* of the core that is watched           */
+    ngx_pid_t          pid;         /* of the watched core                   */
     int                pidfd;
     ngx_connection_t  *watch;       /* NULL: no core is watched              */
-    ngx_uint_t         child;       /* is it ours to wait for                */
+    ngx_uint_t         child;       /* the core is our child                 */
 
-    ngx_uint_t         early;       /* deaths in a row before an answer      */
-    ngx_event_t        find;        /* look for a core, or start one         */
-    ngx_event_t        tell;        /* send the configuration again          */
+    ngx_uint_t         early;       /* exits in a row without an answer      */
+    ngx_event_t        find;        /* looks for a core, or starts one       */
+    ngx_event_t        tell;        /* sends the configuration again         */
     ngx_connection_t   dummy;
 
     unsigned           started:1;
@@ -109,7 +109,7 @@ ngx_http_inference_supervisor_init(ngx_cycle_t *cycle)
     if (ngx_http_inference_keep(cycle) != NGX_OK
         || ngx_http_inference_environment_capture(cycle->log) != NGX_OK)
     {
-        /* an error would end the master: a running server goes on without */
+        /* an error would end the master of a running server */
         return reload ? NGX_OK : NGX_ERROR;
     }
 
@@ -150,7 +150,7 @@ ngx_http_inference_supervisor_process(ngx_cycle_t *cycle)
 
     case NGX_PROCESS_HELPER:
 
-        /* this may be nginx's cache loader too: the manager starts it all */
+        /* this may be nginx's cache loader: the manager starts the core */
 
         ngx_http_inference_keep_only(~(ngx_uint_t) 0);
         ngx_http_inference_supervisor_hide(imcf, cycle->log);
@@ -167,9 +167,9 @@ ngx_http_inference_supervisor_process(ngx_cycle_t *cycle)
 
 
 /*
- * A worker has the same user, so it could take over the supervisor, which
- * starts the core and has its environment.  nginx makes its children dumpable
- * before they come here.
+ * Makes the supervisor undumpable: a worker of the same user could otherwise
+ * trace it, and it starts the core and has its environment.  nginx makes its
+ * children dumpable before this call.
  */
 
 static void
@@ -248,7 +248,8 @@ ngx_http_inference_supervisor_program(ngx_str_t *program, ngx_log_t *log)
 }
 
 
-/* A package's upgrade reloads nginx, or replaces its binary; the core stays. */
+/* Logs that the program file was replaced: a package's upgrade reloads nginx or
+   replaces its binary, but the core keeps running. */
 
 static void
 ngx_http_inference_supervisor_replaced(ngx_str_t *program, ngx_log_t *log)
@@ -274,7 +275,7 @@ ngx_http_inference_supervisor_replaced(ngx_str_t *program, ngx_log_t *log)
 }
 
 
-/* The core that runs may be replaced by one command. */
+/* The command that replaces the running core, for the log. */
 
 static char *
 ngx_http_inference_supervisor_how(ngx_log_t *log)
@@ -295,8 +296,8 @@ ngx_http_inference_supervisor_how(ngx_log_t *log)
 
 
 /*
- * Added behind nginx's own paths after they were made: no directory is created
- * for it, but its manager gets a process.
+ * Adds the helper's path behind nginx's own paths, after nginx has created
+ * their directories: it gets a manager process, but no directory.
  */
 
 static ngx_int_t
@@ -324,7 +325,7 @@ ngx_http_inference_supervisor_add_helper(ngx_cycle_t *cycle)
 }
 
 
-/* Called in the helper, at first after 0 ms. */
+/* The helper's manager; first called after 0 ms. */
 
 static ngx_msec_t
 ngx_http_inference_supervisor_manager(void *data)
@@ -376,7 +377,7 @@ ngx_http_inference_supervisor_start(ngx_cycle_t *cycle)
         s->tell.cancelable = 1;
     }
 
-    /* the core's end comes by the pidfd; nginx would take it for an alert */
+    /* the pidfd reports the core's exit; nginx would log it as an alert */
 
     (void) signal(SIGCHLD, SIG_DFL);
 
@@ -391,7 +392,7 @@ ngx_http_inference_supervisor_start(ngx_cycle_t *cycle)
 }
 
 
-/* A killed master takes its helper with it, but not the workers. */
+/* Ends the helper when the master is killed; workers go on. */
 
 static void
 ngx_http_inference_supervisor_tie_to_master(ngx_log_t *log)
@@ -492,7 +493,7 @@ ngx_http_inference_supervisor_adopt(ngx_http_inference_supervisor_t *s,
         return;
     }
 
-    /* the number may have become another process's before the pidfd was */
+    /* the pid may have been reused before the pidfd was opened */
 
     if (ngx_http_inference_supervisor_holder() != pid) {
         ngx_http_inference_supervisor_unwatch(s);
@@ -570,7 +571,8 @@ ngx_http_inference_supervisor_unwatch(ngx_http_inference_supervisor_t *s)
 }
 
 
-/* A core that was started by another supervisor may know an old one. */
+/* Sends the configuration to a core that another supervisor started with an
+   older one. */
 
 static void
 ngx_http_inference_supervisor_tell(ngx_event_t *ev)
@@ -625,7 +627,7 @@ ngx_http_inference_supervisor_death(ngx_event_t *ev)
 
     ngx_http_inference_supervisor_unwatch(s);
 
-    /* before a child is waited for its number is nobody else's */
+    /* the pid of a child is not reused before waitpid() */
 
     ngx_http_inference_supervisor_clean_up(s, s->pidfd);
     (void) close(s->pidfd);
@@ -636,7 +638,7 @@ ngx_http_inference_supervisor_death(ngx_event_t *ev)
 
     if (pid > 0 && pid != s->pid) {
 
-        /* ours came second, or another supervisor was quicker */
+        /* another core or supervisor was first */
 
         if (s->child) {
             (void) waitpid(s->pid, NULL, WNOHANG);
@@ -659,7 +661,8 @@ ngx_http_inference_supervisor_death(ngx_event_t *ev)
 }
 
 
-/* -1: the last one's supervisor died with it, as the lease's file tells. */
+/* Cleans up after the kept core; pidfd -1: it exited together with its
+   supervisor. */
 
 static void
 ngx_http_inference_supervisor_clean_up(ngx_http_inference_supervisor_t *s,
@@ -680,7 +683,7 @@ ngx_http_inference_supervisor_clean_up(ngx_http_inference_supervisor_t *s,
 }
 
 
-/* Returns whether it was told to end and has done so. */
+/* Logs the core's exit.  Returns whether the core was told to end. */
 
 static ngx_uint_t
 ngx_http_inference_supervisor_report(ngx_http_inference_supervisor_t *s)
@@ -736,8 +739,8 @@ ngx_http_inference_supervisor_answered(ngx_http_inference_supervisor_t *s)
 
 
 /*
- * The next core starts at once, unless several have died before any of them
- * answered a worker.
+ * The pause before the next core: 0 unless cores exit one after another before
+ * one has answered a worker.
  */
 
 static ngx_msec_t

@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_trace_context.c - the trace that a client's request is a
- *                                      part of, by its headers.
+ * ngx_http_inference_trace_context.c - the trace context in a request's
+ *                                      headers.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"

@@ -1,6 +1,7 @@
 /*
- * ngx_http_inference_upstream.c - "inference_upstream": the upstream{} whose
- *                                 models are listed beside ours (join.c).
+ * ngx_http_inference_upstream.c - the directive "inference_upstream": an
+ *                                 upstream{} whose models are listed with ours
+ *                                 (join.c).
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
@@ -104,7 +105,7 @@ ngx_http_inference_find_upstream(ngx_conf_t *cf,
 
     for (i = 0; i < umcf->upstreams.nelts; i++) {
 
-        /* others are addresses that some proxy_pass names */
+        /* implicit upstreams are addresses of a proxy_pass */
 
         if ((uscfp[i]->flags & NGX_HTTP_UPSTREAM_CREATE)
             && uscfp[i]->host.len == upstream->name.len

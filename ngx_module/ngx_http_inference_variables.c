@@ -1,13 +1,13 @@
 /*
- * ngx_http_inference_variables.c - what logs, limits and maps may know.
+ * ngx_http_inference_variables.c - variables for logs, limits and maps.
  */
 
 #include "ngx_module/ngx_http_inference_peek.h"
 
 
 /*
- * Prints a value; field is the one of the context that the variable's row
- * names.  NGX_DECLINED, or an empty text: it is not known.
+ * Prints a value; field is the context's member of the variable's row.
+ * NGX_DECLINED, or an empty text: no value.
  */
 typedef ngx_int_t (*ngx_http_inference_print_pt)(ngx_http_inference_ctx_t *ctx,
     const void *field, ngx_str_t *value);
@@ -16,8 +16,7 @@ typedef ngx_int_t (*ngx_http_inference_print_pt)(ngx_http_inference_ctx_t *ctx,
 typedef struct {
     ngx_str_t                    name;
     ngx_http_inference_print_pt  print;
-    size_t                       offset;        /* of the field; 0 where the
-                                                   printer looks at several  */
+    size_t                       offset;        /* of the member; 0: several */
 } ngx_http_inference_variable_t;
 
 
@@ -160,7 +159,7 @@ static ngx_http_variable_t  ngx_http_inference_vars[] = {
     { ngx_string("inference_grpc_status"), NULL,
       ngx_http_inference_variable_grpc_status, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
-    /* cacheable once it is known; until then the handler sets no_cacheable */
+    /* cacheable once known; until then the handler sets no_cacheable */
     { ngx_string("inference_digest"), NULL,
       ngx_http_inference_variable_digest, 0, 0, 0 },
 
@@ -201,7 +200,7 @@ ngx_http_inference_add_variables(ngx_conf_t *cf)
 }
 
 
-/* As the client was told: by trailers, or by the head where that is all. */
+/* The status sent to the client, in trailers or in the head. */
 
 static ngx_int_t
 ngx_http_inference_variable_grpc_status(ngx_http_request_t *r,
@@ -295,9 +294,9 @@ ngx_http_inference_variable(ngx_http_request_t *r,
 }
 
 
-/* Before our handler has its turn, here, behind a redirect or in a subrequest:
-   the messages of a stream have to keep to the names that limits and access
-   have seen. */
+/* Records that a directive has used the names before our handler runs, in this
+   request, behind a redirect or in a subrequest: the messages of a stream must
+   then keep the names. */
 
 static void
 ngx_http_inference_variable_note(ngx_http_request_t *r,
@@ -323,7 +322,7 @@ ngx_http_inference_variable_note(ngx_http_request_t *r,
 }
 
 
-/* Whether a gRPC message may have the variable's value. */
+/* Whether the variable's value may come from a gRPC message. */
 
 static ngx_uint_t
 ngx_http_inference_variable_is_name(ngx_http_inference_variable_t *var)
@@ -333,7 +332,7 @@ ngx_http_inference_variable_is_name(ngx_http_inference_variable_t *var)
 }
 
 
-/* A call of gRPC whose handler has not read the message yet. */
+/* Whether this is a gRPC call whose message is not parsed yet. */
 
 static ngx_uint_t
 ngx_http_inference_variable_unread(ngx_http_inference_ctx_t *ctx,
@@ -401,7 +400,7 @@ ngx_http_inference_print_request_id(ngx_http_inference_ctx_t *ctx,
 {
     inf_slice_t  id;
 
-    /* a reader is left after an error alone, and has the id if it came */
+    /* after an error only the reader may have the id */
 
     id = ctx->reader ? inf_infer_reader_request(ctx->reader).id
                      : ctx->infer.id;
@@ -430,7 +429,7 @@ ngx_http_inference_print_sequence_id(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* In words that a map can tell apart under any HTTP status. */
+/* Prints the outcome as a word, independent of the HTTP status. */
 
 static ngx_int_t
 ngx_http_inference_print_status(ngx_http_inference_ctx_t *ctx,
@@ -463,7 +462,7 @@ ngx_http_inference_print_status(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* Answered by the worker itself, once the request is with its handler. */
+/* Whether the worker answers the request, and our handler has it. */
 
 static ngx_uint_t
 ngx_http_inference_is_live(ngx_http_inference_ctx_t *ctx)
@@ -486,7 +485,7 @@ ngx_http_inference_print_tries(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* An inference that the core has had. */
+/* Whether the core has had the inference. */
 
 static ngx_uint_t
 ngx_http_inference_was_sent(ngx_http_inference_ctx_t *ctx)
@@ -522,7 +521,7 @@ ngx_http_inference_print_compute_time(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* Microseconds of an execution on a device. */
+/* Prints microseconds of a copy to or from a device. */
 
 static ngx_int_t
 ngx_http_inference_print_copy_time(ngx_http_inference_ctx_t *ctx,
@@ -639,7 +638,7 @@ ngx_http_inference_variable_number(ngx_pool_t *pool, uint64_t n,
 }
 
 
-/* Seconds with microseconds, like $request_time with milliseconds. */
+/* Prints seconds with microseconds; $request_time has milliseconds. */
 
 static ngx_int_t
 ngx_http_inference_variable_time(ngx_pool_t *pool, uint64_t ns,

@@ -1,6 +1,6 @@
 /*
- * Counters in a shared zone: all workers and the supervisor add to them, and
- * nginx hands the zone on at a reload.
+ * Counters in a shared zone, to which all workers and the supervisor add; nginx
+ * keeps the zone across reloads.
  */
 
 #include "ngx_module/ngx_http_inference.h"
@@ -139,8 +139,8 @@ ngx_http_inference_counter_value(ngx_http_inference_counter_family_t *f)
 }
 
 
-/* Sums of all workers; one that is replaced leaves nothing, and one that was
-   killed while it was leaving is not replaced. */
+/* Sums the gauges of all workers, except those of processes that no longer
+   exist. */
 
 void
 ngx_http_inference_sum_gauges(ngx_http_inference_gauges_t *sum)
@@ -165,7 +165,7 @@ ngx_http_inference_sum_gauges(ngx_http_inference_gauges_t *sum)
         sum->slots += of->slots;
     }
 
-    /* one of the slots is that of the call */
+    /* the call itself takes one slot */
 
     if (sum->slots) {
         sum->slots--;
@@ -268,7 +268,7 @@ ngx_http_inference_add_zone(ngx_conf_t *cf,
 
     ngx_str_set(&name, "inference");
 
-    /* eight pages are the least that nginx's own zones have */
+    /* eight pages are the minimum of a zone */
 
     imcf->shm_zone = ngx_shared_memory_add(cf, &name,
                                8 * ngx_pagesize
