@@ -1,11 +1,11 @@
 /*
- * batch_strategy.h - a plug-in's word on which requests share a batch; abi
- *                    fills it in.
+ * batch_strategy.h - a plug-in that decides which requests share a batch; set
+ *                    by abi.
  *
- * Owner    The model owns its strategy; close ends it.
+ * Owner    The model owns its strategy; close frees it.
  * Thread   begin, include, end: one thread at a time, no lock held.
  * Units    none.
- * Errors   what the plug-in returned; the caller logs it.
+ * Errors   The plug-in's errors; the caller logs them.
  * Route    dynamic batcher -> [batch strategy] -> plug-in.
  */
 
@@ -19,14 +19,14 @@
 typedef struct inf_batch_strategy_s inf_batch_strategy_t;
 
 typedef struct {
-    /* A new batch; *batch (may stay NULL) goes to the next two. */
+    /* Begins a batch; *batch (may stay NULL) is passed to the next two. */
     inf_err_t *(*begin)(inf_batch_strategy_t *s, void **batch);
 
-    /* Whether req joins; false closes the batch. */
+    /* Sets *joins: whether req joins the batch; false closes the batch. */
     inf_err_t *(*include)(inf_batch_strategy_t *s, void *batch,
         inf_request_t *req, bool *joins);
 
-    /* The batch is sent or given up. */
+    /* Ends a batch that was sent or dropped. */
     inf_err_t *(*end)(inf_batch_strategy_t *s, void *batch);
 } inf_batch_strategy_ops_t;
 

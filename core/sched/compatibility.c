@@ -24,8 +24,8 @@ inf_compatibility_matters(const inf_config_tensors_t *tensors)
     return false;
 }
 
-/* The inputs that clients sent are those of the configuration: normalising has
-   checked it.  Others were added when the request has run before. */
+/* Clients' inputs are those of the configuration, as normalising has checked;
+   inputs_added counts inputs added when the request ran before. */
 bool
 inf_compatible(const inf_config_tensors_t *tensors, const inf_request_t *a,
     const inf_request_t *b)
@@ -35,7 +35,7 @@ inf_compatible(const inf_config_tensors_t *tensors, const inf_request_t *a,
     uint32_t count = a->input_count - a->inputs_added;
 
     if (count != b->input_count - b->inputs_added) {
-        return false;           /* an optional one is there or not           */
+        return false;           /* an optional input differs                 */
     }
 
     for (uint32_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ input_matters(const inf_config_tensor_t *t)
     return t->shape_tensor || (t->variable && !t->ragged);
 }
 
-/* Clients name inputs in the same order, most of the time. */
+/* The input of that name; most clients send inputs in the same order (hint). */
 static const inf_input_t *
 counterpart(const inf_request_t *r, const char *name, uint32_t hint)
 {
@@ -85,7 +85,8 @@ same_shape(const inf_input_t *a, const inf_input_t *b, uint32_t from)
             (a->dim_count - from) * sizeof(*a->shape)) == 0);
 }
 
-/* Only what lies in one piece where the CPU can read it can be compared. */
+/* Compares contents that are contiguous in CPU memory; other contents
+   differ. */
 static bool
 same_contents(const inf_input_t *a, const inf_input_t *b)
 {

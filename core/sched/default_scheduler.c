@@ -59,7 +59,7 @@ scheduler_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 
     inf_request_move(req, INF_REQUEST_PENDING);
     req->queue_ns = now_ns;
-    req->priority = 0;              /* the only level there is               */
+    req->priority = 0;              /* the only level                        */
     inf_list_push_back(&s->queue, &req->link);
     p->queued++;
     return NULL;

@@ -1,5 +1,5 @@
 /*
- * default_scheduler.h - each request alone, in order of arrival; any idle
+ * default_scheduler.h - runs each request alone, in order of arrival; any idle
  *                       instance takes the next one.
  *
  * Owner    The model's runner owns it and the requests queued in it.
@@ -17,13 +17,13 @@
 typedef struct {
     inf_policy_t base;
     inf_link_t   queue;
-    uint32_t     limit;             /* 0: none                               */
+    uint32_t     limit;             /* 0: no limit                           */
 } inf_default_scheduler_t;
 
-/* The caller's memory. limit 0: the queue has none. */
+/* Initializes the caller's memory; limit 0: no limit. */
 void inf_default_scheduler_init(inf_default_scheduler_t *s, uint32_t limit);
 
-/* On the heap; NULL: out of memory. */
+/* Allocates one; NULL: out of memory. */
 inf_policy_t *inf_default_scheduler_new(uint32_t limit);
 
 #endif /* INF_SCHED_DEFAULT_SCHEDULER_H */

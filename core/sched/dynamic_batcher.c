@@ -7,41 +7,42 @@
 #include "core/model/string_check.h"
 #include "core/sched/compatibility.h"
 
-/* How far the batcher has scanned the queue. */
+/* The state of the scan of the queue: "included" requests would form the
+   batch. */
 typedef struct {
-    uint32_t       number;      /* requests taken in carry it                */
-    inf_request_t *first;       /* NULL: none taken in                       */
+    uint32_t       number;      /* stored in included requests               */
+    inf_request_t *first;       /* NULL: none included                       */
     inf_request_t *last;
-    uint32_t       count;       /* requests taken in                         */
-    uint64_t       rows;        /* their sum                                 */
-    uint32_t       best;        /* so many of them make a preferred size     */
-    uint64_t       oldest_ns;   /* among them                                */
-    bool           closed;      /* what follows can't join                   */
+    uint32_t       count;       /* requests included                         */
+    uint64_t       rows;        /* their rows                                */
+    uint32_t       best;        /* how many of them make a preferred size    */
+    uint64_t       oldest_ns;   /* arrival of the oldest                     */
+    bool           closed;      /* no later request may join                 */
 } batcher_scan_t;
 
-/* The strategy is asked by one instance's thread, without the lock.  Requests
-   that it may read meanwhile stay in the queue. */
+/* The question to the strategy, asked without the lock by one instance's
+   thread.  Requests that the strategy may read stay in the queue meanwhile. */
 typedef enum {
     QUESTION_NONE,
     QUESTION_ASKED,
-    QUESTION_LEFT               /* and a request that it may be about is to
-                                   leave the queue                           */
+    QUESTION_LEFT               /* and a request it may read is to leave the
+                                   queue                                     */
 } question_state_t;
 
 typedef enum {
     BATCH_NONE,
     BATCH_OPEN,
-    BATCH_ENDS                  /* when the question is asked                */
+    BATCH_ENDS                  /* ends at the next question                 */
 } strategy_batch_t;
 
 typedef struct {
     question_state_t state;
     uint32_t         instance;
-    uint32_t         scan;      /* its number when it began                  */
+    uint32_t         scan;      /* number of the scan at its begin           */
     inf_request_t   *about;     /* whether this one joins; NULL: no question */
-    bool             begins;    /* about would be the first of its batch     */
+    bool             begins;    /* about would begin a batch                 */
 
-    strategy_batch_t open;      /* the asking thread's while it asks         */
+    strategy_batch_t open;      /* used by the asking thread while it asks   */
     void            *batch;
     bool             joins;     /* the answer                                */
 } batcher_question_t;
@@ -51,16 +52,16 @@ typedef struct {
     inf_queue_t                 queue;
     uint32_t                   *preferred;
     uint32_t                    preferred_count;
-    uint32_t                    most;       /* the largest preferred size    */
+    uint32_t                    most;       /* largest preferred size        */
     uint32_t                    limit;
     uint64_t                    delay_ns;
-    const inf_config_tensors_t *tensors;    /* NULL: nothing is compared     */
+    const inf_config_tensors_t *tensors;    /* NULL: no comparison           */
     inf_batch_strategy_t       *strategy;   /* or NULL                       */
     uint32_t                    hold;
 
     batcher_scan_t              scan;
-    bool                        stale;      /* the open batch is not this
-                                               scan's                        */
+    bool                        stale;      /* the open batch is of an older
+                                               scan                          */
     batcher_question_t          question;
 } batcher_t;
 
@@ -180,7 +181,7 @@ inf_dynamic_batcher_of(inf_model_t *model, inf_policy_t **out)
         .delay_us = msg->max_queue_delay_microseconds,
         .tensors = model->tensors,
         .strategy = model->sched.strategy,
-        /* tests fill a queue before the first batch forms */
+        /* for tests: fills the queue before the first batch */
         .hold = inf_policy_hold("TRITONSERVER_DELAY_SCHEDULER")
     };
 
@@ -382,7 +383,7 @@ batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
 
 /* ---- the scan of the queue ----------------------------------------------- */
 
-/* true: the strategy must say first whether *about joins. */
+/* Continues the scan.  true: the strategy must first decide on *about. */
 static bool
 scan_more(batcher_t *b, inf_request_t **about)
 {
@@ -405,8 +406,8 @@ scan_more(batcher_t *b, inf_request_t **about)
     return false;
 }
 
-/* Where no preferred size is met, what would jump over the largest one marks
-   the place. */
+/* Whether req fits into the batch.  Without a preferred size reached, the scan
+   stops at the request that would exceed the largest one. */
 static bool
 scan_fits(batcher_t *b, const inf_request_t *req)
 {
@@ -434,7 +435,7 @@ scan_add(batcher_t *b, inf_request_t *req)
     if (scan->count == 0) {
         scan->first = req;
         scan->oldest_ns = req->queue_ns;
-        scan->closed = req->suspect;    /* it may crash the backend          */
+        scan->closed = req->suspect;    /* a suspect may crash the backend   */
     }
     if (req->queue_ns < scan->oldest_ns) {
         scan->oldest_ns = req->queue_ns;
@@ -467,7 +468,7 @@ scan_has(const batcher_t *b, const inf_request_t *req)
     return req->sched.queued.scan == b->scan.number;
 }
 
-/* Pure: what the scan makes of it at now_ns. */
+/* Pure: the decision on the scan at now_ns. */
 static inf_next_t
 decide(const batcher_t *b, uint64_t now_ns, uint32_t *count,
     uint64_t *until_ns)
@@ -504,7 +505,7 @@ holds(batcher_t *b)
     return b->hold > 0;
 }
 
-/* The requests of the batch stand at the head of the queue, in this order. */
+/* Takes the batch, which is the head of the queue, in order. */
 static void
 take(batcher_t *b, uint32_t count, inf_payload_t *out)
 {
@@ -538,8 +539,8 @@ question_put(batcher_t *b, uint32_t instance, inf_request_t *about, bool ends)
     return INF_NEXT_ASK;
 }
 
-/* No lock: beside question's last three fields, and the inputs of the request
-   that it is about, it only reads. */
+/* Asks the strategy without the lock: writes only the last three fields of the
+   question, and reads the inputs of the request. */
 static void
 batcher_ask(inf_policy_t *p)
 {
@@ -557,8 +558,7 @@ batcher_ask(inf_policy_t *p)
     }
 }
 
-/* The queue may have changed meanwhile: then the answer is about a batch that
-   will not be. */
+/* Applies the answer, unless the queue changed and the batch is void. */
 static void
 question_settle(batcher_t *b, inf_link_t *gone)
 {
@@ -628,8 +628,8 @@ strategy_begin(batcher_t *b)
     inf_err_log(err);
 }
 
-/* Without a batch of its own the strategy can't judge: nothing joins.  A
-   request that is not sound is not shown to it. */
+/* Whether req joins by the strategy.  Without a batch of the strategy nothing
+   joins; malformed requests are not shown to it. */
 static bool
 strategy_include(batcher_t *b, inf_request_t *req)
 {
@@ -647,8 +647,8 @@ strategy_include(batcher_t *b, inf_request_t *req)
     return joins;
 }
 
-/* The strategy reads what the backend would.  The thread that takes a request
-   which is not sound finds that again, and rejects it. */
+/* Checks the strings that the strategy would read, as the backend does.  The
+   thread that takes a malformed request rejects it. */
 static bool
 is_sound(inf_request_t *req)
 {
@@ -675,7 +675,7 @@ strategy_end(batcher_t *b)
     }
 }
 
-/* ---- small things -------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------- */
 
 static void
 drop(batcher_t *b, inf_request_t *req)
@@ -700,8 +700,9 @@ request_rows(const inf_request_t *req)
     return req->batch_size > 0 ? req->batch_size : 1;
 }
 
-/* A delayed request lets others pass, so where order is kept no request says
-   when; the model doesn't, that is no valid configuration. */
+/* The queue policy of msg.  A delayed request lets others pass, so if order is
+   kept no request may set a timeout; a model's own delay is an invalid
+   configuration then. */
 static inf_queue_policy_t
 queue_policy(const Inference__ModelQueuePolicy *msg, bool keeps_order)
 {

@@ -1,6 +1,6 @@
 /*
- * dynamic_batcher.h - joins queued requests into payloads: preferred sizes,
- *                     a delay to wait for company, priorities, timeouts.
+ * dynamic_batcher.h - joins queued requests into payloads by preferred sizes, a
+ *                     delay, priorities and timeouts.
  *
  * Owner    The model's runner owns it and the requests queued in it; a batch
  *          strategy is the model's.
@@ -9,10 +9,10 @@
  * Errors   UNAVAILABLE: the queue is full.
  * Route    runner -> [dynamic batcher] -> payload.
  *
- * The batcher looks along the queue, request by request, and remembers how
- * far it has come and how large a batch could be; a request that comes later
- * is looked at alone.  It starts again when one that it has passed leaves, or
- * when one comes in further ahead.
+ * The batcher scans the queue, request by request, and remembers its position
+ * and the largest batch so far; a new request is scanned alone.  The scan
+ * starts again when a scanned request leaves, or when a request is inserted
+ * before its position.
  */
 
 #ifndef INF_SCHED_DYNAMIC_BATCHER_H
@@ -24,14 +24,14 @@
 
 typedef struct {
     inf_queue_options_t         queue;
-    const uint32_t             *preferred;  /* copied; empty: limit alone    */
+    const uint32_t             *preferred;  /* copied; empty: only limit     */
     uint32_t                    preferred_count;
-    uint32_t                    limit;      /* 0: one request a batch        */
+    uint32_t                    limit;      /* 0: one request per batch      */
     uint64_t                    delay_us;
-    const inf_config_tensors_t *tensors;    /* NULL: nothing is compared     */
+    const inf_config_tensors_t *tensors;    /* NULL: no comparison           */
     inf_batch_strategy_t       *strategy;   /* or NULL                       */
-    uint32_t                    hold;       /* no batch before so many
-                                               requests are queued; once     */
+    uint32_t                    hold;       /* queued requests before the first
+                                               batch; applies once           */
 } inf_dynamic_batcher_options_t;
 
 /* Copies options and preferred sizes; tensors and strategy outlive the
@@ -39,7 +39,7 @@ typedef struct {
 INF_CHECK inf_err_t *inf_dynamic_batcher_new(
     const inf_dynamic_batcher_options_t *options, inf_policy_t **out);
 
-/* As a model's configuration says. */
+/* Creates a batcher from the model's configuration. */
 INF_CHECK inf_err_t *inf_dynamic_batcher_of(inf_model_t *model,
     inf_policy_t **out);
 

@@ -10,8 +10,8 @@
 
 #define ENSEMBLE_RANK 23u
 #define RUN_RANK      24u
-#define MOST_HEIGHT   32u   /* ensembles within ensembles                    */
-#define MOST_SPARE    64u   /* runs kept                                     */
+#define MOST_HEIGHT   32u   /* nested ensembles                              */
+#define MOST_SPARE    64u   /* spare runs                                    */
 
 struct inf_ensemble_s {
     inf_plan_t         *plan;       /* set in new(), then constant           */
@@ -150,7 +150,7 @@ ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
     }
 
     inf_factory_t *client = req->factory;
-    inf_factory_ref(client);        /* and with it the model, till the end   */
+    inf_factory_ref(client);        /* keeps the model until the end         */
     inf_run_ref(run);
     if (atomic_load_explicit(&client->cancelled, memory_order_relaxed)) {
         inf_lock(&run->lock);
@@ -164,8 +164,8 @@ ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
 }
 
 /*
- * req goes no further: no step starts any more, those that wait in a queue are
- * given to rejecter, those that run are told.  It is answered when they have
+ * Cancels req: no more steps start, requests queued in composing models go to
+ * rejecter, executing ones are told.  The request is answered when they have
  * ended.
  */
 static void
@@ -215,7 +215,7 @@ check_cache(const inf_model_t *model)
         model->name);
 }
 
-/* A spare one, or a new one; the reference is the request's. */
+/* Takes a spare run or creates one; the reference is the request's. */
 static inf_err_t *
 run_take(inf_model_t *model, inf_ensemble_run_t **out)
 {
@@ -299,8 +299,8 @@ inf_run_ref(inf_ensemble_run_t *run)
     atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
 }
 
-/* The run's model is alive: a holder of a run holds the request's factory, or
-   was called by such a holder. */
+/* The model is alive: the holder of a run, or its caller, holds the request's
+   factory. */
 void
 inf_run_unref(inf_ensemble_run_t *run)
 {
@@ -309,7 +309,7 @@ inf_run_unref(inf_ensemble_run_t *run)
     }
 }
 
-/* On error the caller owns both, as they were. */
+/* Begins a request.  On error the caller still owns both, unchanged. */
 static inf_err_t *
 run_begin(inf_ensemble_run_t *run, inf_request_t *req, uint64_t now_ns)
 {
@@ -367,8 +367,8 @@ run_begin(inf_ensemble_run_t *run, inf_request_t *req, uint64_t now_ns)
     return NULL;
 }
 
-/* An input that is optional and not there is as good as one that a step left
-   out. */
+/* Passes the inputs to the flow; a missing optional input is like an output
+   that a step left out. */
 static inf_err_t *
 set_inputs(inf_ensemble_run_t *run, inf_request_t *req)
 {
@@ -405,7 +405,7 @@ inf_run_leave(inf_ensemble_run_t *run)
     }
 }
 
-/* Responses of which no tensor is needed any more. */
+/* Collects responses without needed tensors. */
 static inf_response_t *
 collect_locked(inf_ensemble_run_t *run)
 {
@@ -441,7 +441,7 @@ inf_run_drain(inf_ensemble_run_t *run)
     }
 }
 
-/* One thing; false: there was none, the role is given up. */
+/* Carries out one action; false: none, the draining role is given up. */
 static bool
 do_next(inf_ensemble_run_t *run)
 {
@@ -498,7 +498,7 @@ announce(inf_ensemble_run_t *run)
     }
 }
 
-/* Nobody reads its inputs any more. */
+/* Releases the request, whose inputs are no longer read. */
 static void
 release(inf_ensemble_run_t *run)
 {
@@ -517,11 +517,11 @@ release(inf_ensemble_run_t *run)
     inf_unlock(&e->lock);
     atomic_fetch_sub_explicit(&e->pending, 1, memory_order_relaxed);
 
-    inf_run_unref(run);             /* the request's; the drain has its own  */
+    inf_run_unref(run);             /* the request's; drain has its own      */
     inf_request_release(req, 1);
 }
 
-/* The steps have statistics of their own; the ensemble's are their sum. */
+/* Reports statistics: the sums of the steps' times. */
 static void
 report(inf_ensemble_run_t *run)
 {

@@ -1,4 +1,4 @@
-/* ensemble_answer.c - what a run gives its client, and where that lies. */
+/* ensemble_answer.c - a run's responses to its client, and their memory. */
 
 #include "core/sched/ensemble_run.h"
 
@@ -75,9 +75,10 @@ inf_run_tell_start(inf_ensemble_run_t *run)
 }
 
 /*
- * Not where the client may free it, or write to it, while a step still reads
- * it, nor what goes into several responses; a client that counts the starts of
- * its responses is told of one, so there must be one.
+ * Whether the tensor may be in the client's memory.  Not if a step still reads
+ * it after the client may free or change it, nor if it belongs to several
+ * responses; and if the client counts the starts of responses, only if there
+ * can be just one response.
  */
 bool
 inf_run_may_grant(inf_ensemble_run_t *run, uint32_t tensor)
@@ -120,7 +121,7 @@ inf_run_answer(inf_ensemble_run_t *run, const inf_flow_action_t *emit)
     }
     inf_run_leave(run);
     if (failed) {
-        return;                     /* FINISH tells                          */
+        return;                     /* FINISH sends the error                */
     }
 
     if (err != NULL) {
@@ -135,7 +136,8 @@ inf_run_answer(inf_ensemble_run_t *run, const inf_flow_action_t *emit)
     inf_response_send(response, emit->final ? INF_SEND_FINAL : 0, NULL);
 }
 
-/* Of an error the first alone is told, with the ensemble's name. */
+/* Sends an error or FINAL; of several errors the first, with the ensemble's
+   name. */
 void
 inf_run_finish(inf_ensemble_run_t *run)
 {
@@ -144,7 +146,7 @@ inf_run_finish(inf_ensemble_run_t *run)
     inf_lock(&run->lock);
     inf_err_t *err = run->flow.failure;
     run->flow.failure = NULL;
-    if (run->flow.hasty) {              /* itself a step, perhaps            */
+    if (run->flow.hasty) {              /* for a step of another ensemble    */
         atomic_store_explicit(&client->gpu, INF_GPU_GUILTY,
             memory_order_relaxed);
     }
@@ -158,7 +160,7 @@ inf_run_finish(inf_ensemble_run_t *run)
 
     run->failed = true;
     if (inf_err_cause(err) == INF_CAUSE_STRINGS) {
-        /* as if its steps had never begun */
+        /* counts as if no step had begun */
         run->request->outcome = INF_OUTCOME_REJECTED;
         if (run->request->whole == NULL) {
             err = inf_err_because(err, INF_CAUSE_NONE);
@@ -285,7 +287,7 @@ add_output(inf_ensemble_run_t *run, inf_response_t *response,
         from->byte_size, from->memory_type, from->memory_id);
 }
 
-/* A value made in the client's memory goes to the client: of no bytes, too. */
+/* Gives a value in the client's memory to the client, even without bytes. */
 static bool
 hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     bool move)
@@ -345,7 +347,7 @@ copy_output(inf_output_t *to, const void *base, uint64_t size,
         &(inf_place_t) { (void *) (uintptr_t) base, type, id }, size);
 }
 
-/* An input of the ensemble that is an output too. */
+/* Copies an input of the ensemble that is also an output. */
 static inf_err_t *
 copy_input(inf_output_t *to, const inf_input_t *from)
 {
@@ -408,7 +410,7 @@ add_parameter(inf_response_t *response, const char *name,
         strlen(name), type);
 }
 
-/* Of each request one response is its first. */
+/* Notes the first response of the request. */
 static void
 note_first(inf_ensemble_run_t *run)
 {

@@ -4,22 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOW_SPARE 32u      /* items and starts kept for the next request    */
+#define FLOW_SPARE 32u      /* spare items and starts kept                   */
 
-/* A row of values.  It is there while a call reads it, while it waits for its
-   turn to be answered, and while rows that it is above of are there. */
+/* A row of values.  It lives while a call reads it, while it waits for its
+   answer, and while rows of child domains are alive. */
 struct inf_flow_item_s {
-    inf_link_t        order;        /* in flow->order, or nowhere            */
-    inf_flow_item_t  *parent;       /* NULL: the root, or spare              */
+    inf_link_t        order;        /* in flow->order, or unlinked           */
+    inf_flow_item_t  *parent;       /* NULL: root or spare                   */
     uint32_t          domain;
     uint32_t          refs;
-    uint32_t          open;         /* its calls, and starts that wait       */
-    uint32_t         *left;         /* by place: who still reads the value   */
+    uint32_t          open;         /* calls, and waiting starts             */
+    uint32_t         *left;         /* by place: remaining readers           */
     inf_plan_steps_t *started;
     inf_flow_value_t *values[];     /* by place; NULL: not there yet         */
 };
 
-/* A step that will start with an item. */
+/* A start of a step with an item. */
 struct inf_flow_start_s {
     inf_flow_start_t *next;
     inf_flow_item_t  *item;
@@ -119,13 +119,14 @@ inf_flow_begin(inf_flow_t *f, const bool *wanted)
     if (f->root == NULL) {
         return inf_err_nomem();
     }
-    f->root->open = 1;              /* until run(): it is not over yet       */
+    f->root->open = 1;              /* until run(), to keep it open          */
     f->open = 1;
     inf_list_push_back(&f->order, &f->root->order);
     return NULL;
 }
 
-/* The deepest of those that are wanted, if the others lie above it. */
+/* The domain of responses: the deepest wanted one, if the others are its
+   parents. */
 static inf_err_t *
 choose_domain(inf_flow_t *f)
 {
@@ -202,7 +203,7 @@ inf_flow_next(inf_flow_t *f)
     if (start != NULL) {
         action.what = INF_FLOW_START;
         action.step = start->step;
-        action.item = start->item;      /* and its reference                 */
+        action.item = start->item;      /* with its reference                */
         start_free(f, start);
         return action;
     }
@@ -214,7 +215,7 @@ inf_flow_next(inf_flow_t *f)
     inf_flow_item_t *item = f->failed ? NULL : answerable(f);
     if (item != NULL) {
         action.what = INF_FLOW_EMIT;
-        action.item = item;             /* likewise                          */
+        action.item = item;             /* with its reference                */
         inf_link_remove(&item->order);
         action.final = f->open == 0 && answerable(f) == NULL
             && inf_list_empty(&f->order);
@@ -427,7 +428,8 @@ trim(inf_flow_t *f, uint32_t keep)
     }
 }
 
-/* With the reference of the order of answers; NULL: out of memory. */
+/* Creates an item with the reference of the order of answers; NULL: out of
+   memory. */
 static inf_flow_item_t *
 item_new(inf_flow_t *f, inf_flow_item_t *parent, uint32_t domain)
 {
@@ -484,7 +486,7 @@ item_unref(inf_flow_t *f, inf_flow_item_t *item)
     }
 }
 
-/* Takes value, which nobody reads if it isn't needed. */
+/* Sets a value (taken); an unneeded one is dropped at once. */
 static void
 set_value(inf_flow_t *f, inf_flow_item_t *item, uint32_t tensor,
     inf_flow_value_t *value)
@@ -519,7 +521,7 @@ use_done(inf_flow_t *f, inf_flow_item_t *item, uint32_t tensor)
     }
 }
 
-/* The needed steps that read tensor and have all of their inputs now. */
+/* Starts needed steps that read tensor and have all inputs now. */
 static void
 start_readers(inf_flow_t *f, inf_flow_item_t *item, uint32_t tensor,
     inf_pause_t *(*pause)(void))
@@ -616,7 +618,7 @@ starts_pop(inf_flow_starts_t *list)
     return start;
 }
 
-/* A permit of step is free. */
+/* Starts the next waiting start of step with a free permit. */
 static void
 start_next(inf_flow_t *f, uint32_t step)
 {
@@ -676,9 +678,9 @@ close_item(inf_flow_t *f, inf_flow_item_t *item)
 }
 
 /*
- * The first item in line, if it can be answered.  Those that never will be
- * are left out, and so are those that only made room for the items of their
- * calls, once there can be no more.
+ * The first item that can be answered.  Items that never can be are removed,
+ * and so are items that only made room for items of their calls, when no more
+ * can come.
  */
 static inf_flow_item_t *
 answerable(inf_flow_t *f)
@@ -689,7 +691,7 @@ answerable(inf_flow_t *f)
         bool hopeless = item->open == 0;
 
         if (item->domain == f->emit_domain && is_complete(f, item, &hopeless)) {
-            /* one response and FINAL with it, where there is only one */
+            /* FINAL goes with it if it is the only response */
             return f->plan->domain_count > 1 || f->open == 0 ? item : NULL;
         }
         if (!hopeless) {
@@ -701,7 +703,7 @@ answerable(inf_flow_t *f)
     return NULL;
 }
 
-/* hopeless: something is missing that nobody will bring. */
+/* Whether all outputs are there; hopeless: a missing one can never come. */
 static bool
 is_complete(const inf_flow_t *f, const inf_flow_item_t *item, bool *hopeless)
 {

@@ -1,23 +1,23 @@
 /*
- * ensemble_flow.h - what one request makes of its ensemble's table: which
- *                   step starts when, with which tensors, and what is
- *                   answered.
+ * ensemble_flow.h - the state of one request in its ensemble's table: which
+ *                   step starts when, with which tensors, and which responses
+ *                   are sent.
  *
  * Owner    The run owns its flow.  Values are the run's: a flow keeps each
- *          until nobody needs it and then lists it as dropped.  Items and
- *          calls live in the run's lock.
+ *          value until it is not needed and then lists it as dropped.  Items
+ *          and calls are under the run's lock.
  * Thread   one at a time, the run's lock held; it calls nothing.
  * Units    steps, tensors and domains are the plan's indexes.
- * Errors   begin: outputs that never meet.  Out of memory fails the flow, as
- *          a step's error does: the first error stays, nothing starts any
- *          more, and when all calls have ended the flow finishes.
+ * Errors   begin: outputs that cannot be in one response.  Out of memory fails
+ *          the flow, as an error of a step does: the first error is kept, no
+ *          more steps start, and the flow finishes when all calls have ended.
  * Route    run -> [flow] -> run
  *
- * Events go in (an input, a response, an end, a release, an error, a cancel);
- * inf_flow_next() gives what follows, one after the other.  An item is a row
- * of values, one a tensor of its domain: the values of a row belong together,
- * however late each of them comes.  Rows are answered in the order in which
- * their producer made them.
+ * Events go in (an input, a response, an end, a release, an error, a cancel),
+ * and inf_flow_next() returns the resulting actions one by one.  An item is a
+ * row of values, one for each tensor of its domain: values of a row belong
+ * together, whenever each of them is set.  Rows are answered in the order of
+ * their producer.
  */
 
 #ifndef INF_SCHED_ENSEMBLE_FLOW_H
@@ -27,45 +27,47 @@
 #include "core/sched/ensemble_pause.h"
 #include "core/sched/ensemble_plan.h"
 
-/* The first member of what the run keeps of a tensor. */
+/* First member of the run's value of a tensor. */
 typedef struct inf_flow_value_s {
-    struct inf_flow_value_s *next;      /* on the list of dropped ones       */
+    struct inf_flow_value_s *next;      /* in the list of dropped values     */
 } inf_flow_value_t;
 
-/* Stands for a tensor that is mapped, but was not given. */
+/* Stands for a mapped tensor without a value. */
 extern inf_flow_value_t inf_flow_empty;
 
 typedef struct inf_flow_item_s inf_flow_item_t;
 typedef struct inf_flow_start_s inf_flow_start_t;
 
-/* One execution of a step; in what the run keeps of it. */
+/* One execution of a step; part of the run's step request. */
 typedef struct {
     inf_flow_item_t *item;
     uint32_t         step;
     bool             answered;
-    bool             ended;             /* FINAL                             */
-    bool             released;          /* it reads its inputs no more       */
+    bool             ended;             /* FINAL has come                    */
+    bool             released;          /* inputs no longer read             */
 } inf_flow_call_t;
 
 typedef enum {
-    INF_FLOW_NOTHING,                   /* until the next event              */
-    INF_FLOW_START,                     /* step with item's values: bind()   */
-    INF_FLOW_EMIT,                      /* item's outputs, then emitted()    */
-    INF_FLOW_FINISH                     /* an error, or FINAL alone          */
+    INF_FLOW_NOTHING,                   /* wait for the next event           */
+    INF_FLOW_START,                     /* start step with item's values:
+                                           bind()                            */
+    INF_FLOW_EMIT,                      /* send item's outputs, then
+                                           emitted()                         */
+    INF_FLOW_FINISH                     /* send an error, or FINAL alone     */
 } inf_flow_what_t;
 
-/* How far the request is answered. */
+/* Progress of the request's answer. */
 typedef enum {
     INF_FLOW_UNANSWERED,
     INF_FLOW_EMITTED,                   /* at least one EMIT                 */
-    INF_FLOW_ANSWERED                   /* nothing is answered any more      */
+    INF_FLOW_ANSWERED                   /* nothing is sent any more          */
 } inf_flow_answer_t;
 
 typedef struct {
     inf_flow_what_t  what;
     uint32_t         step;
     inf_flow_item_t *item;
-    bool             final;             /* EMIT: nothing follows             */
+    bool             final;             /* EMIT: the last one                */
 } inf_flow_action_t;
 
 typedef struct {
@@ -75,22 +77,23 @@ typedef struct {
 
 typedef struct {
     const inf_plan_t  *plan;
-    uint32_t          *uses;            /* of each tensor: who reads it      */
-    uint32_t          *outstanding;     /* of each step: permits taken       */
-    inf_flow_starts_t *deferred;        /* of each step: wait for a permit   */
-    inf_plan_steps_t  *needed;          /* steps                             */
-    bool              *wanted;          /* of each of its outputs            */
+    uint32_t          *uses;            /* by tensor: number of readers      */
+    uint32_t          *outstanding;     /* by step: permits taken            */
+    inf_flow_starts_t *deferred;        /* by step: starts waiting for a
+                                           permit                            */
+    inf_plan_steps_t  *needed;          /* steps to run                      */
+    bool              *wanted;          /* by output of the ensemble         */
     uint32_t           output_count;
-    inf_flow_starts_t  starts;          /* next() gives them                 */
-    inf_link_t         order;           /* items as they are answered        */
+    inf_flow_starts_t  starts;          /* returned by next()                */
+    inf_link_t         order;           /* items in the order of answers     */
     uint32_t           emit_domain;
-    uint32_t           open;            /* calls, and starts that wait       */
-    uint32_t           items;           /* alive                             */
+    uint32_t           open;            /* calls, and waiting starts         */
+    uint32_t           items;           /* number of live items              */
     inf_flow_answer_t  answer;
     bool               cancelled;
-    inf_err_t         *failure;         /* the first; taken by the run       */
+    inf_err_t         *failure;         /* the first error; taken by the run */
     bool               failed;
-    bool               hasty;           /* then the answer waits for no call */
+    bool               hasty;           /* the answer then waits for no call */
     inf_flow_value_t  *dropped;
     inf_pause_t       *resumed;
     inf_flow_item_t   *spare_items;
@@ -98,65 +101,67 @@ typedef struct {
     inf_flow_item_t   *root;
 } inf_flow_t;
 
-/* The caller's memory; plan outlives it. */
+/* Initializes the caller's memory; plan outlives it. */
 INF_CHECK inf_err_t *inf_flow_init(inf_flow_t *f, const inf_plan_t *plan);
 void inf_flow_fini(inf_flow_t *f);
 
-/* A new request; wanted[i]: the ensemble's output i. */
+/* Begins a request; wanted[i]: whether the ensemble's output i is wanted. */
 INF_CHECK inf_err_t *inf_flow_begin(inf_flow_t *f, const bool *wanted);
 
-/* All inputs, then run(). */
+/* Sets each input, then calls run(). */
 void inf_flow_set_input(inf_flow_t *f, uint32_t input,
     inf_flow_value_t *value);
 void inf_flow_run(inf_flow_t *f);
 
-/* The action that is due. */
+/* The next action. */
 inf_flow_action_t inf_flow_next(inf_flow_t *f);
 
-/* The call that an action START asked for has begun. */
+/* Registers the call that action START has begun. */
 void inf_flow_bind(inf_flow_t *f, inf_flow_call_t *call,
     const inf_flow_action_t *start);
 
-/* The same when there is none to begin. */
+/* The same if no call could begin. */
 void inf_flow_unbind(inf_flow_t *f, const inf_flow_action_t *start);
 
 /*
- * A response; values: one for each output of the step, NULL: not given.
- * pause gives (or is NULL) what is held for each start that has to wait for a
- * permit.
- * false: a second response of a model that gives one; the values are dropped.
+ * Takes a response; values: one for each output of the step, NULL: not given.
+ * pause, which may be NULL, returns what each start that waits for a permit
+ * holds. false: a second response of a model that gives one; the values are
+ * dropped.
  */
 bool inf_flow_respond(inf_flow_t *f, inf_flow_call_t *call,
     inf_flow_value_t *const *values, inf_pause_t *(*pause)(void));
 
-/* No response follows; the inputs aren't read any more.  Once each. */
+/* end: no response follows.  release: the inputs are no longer read.  Once
+   each. */
 void inf_flow_end(inf_flow_t *f, inf_flow_call_t *call);
 void inf_flow_release(inf_flow_t *f, inf_flow_call_t *call);
 
-/* Takes err. */
+/* Fails the flow; takes err. */
 void inf_flow_fail(inf_flow_t *f, inf_err_t *err);
 
-/* After a failure: the answer waits for no call.  Only where the process ends,
-   since calls may still write to the client's memory. */
+/* After a failure, answers without waiting for calls.  Only for a process that
+   ends, since calls may still write to the client's memory. */
 void inf_flow_hasten(inf_flow_t *f);
 
-/* No step starts any more; what can be answered without is. */
+/* Starts no more steps; answers what is complete. */
 void inf_flow_cancel(inf_flow_t *f);
 
-/* NULL: not there (yet); of item's domain or those above. */
+/* The value of a tensor of item's domain or a parent domain; NULL: not there
+   (yet). */
 inf_flow_value_t *inf_flow_value(const inf_flow_t *f,
     const inf_flow_item_t *item, uint32_t tensor);
 
-/* Whether the run may give item's value of that tensor away on EMIT: nobody
-   reads it but the client. */
+/* Whether EMIT may give the value away, because only the client reads it. */
 bool inf_flow_may_move(const inf_flow_t *f, const inf_flow_item_t *item,
     uint32_t tensor);
 void inf_flow_emitted(inf_flow_t *f, inf_flow_item_t *item);
 
-/* After FINISH or the final EMIT, all calls ended and released. */
+/* Clears the flow after FINISH or the final EMIT, when all calls have ended and
+   were released. */
 void inf_flow_clear(inf_flow_t *f);
 
-/* Of a cleared flow: frees what a long stream left, but for a few. */
+/* Frees most items of a cleared flow that a long stream has left. */
 void inf_flow_trim(inf_flow_t *f);
 
 #endif /* INF_SCHED_ENSEMBLE_FLOW_H */

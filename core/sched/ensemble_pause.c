@@ -16,10 +16,10 @@
 
 struct inf_pause_s {
     _Atomic uint32_t    refs;       /* up relaxed, down acq_rel              */
-    _Atomic uint32_t    left;       /* acq_rel: starts, and 1 until its
-                                       thread waits                          */
+    _Atomic uint32_t    left;       /* acq_rel: starts, plus 1 until its thread
+                                       waits                                 */
     inf_waiter_t        waiter;
-    struct inf_pause_s *next;       /* on a list of those to wake            */
+    struct inf_pause_s *next;       /* in a list of pauses to wake           */
 
     /* The thread's own until it waits; then read under the table's lock. */
     inf_link_t          waiting;    /* in the table                          */
@@ -27,18 +27,19 @@ struct inf_pause_s {
     const void        **needs;      /* models whose work it waits for        */
     uint32_t            need_count;
     uint32_t            need_cap;
-    bool                holds_limited;  /* resources of the rate limiter     */
+    bool                holds_limited;  /* holds resources of the rate
+                                           limiter                           */
     bool                needs_limited;
-    uint32_t            seen;       /* by the search that has this number    */
+    uint32_t            seen;       /* number of the last search             */
     uint64_t            deadline_ns;
 };
 
 /* The state of a thread between enter() and leave(). */
 typedef struct {
-    uint32_t           inside;      /* of enter() and leave()                */
+    uint32_t           inside;      /* depth of enter() calls                */
     const inf_model_t *producer;
     uint64_t           deadline_ns;
-    inf_pause_t       *pause;       /* to wait for, when back                */
+    inf_pause_t       *pause;       /* to wait for at the end                */
 } pause_thread_t;
 
 static inf_pause_t *pause_new(void);
@@ -52,8 +53,8 @@ static bool holds_needed(const inf_pause_t *needs, const inf_pause_t *holder);
 
 static _Thread_local pause_thread_t self;
 
-/* All threads that wait: who waits for whom is a question about the process.
-   Nothing comes here but a thread that is about to sleep. */
+/* All waiting threads of the process, for the search for circular waits.  Only
+   a thread that is about to sleep takes the lock. */
 static struct {
     inf_lock_t lock;                /* rank 44                               */
     inf_link_t pauses;              /* lock                                  */
@@ -107,7 +108,7 @@ inf_pause_hold(inf_pause_t *pause, const inf_model_t *model)
     atomic_fetch_add_explicit(&pause->refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&pause->left, 1, memory_order_relaxed);
 
-    /* who can't be told of is not waited for */
+    /* without memory for the need, do not wait */
     if (!add_need(pause, model)) {
         pause->deadline_ns = 0;
     }
@@ -184,7 +185,7 @@ inf_pause_count(void)
     return count;
 }
 
-/* NULL: out of memory. */
+/* Creates a pause; NULL: out of memory. */
 static inf_pause_t *
 pause_new(void)
 {
@@ -210,8 +211,8 @@ pause_unref(inf_pause_t *pause)
     }
 }
 
-/* The models whose threads do model's work: its own, or those of all that it
-   is composed of. */
+/* Adds the models whose threads do model's work: itself, or all composing
+   models of an ensemble. */
 static bool
 add_need(inf_pause_t *pause, const inf_model_t *model)
 {
@@ -253,7 +254,8 @@ is_limited(const inf_model_t *model)
         && inf_runner_is_limited(model->sched.runner);
 }
 
-/* false: a producer that it waits for waits for it. */
+/* Adds the pause to the table; false: a model it waits for waits for this
+   thread. */
 static bool
 table_enter(inf_pause_t *pause)
 {
@@ -279,7 +281,7 @@ table_leave(inf_pause_t *pause)
     inf_unlock(&table.lock);
 }
 
-/* Whether a thread that from waits for waits, over others, for to. */
+/* Whether from waits, directly or through others, for to. */
 static bool
 reaches_locked(const inf_pause_t *from, const inf_pause_t *to)
 {
@@ -297,7 +299,7 @@ reaches_locked(const inf_pause_t *from, const inf_pause_t *to)
     return false;
 }
 
-/* Whether holder's thread is one that needs needs. */
+/* Whether holder's thread does the work that needs waits for. */
 static bool
 holds_needed(const inf_pause_t *needs, const inf_pause_t *holder)
 {

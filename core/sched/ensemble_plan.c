@@ -11,23 +11,23 @@
 
 typedef Inference__ModelEnsembling__Step step_config_t;
 
-/* A tensor's datatype and shape, and the model that names them first. */
+/* A tensor's datatype and shape, and the model that declared it first. */
 typedef struct {
-    const char    *by;              /* NULL: nobody yet                      */
+    const char    *by;              /* NULL: not declared yet                */
     uint32_t       datatype;
     uint32_t       dim_count;
     const int64_t *dims;            /* without the batch dimension           */
     bool           batched;
 } signature_t;
 
-/* A plan under way. */
+/* The construction of a plan. */
 typedef struct {
     inf_plan_t             *plan;
     const Inference__ModelEnsembling *config;
     inf_config_names_t      names;
     signature_t                 *signatures; /* by tensor                    */
-    uint32_t               *ready;      /* steps whose inputs are placed     */
-    uint32_t                at;         /* the step that is looked at        */
+    uint32_t               *ready;      /* steps with all inputs placed      */
+    uint32_t                at;         /* the current step                  */
 } making_t;
 
 static inf_err_t *make(making_t *m, inf_model_t *const *composing);
@@ -152,7 +152,7 @@ make(making_t *m, inf_model_t *const *composing)
     return err;
 }
 
-/* Every table as long as it can get. */
+/* Allocates all tables with their maximum size. */
 static inf_err_t *
 make_room(making_t *m)
 {
@@ -184,7 +184,7 @@ make_room(making_t *m)
         : inf_err_nomem();
 }
 
-/* The ensemble's own inputs and outputs. */
+/* Adds the ensemble's inputs and outputs. */
 static inf_err_t *
 add_ends(making_t *m)
 {
@@ -231,7 +231,7 @@ add_ends(making_t *m)
     return NULL;
 }
 
-/* A new one if the name is new. */
+/* Finds the tensor of that name, or adds it. */
 static inf_err_t *
 find_tensor(making_t *m, const char *name, uint32_t *out)
 {
@@ -404,7 +404,7 @@ map_outputs(making_t *m, uint32_t index)
     return NULL;
 }
 
-/* The model's t is the ensemble tensor of that name. */
+/* Connects the model's tensor t to the ensemble's tensor of that name. */
 static inf_err_t *
 connect_port(making_t *m, const inf_plan_step_t *step,
     const inf_config_tensor_t *t, const char *tensor, inf_plan_port_t *port)
@@ -424,7 +424,7 @@ connect_port(making_t *m, const inf_plan_step_t *step,
     });
 }
 
-/* Sizes that vary are compared when there are some, by each request. */
+/* Compares signatures; variable sizes are compared by each request. */
 static inf_err_t *
 agree(making_t *m, uint32_t tensor, const signature_t *signature)
 {
@@ -464,14 +464,14 @@ agree(making_t *m, uint32_t tensor, const signature_t *signature)
     return err;
 }
 
-/* As a configuration writes it, behind "TYPE_". */
+/* The configuration's name of a datatype, without "TYPE_". */
 static const char *
 config_type(uint32_t datatype)
 {
     return datatype == INF_TYPE_BYTES ? "STRING" : inf_datatype_name(datatype);
 }
 
-/* whole: with a batch dimension where there is one. */
+/* Compares dims; whole: including the batch dimension. */
 static bool
 same_dims(const signature_t *a, const signature_t *b, bool whole)
 {
@@ -558,7 +558,8 @@ is_on_gpu(const inf_model_t *model)
     return false;
 }
 
-/* Domains, from the inputs on: a step's when all that it reads has one. */
+/* Sets the domains, beginning with the inputs: a step has one when all its
+   inputs do. */
 static inf_err_t *
 place_all(making_t *m)
 {
@@ -668,7 +669,7 @@ list_domains(making_t *m)
     return NULL;
 }
 
-/* Backwards from each output. */
+/* Finds the steps that each output needs, going backwards. */
 static inf_err_t *
 find_needs(making_t *m)
 {

@@ -14,7 +14,7 @@
 #include "core/sched/rejection.h"
 #include "core/tensor/memory.h"
 
-#define MOST_SPARE 8u       /* requests kept, beyond one for each step        */
+#define MOST_SPARE 8u       /* spare requests, beyond one for each step       */
 
 #define ANSWER_PAUSES   1000
 #define ANSWER_PAUSE_NS 100000
@@ -82,7 +82,7 @@ inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start)
     }
 
     inf_request_t *req = &s->request;
-    inf_factory_ref(&s->factory);       /* s stays for the cancel below      */
+    inf_factory_ref(&s->factory);       /* keeps s for the cancel below      */
     bool queued;
     inf_err_t *err = build(s);
     if (err == NULL) {
@@ -99,7 +99,8 @@ inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start)
     inf_factory_unref(&s->factory);
 }
 
-/* s is in the run's list: a cancel finds it there, or is seen here. */
+/* Whether the run is cancelled.  s is in the run's list, so a cancel either
+   finds it there or is seen here. */
 static bool
 is_cancelled(inf_ensemble_run_t *run)
 {
@@ -154,7 +155,7 @@ inf_run_free_requests(inf_ensemble_run_t *run)
     run->spare_count = 0;
 }
 
-/* rejecter NULL: here and now. */
+/* Cancels s; rejecter NULL: rejects it here. */
 static void
 cancel_request(inf_step_request_t *s, const inf_rejecter_t *rejecter)
 {
@@ -171,7 +172,7 @@ cancel_request(inf_step_request_t *s, const inf_rejecter_t *rejecter)
     }
 }
 
-/* NULL: out of memory, the run has failed. */
+/* Takes a step request; NULL: out of memory, the run has failed. */
 static inf_step_request_t *
 step_take(inf_ensemble_run_t *run, const inf_flow_action_t *start)
 {
@@ -248,7 +249,7 @@ step_part_done(inf_step_request_t *s)
         free(s);
     }
     inf_run_unref(run);
-    inf_factory_unref(client);      /* last: the model may go with it        */
+    inf_factory_unref(client);      /* may free the model                    */
 }
 
 static inf_err_t *
@@ -293,8 +294,8 @@ build(inf_step_request_t *s)
     return err != NULL ? err : inf_request_normalize(step->model, req);
 }
 
-/* The sequence of the first input whose response had one, else that of the
-   whole request. */
+/* Chooses the sequence of the first input whose response had one, or that of
+   the whole request. */
 static inf_err_t *
 choose_sequence(inf_step_request_t *s)
 {
@@ -379,7 +380,7 @@ copy_buffers(inf_request_t *req, inf_input_t *to, const inf_input_t *from)
     return NULL;
 }
 
-/* Where the whole request has one. */
+/* Begins the step's trace, if the whole request has one. */
 static void
 begin_trace(inf_step_request_t *s)
 {
@@ -393,7 +394,7 @@ begin_trace(inf_step_request_t *s)
     }
 }
 
-/* Fails a step request that never reached its model.  Takes err. */
+/* Fails a step request that did not reach its model.  Takes err. */
 static void
 give_up(inf_step_request_t *s, inf_err_t *err)
 {
@@ -427,8 +428,8 @@ step_alloc(void *userp, inf_output_t *out, size_t size)
         : alloc_own(s, out, size, tensor);
 }
 
-/* A GPU's output that a step on a GPU reads, besides the client: one copy to
-   the client is better than one to the host and one back. */
+/* Whether a GPU output, which the client and a step on a GPU read, stays on the
+   GPU: one copy to the client instead of two through the host. */
 static bool
 stays_on_gpu(const inf_step_request_t *s, const inf_output_t *out,
     uint32_t tensor)
@@ -437,7 +438,7 @@ stays_on_gpu(const inf_step_request_t *s, const inf_output_t *out,
         && s->run->plan->tensors[tensor].to_gpu;
 }
 
-/* As an output of the ensemble, in the client's memory. */
+/* Allocates an output of the ensemble in the client's memory. */
 static inf_err_t *
 alloc_granted(inf_step_request_t *s, inf_output_t *out, size_t size,
     uint32_t tensor)
@@ -462,8 +463,8 @@ alloc_granted(inf_step_request_t *s, inf_output_t *out, size_t size,
     return NULL;
 }
 
-/* Between steps: what the backend prefers, or what comes next to it; bytes that
-   go from the host to a GPU are pinned. */
+/* Allocates an output between steps: in the memory that the backend prefers, or
+   that the next step reads; host memory for a GPU is pinned. */
 static inf_err_t *
 alloc_own(inf_step_request_t *s, inf_output_t *out, size_t size,
     uint32_t tensor)
@@ -543,7 +544,7 @@ step_complete(void *userp, inf_response_t *response, uint32_t flags)
     bool sent = response != NULL && response->sent
         && run->plan->max_inflight > 0;
 
-    inf_factory_ref(&s->factory);       /* and with it the run               */
+    inf_factory_ref(&s->factory);       /* keeps the run                     */
     if (s->trace != NULL && response != NULL) {
         s->trace_ops->answer(s->trace, response);
     }
@@ -561,7 +562,7 @@ step_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_factory_unref(&s->factory);
 }
 
-/* The process ends as soon as this thread returns to the backend. */
+/* Whether the process ends as soon as this thread returns to the backend. */
 static bool
 is_guilty(const inf_step_request_t *s)
 {
@@ -569,7 +570,7 @@ is_guilty(const inf_step_request_t *s)
         == INF_GPU_GUILTY;
 }
 
-/* Waits until the answer has been given, perhaps by another thread. */
+/* Waits for the answer, which another thread may send. */
 static void
 await_answer(inf_ensemble_run_t *run)
 {
@@ -635,8 +636,8 @@ respond(inf_step_request_t *s, inf_response_t *response, uint32_t flags)
     }
 }
 
-/* One for each output of the step, NULL: not given.  *used: some are there,
-   the response goes with the last of them.  NULL: out of memory. */
+/* Makes a value for each output of the step; NULL: not given.  *used: there are
+   values, and the last one frees the response.  Returns NULL: out of memory. */
 static inf_flow_value_t **
 make_values(inf_step_request_t *s, inf_response_t *response, bool *used)
 {
@@ -676,8 +677,8 @@ make_values(inf_step_request_t *s, inf_response_t *response, bool *used)
     return list;
 }
 
-/* Parameters of the response replace the request's id and flags.  false: out
-   of memory. */
+/* Reads the sequence from the response's parameters, which replace the
+   request's. false: out of memory. */
 static bool
 read_sequence(inf_run_sequence_t *sequence, inf_response_t *response)
 {
@@ -741,7 +742,7 @@ step_factory_free(void *userp, inf_factory_t *factory)
     step_part_done(s);
 }
 
-/* An instance has it: so the whole is under way. */
+/* Called when an instance executes the step: the whole request is executing. */
 static void
 step_executing(void *userp, inf_request_t *req)
 {
@@ -780,10 +781,10 @@ step_released(void *userp, inf_request_t *req, uint32_t flags)
     inf_run_leave(run);
 
     inf_run_drain(run);
-    step_part_done(s);        /* the factory is held by who releases       */
+    step_part_done(s);        /* the releaser holds the factory            */
 }
 
-/* NONE: the ensemble doesn't map it. */
+/* The tensor of an output; NONE: not mapped by the ensemble. */
 static uint32_t
 tensor_of(const inf_step_request_t *s, const char *output)
 {

@@ -1,17 +1,17 @@
 /*
- * ensemble_run.h - one request on its way through an ensemble, and its
- *                  requests to the composing models.
+ * ensemble_run.h - one execution of an ensemble, with its requests to the
+ *                  composing models.
  *
- * Owner    The ensemble's pool owns runs, a run owns its step requests;
- *          both are used again.  A run is in use while its request or one of
- *          its step requests is under way: a backend may keep the factory of
- *          a step request long after.
- * Thread   any.  Events change the flow under the run's lock; the
- *          actions that follow are carried out in order by one thread at a
- *          time (inf_run_drain).  Other threads leave their actions to that
- *          thread, so a step that ends within its own start goes no deeper.
+ * Owner    The ensemble's pool owns runs, and a run owns its step requests;
+ *          both are reused.  A run is in use while its request or one of its
+ *          step requests is: a backend may keep the factory of a step request
+ *          for long.
+ * Thread   any.  Events change the flow under the run's lock; one thread at a
+ *          time carries out the actions in order (inf_run_drain).  Other
+ *          threads leave their actions to that thread, so a step that ends
+ *          within its own start does not recurse.
  * Units    ns.
- * Errors   none: a failure is the answer.
+ * Errors   none: a failure is sent as the answer.
  * Route    ensemble -> [run] -> entrance of a composing model; its sink ->
  *          [run] -> sink of the request
  */
@@ -28,42 +28,42 @@
 
 typedef struct inf_ensemble_run_s inf_ensemble_run_t;
 
-/* The sequence that a request or a response names, and its flags. */
+/* The sequence and flags of a request or a response. */
 typedef struct {
     uint64_t    correlation_id;
-    const char *correlation_text;       /* NULL: the number counts           */
+    const char *correlation_text;       /* NULL: the number is used          */
     uint32_t    flags;
-    bool        changed;                /* by a step's response              */
+    bool        changed;                /* by a response of a step           */
 } inf_run_sequence_t;
 
-/* A response of a composing model whose tensors are in use; in the response's
-   arena. */
+/* A response of a composing model whose tensors are in use; allocated in the
+   response's arena. */
 typedef struct {
     inf_response_t            *response;
     struct inf_step_request_s *request;
-    uint32_t                   values;  /* run's lock                        */
+    uint32_t                   values;  /* values in use; run's lock         */
     inf_run_sequence_t         sequence;
 } inf_run_source_t;
 
 typedef struct {
-    inf_flow_value_t  base;             /* first                             */
-    inf_run_source_t *source;           /* NULL: the client's                */
-    inf_output_t     *output;           /* likewise                          */
-    inf_input_t      *input;            /* the client's; else NULL           */
+    inf_flow_value_t  base;             /* must be first                     */
+    inf_run_source_t *source;           /* NULL: the client's input          */
+    inf_output_t     *output;           /* NULL: the client's input          */
+    inf_input_t      *input;            /* the client's input, or NULL       */
 } inf_run_value_t;
 
-/* A step's request. */
+/* A request to a composing model. */
 typedef struct inf_step_request_s {
     inf_flow_call_t            call;    /* run's lock                        */
     inf_link_t                 live;    /* in run->live; run's lock          */
     struct inf_step_request_s *next;    /* on run->spare; run's lock         */
     inf_ensemble_run_t        *run;     /* a reference while in use          */
     inf_factory_t             *client;  /* likewise: the run's request's     */
-    _Atomic uint32_t           parts;   /* request and factory: 2, 1, 0;
+    _Atomic uint32_t           parts;   /* request and factory alive: 2, 1, 0;
                                            acq_rel                           */
-    inf_run_sequence_t         sequence;    /* as asked                      */
-    struct TRITONSERVER_InferenceTrace *trace;  /* of its own, or NULL; set
-                                           before it is submitted            */
+    inf_run_sequence_t         sequence;    /* as submitted                  */
+    struct TRITONSERVER_InferenceTrace *trace;  /* its own trace, or NULL; set
+                                                   before the submission     */
     const inf_trace_ops_t     *trace_ops;
     inf_request_t              request;
     inf_factory_t              factory;
@@ -73,7 +73,7 @@ typedef struct inf_step_request_s {
 typedef enum {
     INF_RUN_WAITS,
     INF_RUN_BEGUN,
-    INF_RUN_TOLD                        /* and the request's owner knows     */
+    INF_RUN_TOLD                        /* the request's owner knows         */
 } inf_run_execution_t;
 
 struct inf_ensemble_run_s {
@@ -82,38 +82,38 @@ struct inf_ensemble_run_s {
     inf_model_t           *model;       /* the ensemble's                    */
     const inf_plan_t      *plan;        /* the ensemble's                    */
     _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
-    _Atomic(inf_run_execution_t) execution; /* seq_cst; to TOLD by the drain */
+    _Atomic(inf_run_execution_t) execution; /* seq_cst; drain sets TOLD      */
 
     inf_lock_t             lock;        /* rank 24; guards the rest          */
     inf_flow_t             flow;
     bool                   draining;    /* a thread carries out actions      */
-    uint32_t               in_use;      /* step requests not yet released    */
+    uint32_t               in_use;      /* step requests not released        */
     inf_link_t             live;        /* step requests                     */
     inf_step_request_t    *spare;
     uint32_t               spare_count;
     uint64_t               compute_ns[3];   /* input, infer, output: sums    */
 
-    inf_request_t         *request;     /* until its release, which is the
-                                           drain's                           */
+    inf_request_t         *request;     /* until the drain releases it       */
     inf_factory_t         *factory;     /* the request's                     */
-    _Atomic bool           start_told;  /* seq_cst: to the client's sink     */
+    _Atomic bool           start_told;  /* seq_cst: told to the client's
+                                           sink                              */
     bool                   failed;      /* drain                             */
 };
 
 /* ensemble.c */
 
-/* A run without a reference and without a request. The last unref keeps it
-   for another request or frees it. */
+/* Creates a run without references and without a request.  The last unref keeps
+   it for another request, or frees it. */
 INF_CHECK inf_err_t *inf_run_new(struct inf_ensemble_s *e, inf_model_t *model,
     const inf_plan_t *plan, inf_ensemble_run_t **out);
 void inf_run_free(inf_ensemble_run_t *run);
 void inf_run_ref(inf_ensemble_run_t *run);
 void inf_run_unref(inf_ensemble_run_t *run);
 
-/* Releases the lock and frees the values that the flow has dropped. */
+/* Releases the lock and frees values that the flow has dropped. */
 void inf_run_leave(inf_ensemble_run_t *run) INF_GIVES(run->lock);
 
-/* Carries out the actions that follow, unless another thread does. */
+/* Carries out the actions due, unless another thread does. */
 void inf_run_drain(inf_ensemble_run_t *run);
 
 /* ensemble_request.c */
@@ -121,38 +121,38 @@ void inf_run_drain(inf_ensemble_run_t *run);
 /* Carries out action START. */
 void inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start);
 
-/* Tells the composing models that execute requests of the run; queued ones go
-   to rejecter.  NULL: they are rejected here. */
+/* Cancels the run's requests to composing models; queued ones go to rejecter,
+   or are rejected here if rejecter is NULL. */
 void inf_run_cancel_requests(inf_ensemble_run_t *run,
     const inf_rejecter_t *rejecter);
 
-/* Of the list of spare ones; none runs. */
+/* Frees the spare step requests; none is in use. */
 void inf_run_free_requests(inf_ensemble_run_t *run);
 
 /* ensemble_answer.c */
 
-/* The sequence that the whole request names. */
+/* The sequence of the whole request. */
 inf_run_sequence_t inf_run_sequence(const inf_request_t *req);
 
-/* NULL: empty, or not there. */
+/* The value of a tensor; NULL: empty, or not there. */
 inf_run_value_t *inf_run_value(const inf_ensemble_run_t *run,
     const inf_flow_item_t *item, uint32_t tensor);
 
-/* When the request times out; INF_NEVER: it does not. */
+/* The time when the request times out; INF_NEVER: none. */
 uint64_t inf_run_deadline(const inf_ensemble_run_t *run);
 
-/* A response is begun, if the client's sink hasn't been told yet. */
+/* Tells the client's sink, once, that a response begins. */
 void inf_run_tell_start(inf_ensemble_run_t *run);
 
-/* Whether the value of that tensor may be made in the client's memory. */
+/* Whether the tensor may be written directly to the client's memory. */
 bool inf_run_may_grant(inf_ensemble_run_t *run, uint32_t tensor);
 
-/* Carry out actions EMIT and FINISH. */
+/* Carries out the actions EMIT and FINISH. */
 void inf_run_answer(inf_ensemble_run_t *run, const inf_flow_action_t *emit);
 void inf_run_finish(inf_ensemble_run_t *run);
 
-/* Shape as the reader wants it, of at most dim_count + 1 dimensions; how
-   many. */
+/* Converts a shape to the reader's form, of at most dim_count + 1 dimensions;
+   returns their number. */
 uint32_t inf_run_reconcile(const int64_t *shape, uint32_t dim_count,
     bool batched, const int64_t *dims, uint32_t dims_count, bool want_batch,
     int64_t *out);

@@ -1,11 +1,12 @@
 /*
- * entrance.h - where a request enters its model: the gate before it (the
- *              response cache), the ensemble or the runner.
+ * entrance.h - the entry of requests to a model: its gate (the response cache),
+ *              its ensemble or its runner.
  *
- * Owner    As the one that it enters.
+ * Owner    As gate, ensemble or runner.
  * Thread   any, no lock held.
  * Units    ns.
- * Errors   submit: theirs; the caller still owns req then.
+ * Errors   submit: those of gate, ensemble or runner; the caller still owns req
+ *          then.
  * Route    service, ensemble -> [entrance] -> gate, ensemble, runner
  */
 
@@ -17,14 +18,14 @@
 
 struct inf_runner_s;
 
-/* Answers what is found in a queue of an ensemble's model and can't be the
-   caller's; NULL: inf_reject_cancelled. */
+/* Answers requests that cancel finds in the queue of an ensemble's composing
+   model, which the caller cannot own; NULL: inf_reject_cancelled. */
 typedef struct {
     void (*reject)(void *userp, inf_request_t *req);
     void  *userp;
 } inf_rejecter_t;
 
-/* How requests enter a model that has no runner; the ensemble fills it in. */
+/* Submission to a model without a runner; set by the ensemble. */
 typedef struct inf_entrance_ops_s {
     /* Takes req on success. */
     inf_err_t *(*submit)(inf_model_t *model, inf_request_t *req,
@@ -34,32 +35,33 @@ typedef struct inf_entrance_ops_s {
     void (*close)(inf_model_t *model);
 } inf_entrance_ops_t;
 
-/* nonblocking: the caller must not spend time on req's bytes.  *queued: it
-   went to
-   the model's runner at once. */
+/* Submits req through the model's gate.  nonblocking: the call must not spend
+   time on req's bytes.  *queued: req went directly to the model's runner. */
 INF_CHECK inf_err_t *inf_entrance_submit(inf_model_t *model,
     inf_request_t *req, uint64_t now_ns, bool nonblocking, bool *queued);
 
-/* The same past the model's gate. */
+/* Submits req behind the model's gate. */
 INF_CHECK inf_err_t *inf_entrance_execute(inf_model_t *model,
     inf_request_t *req, uint64_t now_ns);
 
-/* req's cancelled flag is set.  true: it was unlinked, the caller owns and
-   answers it.  false: it runs, is gone, or is answered for the caller. */
+/* Cancels req, whose cancelled flag is set.  true: unlinked, the caller owns
+   and answers it.  false: it runs, has ended, or is answered elsewhere. */
 bool inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
     const inf_rejecter_t *rejecter);
 
-/* Rejects new requests from now on, but for what ensembles have begun. */
+/* Rejects new requests from now on, except those of running ensemble
+   requests. */
 void inf_entrance_close(inf_model_t *model);
 
-/* Every instance of it that serves is stuck; an ensemble has none. */
+/* Whether all serving instances of the model are stuck; false for an
+   ensemble. */
 bool inf_entrance_is_stuck(const inf_model_t *model);
 
 /*
- * Users are where requests come from: the server that serves the model, and
- * each ensemble that it composes.  A model begins with one.  When the last is
- * dropped, what is queued waits for no company, and sequences that say nothing
- * give way to those that wait.
+ * Users are the sources of requests: the server that serves the model, and each
+ * ensemble that it composes.  A model begins with one user.  When the last is
+ * dropped, queued requests do not wait for a batch, and silent sequences yield
+ * their slots to the backlog.
  */
 void inf_entrance_add_user(inf_model_t *model);
 void inf_entrance_drop_user(inf_model_t *model);

@@ -1,5 +1,5 @@
 /*
- * executor.h - what an instance thread does with a payload; abi fills it in.
+ * executor.h - executes a payload on an instance thread; set by abi.
  *
  * Owner    The table is static.
  * Thread   execute: the instance's thread, no lock held.
@@ -18,7 +18,7 @@
 #include "core/tensor/request.h"
 
 typedef struct {
-    /* Takes the requests; the array is the caller's. */
+    /* Executes and takes the requests; the array stays the caller's. */
     void (*execute)(inf_instance_t *instance, inf_request_t **requests,
         uint32_t count);
 } inf_executor_t;

@@ -1,9 +1,9 @@
 /*
- * gate.h - what requests of a model pass before its runner or its ensemble: a
- *          table of functions that the response cache fills in.
+ * gate.h - functions that a request of a model passes before the runner or
+ *          ensemble; set by the response cache.
  *
- * Owner    Its maker frees the gate when no request is left.  A gate that took
- *          a request owns it until the request goes on or is answered.
+ * Owner    The creator frees the gate when no request is left.  A gate owns a
+ *          request that it took until the request goes on or is answered.
  * Thread   any, no lock held.
  * Units    ns.
  * Errors   submit: the runner's; the caller still owns req then.
@@ -24,7 +24,7 @@ typedef struct {
     uint32_t (*waiting)(inf_gate_t *gate);
 } inf_gate_ops_t;
 
-/* The first field of what stands behind it. */
+/* First member of a gate. */
 struct inf_gate_s {
     const inf_gate_ops_t *ops;
 };
@@ -37,14 +37,14 @@ inf_gate_submit(inf_gate_t *gate, inf_request_t *req, uint64_t now_ns,
     return gate->ops->submit(gate, req, now_ns, nonblocking, queued);
 }
 
-/* Takes a request out that waits there; true: the caller owns it. */
+/* Removes a request that waits in the gate; true: the caller owns it. */
 static inline bool
 inf_gate_cancel(inf_gate_t *gate, inf_request_t *req)
 {
     return gate->ops->cancel(gate, req);
 }
 
-/* Requests that wait there. */
+/* Number of requests that wait in the gate. */
 static inline uint32_t
 inf_gate_waiting(inf_gate_t *gate)
 {

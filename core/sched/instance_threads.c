@@ -1,7 +1,7 @@
 /*
- * instance_threads.c - the threads of a runner come and go: those that come are
- *                      prepared and held until they are admitted, those that
- *                      go end with what they have in hand.
+ * instance_threads.c - adds and removes threads of a runner: new threads are
+ *                      prepared and held until they are admitted, removed
+ *                      threads end after their present work.
  */
 
 #include "core/base/os/thread.h"
@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Threads that come together; their adder's. */
+/* Threads added together; on the adder's stack. */
 typedef struct inf_new_threads_s {
     inf_err_t *(*prepare)(void *userp, inf_instance_t *instance);
     void        *userp;
     inf_link_t   threads;
     uint32_t     started;
-    uint32_t     prepared;          /* runner's lock, like the next          */
-    inf_err_t   *failure;           /* the first one's                       */
+    uint32_t     prepared;          /* runner's lock, like failure           */
+    inf_err_t   *failure;           /* the first failure                     */
 } threads_t;
 
 static inf_err_t *assign_threads(inf_runner_t *runner, threads_t *fresh,
@@ -131,7 +131,8 @@ inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
 {
     for (uint32_t i = 0; i < count; i++) {
         inf_instance_thread_t *t = instances[i]->sched.thread;
-        if (t == NULL) {                /* passive, or went with its peers   */
+        if (t == NULL) {                /* passive, or removed with its
+                                           peers                             */
             continue;
         }
 
@@ -160,14 +161,15 @@ inf_instance_thread_begin(inf_instance_thread_t *t)
             fresh->failure = err;
             err = NULL;
         }
-        fresh->prepared++;               /* fresh may be gone after the lock */
+        fresh->prepared++;               /* fresh may be freed after the
+                                            lock                             */
         t->fresh = NULL;
         inf_cond_broadcast(&runner->moved);
     }
     while (t->state == INF_THREAD_HELD && !runner->stopping) {
         inf_cond_wait(&runner->moved, &runner->lock);
     }
-    /* dismissed before it came here, it has what it was given meanwhile */
+    /* if dismissed meanwhile, it finishes the work it was given */
     bool serves = t->state == INF_THREAD_SERVES
         || (t->state == INF_THREAD_LEAVES
             && policy->ops->occupied(policy, t->number));
@@ -208,7 +210,7 @@ inf_runner_free_threads(inf_runner_t *runner)
     }
 }
 
-/* Gives every instance that isn't passive a thread, which is held. */
+/* Gives every instance that is not passive a held thread. */
 static inf_err_t *
 assign_threads(inf_runner_t *runner, threads_t *fresh,
     inf_instance_t *const *instances, uint32_t count, bool device_blocking)
@@ -241,7 +243,7 @@ assign_threads(inf_runner_t *runner, threads_t *fresh,
     return NULL;
 }
 
-/* The one that comes with it and has its GPU already; NULL: none. */
+/* The new thread of the same GPU; NULL: none. */
 static inf_instance_thread_t *
 thread_of_device(const threads_t *fresh, const inf_instance_t *instance)
 {
@@ -295,7 +297,8 @@ thread_new(inf_runner_t *runner)
     if (spare == NULL) {
         inf_link_init(&t->link);
         inf_link_init(&t->idle);
-        inf_waiter_init(&t->waiter);    /* once: somebody may be waking it   */
+        inf_waiter_init(&t->waiter);    /* once: another thread may be waking
+                                           it                                */
         t->requests = &t->one;
         t->cap = 1;
     }
@@ -307,7 +310,7 @@ thread_new(inf_runner_t *runner)
     return t;
 }
 
-/* Where rates are limited: may what they need be had at all? */
+/* Opens permits; fails if needs of instances cannot be met. */
 static inf_err_t *
 open_permits(inf_runner_t *runner, const threads_t *fresh)
 {
@@ -329,7 +332,7 @@ open_permits(inf_runner_t *runner, const threads_t *fresh)
     return err;
 }
 
-/* To the policy, which may want to know its instances. */
+/* Attaches the instances to the policy. */
 static inf_err_t *
 attach_all(inf_runner_t *runner, const threads_t *fresh)
 {
@@ -430,7 +433,7 @@ start_held(inf_runner_t *runner, threads_t *fresh, bool parallel)
     return NULL;
 }
 
-/* Until every thread that was started is prepared. */
+/* Waits until every started thread is prepared. */
 static void
 wait_prepared(inf_runner_t *runner, const threads_t *fresh)
 {
@@ -462,7 +465,7 @@ tell_to_leave(inf_runner_t *runner, const inf_link_t *threads)
     inf_unlock(&runner->lock);
 }
 
-/* All instances of the thread, also where the first one fails. */
+/* Prepares all instances of the thread, even after a failure. */
 static inf_err_t *
 prepare_all(inf_instance_thread_t *t)
 {

@@ -85,7 +85,7 @@ inf_policy_leave(inf_policy_t *p, bool leaves)
     p->leaving = leaves;
 }
 
-/* NULL: the model has another scheduler. */
+/* The model's dynamic batching; NULL: another scheduler. */
 static const Inference__ModelDynamicBatching *
 batching(const inf_model_t *model)
 {
@@ -96,7 +96,7 @@ batching(const inf_model_t *model)
         ? msg->dynamic_batching : NULL;
 }
 
-/* NULL: likewise. */
+/* The model's sequence batching; NULL: another scheduler. */
 static const Inference__ModelSequenceBatching *
 sequences(const inf_model_t *model)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUEUE_LEVELS 16u            /* room made before the first request    */
+#define QUEUE_LEVELS 16u            /* initial room for levels               */
 
 static inf_err_t *queue_reserve(inf_queue_t *q, uint32_t cap);
 static uint64_t level_number(const inf_queue_t *q, const inf_request_t *req);
@@ -219,7 +219,7 @@ level_policy(const inf_queue_t *q, uint64_t number)
     return rule != NULL ? &rule->policy : &q->policy;
 }
 
-/* Where the level of that number is or belongs. */
+/* The index of the level of that number, or where it would be inserted. */
 static uint32_t
 level_slot(const inf_queue_t *q, uint64_t number)
 {
@@ -238,7 +238,8 @@ level_slot(const inf_queue_t *q, uint64_t number)
     return low;
 }
 
-/* More memory only when more levels than ever before are in use at once. */
+/* Finds or adds a level; allocates only if more levels are used at once than
+   ever before. */
 static inf_err_t *
 level_get(inf_queue_t *q, uint64_t number, inf_level_t **out)
 {
@@ -284,8 +285,8 @@ level_drop(inf_queue_t *q, inf_level_t *level)
 }
 
 /*
- * A request may shorten the level's timeout where that is allowed, and name
- * one where the level has none (Triton then ignores it).
+ * The time of the timeout.  A request may shorten the level's timeout where
+ * allowed, and set one where the level has none (Triton ignores it then).
  */
 static uint64_t
 timeout_at(const inf_queue_policy_t *policy, const inf_request_t *req,

@@ -8,9 +8,9 @@
  * Errors   UNAVAILABLE: a level is full, or out of memory.
  * Route    dynamic batcher -> [queue] -> payload.
  *
- * Level 1 goes first; without priorities there is one level, 0.  Within a
- * level live requests go in order of arrival, then those that have timed out
- * and wait on (DELAY), in the order in which they did.
+ * Level 1 comes first; without priorities there is one level, 0.  Within a
+ * level live requests are in order of arrival, followed by those that have
+ * timed out and still wait (DELAY), in the order of their timeouts.
  */
 
 #ifndef INF_SCHED_QUEUE_H
@@ -24,10 +24,10 @@
 #include "core/tensor/request.h"
 
 typedef struct {
-    bool     delays;                /* DELAY; else REJECT                    */
-    bool     overrides;             /* a request may name a shorter timeout  */
-    uint64_t timeout_us;            /* 0: none                               */
-    uint32_t limit;                 /* of requests in the level; 0: none     */
+    bool     delays;                /* DELAY, otherwise REJECT               */
+    bool     overrides;             /* a request may shorten it              */
+    uint64_t timeout_us;            /* 0: no timeout                         */
+    uint32_t limit;                 /* requests in a level; 0: none          */
 } inf_queue_policy_t;
 
 typedef struct {
@@ -37,8 +37,8 @@ typedef struct {
 
 typedef struct {
     uint64_t                levels;         /* 0: no priorities              */
-    uint64_t                standard;       /* for a request that names none */
-    inf_queue_policy_t      policy;         /* where no rule is              */
+    uint64_t                standard;       /* level of requests without one */
+    inf_queue_policy_t      policy;         /* for levels without a rule     */
     const inf_queue_rule_t *rules;          /* copied                        */
     uint32_t                rule_count;
 } inf_queue_options_t;
@@ -48,16 +48,16 @@ typedef struct inf_level_s {
     const inf_queue_policy_t *policy;
     inf_link_t                live;
     inf_link_t                delayed;
-    uint32_t                  count;        /* of both                       */
+    uint32_t                  count;        /* of both lists                 */
 } inf_level_t;
 
 typedef struct {
     uint64_t           levels;
     uint64_t           standard;
     inf_queue_policy_t policy;
-    inf_queue_rule_t  *rules;               /* by level                      */
+    inf_queue_rule_t  *rules;               /* sorted by level               */
     uint32_t           rule_count;
-    inf_level_t      **used;                /* not empty, by number          */
+    inf_level_t      **used;                /* non-empty levels, sorted      */
     uint32_t           used_count;
     inf_level_t      **spare;
     uint32_t           spare_count;
@@ -66,39 +66,40 @@ typedef struct {
     inf_heap_t         timeouts;
 } inf_queue_t;
 
-/* Copies the options. */
+/* Initializes the queue; copies the options. */
 INF_CHECK inf_err_t *inf_queue_init(inf_queue_t *q,
     const inf_queue_options_t *options);
 
-/* q may be zeroed memory. */
+/* Frees the queue; q may be zeroed memory. */
 void inf_queue_fini(inf_queue_t *q);
 
-/* Takes req, now PENDING, on success. */
+/* Takes req on success, as PENDING. */
 INF_CHECK inf_err_t *inf_queue_push(inf_queue_t *q, inf_request_t *req,
     uint64_t now_ns);
 
-/* Takes req, which is queued, out. */
+/* Removes a queued request. */
 void inf_queue_remove(inf_queue_t *q, inf_request_t *req);
 
-/* When req, which arrived at now_ns and isn't queued yet, is to be rejected;
-   UINT64_MAX: never.  Reads nothing that changes: no lock is needed. */
+/* The time when req, which arrived at now_ns and is not queued yet, will be
+   rejected; UINT64_MAX: never.  Needs no lock: reads constant data. */
 uint64_t inf_queue_rejects_at(const inf_queue_t *q, const inf_request_t *req,
     uint64_t now_ns);
 
-/* When the first queued request times out; UINT64_MAX: none will. */
+/* The next timeout of a queued request; UINT64_MAX: none. */
 uint64_t inf_queue_deadline(const inf_queue_t *q);
 
 /*
- * A request that has timed out by now, NULL: none (left).  It is in the queue
- * still: a delayed one at its new place, one to reject where it was.
+ * A request that has timed out by now; NULL: no more.  The request stays in the
+ * queue: a delayed one at its new position, one to reject where it was.
  */
 inf_request_t *inf_queue_expire(inf_queue_t *q, uint64_t now_ns);
 
-/* In the order in which they are to run; NULL: the end.  at NULL: first. */
+/* The next request in the order of execution; NULL: the end.  at NULL: the
+   first. */
 inf_request_t *inf_queue_after(const inf_queue_t *q,
     const inf_request_t *at);
 
-/* Whether a goes before b; both are queued, b is not live in a's level. */
+/* Whether a precedes b; both are queued, and b is not live in a's level. */
 bool inf_queue_before(const inf_request_t *a, const inf_request_t *b);
 
 #endif /* INF_SCHED_QUEUE_H */

@@ -7,7 +7,7 @@
 #define GATE_LOCK_RANK 36
 
 struct inf_rate_entry_s {
-    inf_rate_instance_t  limited;       /* its userp is the entry            */
+    inf_rate_instance_t  limited;       /* userp is the entry                */
     inf_rate_permit_t     *permit;
     inf_instance_t      *instance;
 };
@@ -285,7 +285,7 @@ inf_rate_permit_return(inf_rate_permit_t *permit)
     inf_unlock(&gate->lock);
 }
 
-/* On each of its devices; the first lack is the finding. */
+/* Checks the group on each of its devices; the first lack is the finding. */
 static inf_err_t *
 find_in_group(inf_rate_gate_t *gate,
     const Inference__ModelInstanceGroup *group, size_t number,
@@ -321,7 +321,7 @@ find_in_group(inf_rate_gate_t *gate,
     return NULL;
 }
 
-/* Of its first GPU, its second, ... */
+/* The device of the group's instance of that number. */
 static int32_t
 group_device(const Inference__ModelInstanceGroup *group, size_t number)
 {
@@ -334,7 +334,7 @@ group_device(const Inference__ModelInstanceGroup *group, size_t number)
     return number < group->n_gpus ? group->gpus[number] : INF_RATE_ANY_DEVICE;
 }
 
-/* msg NULL: nothing is needed. */
+/* The needs of msg; NULL: none. */
 static inf_err_t *
 needs_new(const Inference__ModelRateLimiter *msg, inf_rate_need_t **out,
     size_t *count)
@@ -396,8 +396,8 @@ withdraw_locked(inf_rate_gate_t *gate, inf_rate_permit_t *permit)
     }
 }
 
-/* Wakes under the lock: a permit that is granted may be closed as soon as the
-   lock is free. */
+/* Grants permits and wakes their threads.  Under the lock, because a granted
+   permit may be closed once the lock is free. */
 static void
 settle_locked(inf_rate_gate_t *gate, const inf_rate_permit_t *own)
 {
@@ -407,7 +407,7 @@ settle_locked(inf_rate_gate_t *gate, const inf_rate_permit_t *own)
         inf_rate_entry_t *entry = limited->userp;
         inf_rate_permit_t *permit = entry->permit;
 
-        withdraw_locked(gate, permit);  /* its peers                         */
+        withdraw_locked(gate, permit);  /* of its other instances            */
         atomic_store(&permit->granted, entry);
         if (permit != own) {
             inf_waiter_wake(permit->waiter);

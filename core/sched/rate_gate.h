@@ -1,17 +1,17 @@
 /*
- * rate_gate.h - the permits with which instance threads execute where rates
- *               are limited.
+ * rate_gate.h - the permits by which instance threads execute when rates are
+ *               limited.
  *
  * Owner    The server owns the gate; an instance thread owns its permit.
- * Thread   open, close: loaders, when the permit's thread doesn't run; the
- *          rest of a permit: its thread alone.  One lock for all models, which is
- *          taken only where limits are on.
+ * Thread   open, close: loaders, while the permit's thread does not run; the
+ *          rest of a permit: its thread.  One lock for all models, taken only
+ *          if rates are limited.
  * Units    copies of resources, turns.
  * Errors   open, add: as the limiter says.
  * Route    runner -> [rate gate] -> rate limiter
  *
- * A permit is for one instance, or for all of a device: the limiter is asked
- * for all of them and grants it to one, which executes and returns it.
+ * A permit is for one instance, or for all of a device: then the limiter is
+ * asked for all of them and grants one, which executes and returns it.
  */
 
 #ifndef INF_SCHED_RATE_GATE_H
@@ -30,25 +30,26 @@ typedef struct inf_rate_gate_s inf_rate_gate_t;
 typedef struct inf_rate_entry_s inf_rate_entry_t;
 
 typedef struct {
-    inf_rate_gate_t             *gate;      /* NULL: nothing is limited      */
-    inf_waiter_t                *waiter;    /* woken when it is granted      */
+    inf_rate_gate_t             *gate;      /* NULL: no limits               */
+    inf_waiter_t                *waiter;    /* woken when granted            */
     inf_rate_entry_t            *entries;   /* one per instance              */
     uint32_t                     count;
-    bool                         asking;    /* the thread's own              */
-    bool                         used;      /* the thread's own              */
-    _Atomic(inf_rate_entry_t *)  granted;   /* seq_cst; NULL: not.  Set under
-                                               the gate's lock, while asking */
+    bool                         asking;    /* thread's own                  */
+    bool                         used;      /* thread's own                  */
+    _Atomic(inf_rate_entry_t *)  granted;   /* seq_cst; NULL: not granted.  Set
+                                               under the gate's lock, while
+                                               asking                        */
 } inf_rate_permit_t;
 
-/* Copies the resources, the configured limits. */
+/* Creates a gate; copies the resources, the configured limits. */
 INF_CHECK inf_err_t *inf_rate_gate_new(const inf_rate_resource_t *resources,
     size_t count, inf_rate_gate_t **out);
 
-/* As config limits rates; *out NULL: it doesn't. */
+/* Creates the gate of the configuration; *out NULL: rates are not limited. */
 INF_CHECK inf_err_t *inf_rate_gate_from_config(
     const NginxInference__CoreConfig *config, inf_rate_gate_t **out);
 
-/* No permit is open. */
+/* Frees the gate; no permit is open. */
 void inf_rate_gate_free(inf_rate_gate_t *gate);
 
 /* As inf_rate_limiter_each; fn runs under the gate's lock. */
@@ -56,26 +57,27 @@ void inf_rate_gate_each(inf_rate_gate_t *gate, inf_rate_resource_fn fn,
     void *userp);
 
 /*
- * Resources of msg's instance groups that can't be had, as findings.  A group
- * that names no GPUs, which only nginx -t sees, may be on any of them.
+ * Adds findings for resources that msg's instance groups cannot get.  A group
+ * without GPUs, which only nginx -t sees, may be on any GPU.
  */
 INF_CHECK inf_err_t *inf_rate_gate_find(inf_rate_gate_t *gate,
     const Inference__ModelConfig *msg, inf_findings_t *f);
 
-/* An instance that never executes, for nginx -t: what the first one of group
-   needs counts for what is found later.  Zeroed; remove before the gate goes. */
+/* For nginx -t, adds an instance that never executes: the needs of the first
+   instance of group count for later checks.  i is zeroed; remove it before the
+   gate is freed. */
 INF_CHECK inf_err_t *inf_rate_gate_add(inf_rate_gate_t *gate,
     inf_rate_instance_t *i, const Inference__ModelInstanceGroup *group);
 void inf_rate_gate_remove(inf_rate_gate_t *gate, inf_rate_instance_t *i);
 
-/* For the ring of instances that first is in; permit is zeroed.  gate NULL: it
-   stays so. */
+/* Opens the permit for the ring of instances of first; permit is zeroed. gate
+   NULL: permit stays zeroed. */
 INF_CHECK inf_err_t *inf_rate_permit_open(inf_rate_permit_t *permit,
     inf_rate_gate_t *gate, inf_instance_t *first, inf_waiter_t *waiter);
 void inf_rate_permit_close(inf_rate_permit_t *permit);
 
-/* Two permits of the same resource class need the same resources: where one
-   can be granted, the other can. */
+/* Two permits of the same class need the same resources: if one can be granted,
+   the other can. */
 const void *inf_rate_permit_class(const inf_rate_permit_t *permit);
 
 /* Whether the permit's thread may take a payload now. */
@@ -86,19 +88,18 @@ inf_rate_permit_may_take(const inf_rate_permit_t *permit)
         && atomic_load(&permit->granted) != NULL);
 }
 
-/* Asks for the permit: there is a payload to take.  One that was used is
-   returned first.  false: the waiter is woken when it is granted. */
+/* Asks for the permit when there is a payload; returns a used permit first.
+   false: the waiter is woken when it is granted. */
 bool inf_rate_permit_ask(inf_rate_permit_t *permit);
 
-/* Asks for one instance alone, and waits until the permit is granted. */
+/* Asks for one instance alone, and waits for the permit. */
 void inf_rate_permit_wait(inf_rate_permit_t *permit,
     const inf_instance_t *instance);
 
-/* The thread may take a payload: returns the instance to execute on, and counts
-   a turn. */
+/* Returns the instance that may execute, and counts a turn. */
 inf_instance_t *inf_rate_permit_use(inf_rate_permit_t *permit);
 
-/* There is nothing to do: returns the permit, or asks for it no longer. */
+/* Returns the permit, or stops asking, when there is nothing to do. */
 void inf_rate_permit_return(inf_rate_permit_t *permit);
 
 #endif /* INF_SCHED_RATE_GATE_H */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The turns that a returning instance may be behind the others. */
+/* Turns that a returning instance may be behind the others. */
 #define RATE_CREDIT 8u
 
 typedef struct {
@@ -14,9 +14,9 @@ typedef struct {
     int32_t     device;         /* 0 if global                               */
     uint64_t    copies;
     uint64_t    used;           /* may exceed copies after an unload         */
-    uint64_t    instances;      /* that need it                              */
+    uint64_t    instances;      /* number of instances that need it          */
     uint64_t    time;           /* latest start of an execution with it      */
-    inf_link_t  users;          /* rate_use_t: of each class that needs it   */
+    inf_link_t  users;          /* rate_use_t: of each class with this need  */
 } rate_resource_t;
 
 typedef struct {
@@ -26,16 +26,16 @@ typedef struct {
     uint64_t          count;
 } rate_use_t;
 
-/* Instances with the same needs and priority: if the first that asks can't
-   run, none of them can. */
+/* Instances with equal needs and priority: if the first cannot run, none
+   can. */
 struct inf_rate_class_s {
     inf_link_t  link;           /* in l->classes                             */
     inf_link_t  candidate;      /* in l->candidates                          */
-    inf_link_t  asking;         /* by start, then by question                */
+    inf_link_t  asking;         /* by start, then by asked                   */
     uint32_t    instances;
     uint32_t    priority;
-    uint64_t    passed;         /* by others that delayed it, since its last
-                                   grant                                     */
+    uint64_t    passed;         /* executions of others that delayed it since
+                                   its last grant                            */
     bool        late;           /* passed too often                          */
     uint64_t    seen;           /* the round that counted it                 */
     size_t      use_count;
@@ -45,12 +45,11 @@ struct inf_rate_class_s {
 struct inf_rate_limiter_s {
     inf_link_t           resources;
     inf_link_t           classes;
-    inf_link_t           candidates;    /* classes an event made a difference
-                                           to                                */
+    inf_link_t           candidates;    /* classes affected by an event      */
     uint64_t             questions;
     uint64_t             rounds;
-    uint32_t             late;          /* classes that are                  */
-    inf_rate_resource_t *given;         /* explicit ones, names are ours     */
+    uint32_t             late;          /* number of late classes            */
+    inf_rate_resource_t *given;         /* configured; names are copies      */
     size_t               given_count;
 };
 
@@ -220,7 +219,7 @@ inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i, bool again)
     i->asked = ++l->questions;
     i->start = i->finish > floor ? i->finish : floor;
 
-    /* behind those that ask already, unless it has used less */
+    /* behind those already asking, unless it has used less */
     inf_link_t *at = &c->asking;
     while (at->prev != &c->asking && inf_link_entry(at->prev,
             inf_rate_instance_t, link)->start > i->start)
@@ -238,7 +237,7 @@ inf_rate_limiter_withdraw(inf_rate_limiter_t *l, inf_rate_instance_t *i)
         return;
     }
 
-    /* what was kept for it is there for others */
+    /* resources kept for it are available to others */
     inf_link_remove(&i->link);
     i->state = INF_RATE_IDLE;
     if (inf_list_empty(&i->cls->asking)) {
@@ -346,7 +345,8 @@ check_need(const inf_rate_limiter_t *l, int32_t device,
     return NULL;
 }
 
-/* A name is used in one way by all instances, and once by each. */
+/* Checks that all instances use a name as the same kind, and each names it
+   once. */
 static inf_err_t *
 check_kind(const inf_rate_limiter_t *l, const inf_rate_need_t *needs,
     size_t at, const char **field)
@@ -385,7 +385,7 @@ check_kind(const inf_rate_limiter_t *l, const inf_rate_need_t *needs,
         " configuration.", n->name);
 }
 
-/* false: nothing at all is said, there is what is asked for. */
+/* The configured copies; false: nothing is configured. */
 static bool
 given_copies(const inf_rate_limiter_t *l, const char *name, bool global,
     int32_t device, uint64_t *copies)
@@ -401,7 +401,7 @@ given_copies(const inf_rate_limiter_t *l, const char *name, bool global,
             continue;
         }
 
-        /* of those for the same device the least one counts */
+        /* of repeated ones for a device the smallest counts */
         uint64_t least = g->count;
         for (size_t k = 0; k < l->given_count; k++) {
             const inf_rate_resource_t *h = &l->given[k];
@@ -578,7 +578,7 @@ resource_left(const rate_resource_t *r)
     return r->used < r->copies ? r->copies - r->used : 0;
 }
 
-/* How far those have come that it competes with. */
+/* The virtual time of the class's competitors. */
 static uint64_t
 time_of(const inf_rate_class_t *c)
 {
@@ -600,7 +600,7 @@ consider(inf_rate_limiter_t *l, inf_rate_class_t *c)
     }
 }
 
-/* All that need something it needs, itself among them. */
+/* Makes all classes candidates that share a need with c, including c. */
 static void
 consider_rivals(inf_rate_limiter_t *l, const inf_rate_class_t *c)
 {
@@ -612,7 +612,7 @@ consider_rivals(inf_rate_limiter_t *l, const inf_rate_class_t *c)
     }
 }
 
-/* The first instance of the class that asks. */
+/* The first asking instance of the class. */
 static inf_rate_instance_t *
 first_of(const inf_rate_class_t *c)
 {
@@ -637,8 +637,7 @@ goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b)
     return x->asked < y->asked;
 }
 
-/* Whether the class's resources are free and no instance that has waited too
-   long needs them. */
+/* Whether the class's resources are free and no late class needs them. */
 static bool
 may_go(const inf_rate_limiter_t *l, const inf_rate_class_t *c)
 {
@@ -673,7 +672,7 @@ is_free(const inf_rate_class_t *c)
     return true;
 }
 
-/* Both use one resource, and after use there is too little for other. */
+/* Whether both use one resource, and use leaves too little for other. */
 static bool
 delays(const rate_use_t *use, const rate_use_t *other)
 {
@@ -703,7 +702,7 @@ grant(inf_rate_limiter_t *l, inf_rate_class_t *c)
     }
 }
 
-/* Each that asks and now lacks something has been passed once. */
+/* Counts a passed execution for each asking class that now lacks a resource. */
 static void
 count_passed(inf_rate_limiter_t *l, const inf_rate_class_t *c)
 {
@@ -724,8 +723,8 @@ count_passed(inf_rate_limiter_t *l, const inf_rate_class_t *c)
 }
 
 /*
- * It is late when as many have passed as could if each of its rivals took all
- * turns that priorities give it: between two of priority p, p + 1 at most.
+ * A class is late when as many executions have passed as its rivals could get
+ * by their priorities: at most p + 1 between two of priority p.
  */
 static void
 pass(inf_rate_limiter_t *l, inf_rate_class_t *c)

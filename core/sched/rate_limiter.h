@@ -1,20 +1,21 @@
 /*
- * rate_limiter.h - which instances, of all models, may execute now: those
- *                  whose resources are free, the most deserving first.
+ * rate_limiter.h - decides which instances, of all models, may execute now:
+ *                  those with free resources, the least used first.
  *
- * Owner    The rate gate owns the limiter; each instance belongs to the
- *          thread that runs it, between add and remove.
- * Thread   any, with the gate's lock held.  No clock, thread or lock of its
- *          own: events in, decisions out.
- * Units    copies of resources; turns, of which an instance of priority p
- *          gets one p-th as many as one of priority 1.
- * Errors   INVALID_ARG: a resource that can't be had, or is of both kinds.
+ * Owner    The rate gate owns the limiter; each instance belongs to its thread,
+ *          between add and remove.
+ * Thread   any, with the gate's lock held.  Without clock, thread or lock:
+ *          events in, decisions out.
+ * Units    copies of resources; turns, of which an instance of priority p gets
+ *          one p-th as many as one of priority 1.
+ * Errors   INVALID_ARG: a resource that does not exist, or is used as both
+ *          kinds.
  * Route    instance thread -> rate gate -> [rate limiter]
  *
  * Start-time fair queueing: an execution costs an instance its priority, the
- * one that has used least goes first, and one that comes back after a rest
- * brings no claims along.  An instance that lacks a resource lets others pass,
- * but only so many: after that none that would delay it further.
+ * instance that has used least is first, and an instance gains nothing from a
+ * pause.  An instance that lacks a resource is passed a limited number of
+ * times; then no execution may start that would delay it.
  */
 
 #ifndef INF_SCHED_RATE_LIMITER_H
@@ -27,28 +28,28 @@
 #include "core/base/error.h"
 #include "core/base/queue.h"
 
-/* Larger priorities count as this one. */
+/* The maximum priority; larger values count as this one. */
 #define INF_RATE_PRIORITY_MAX (1u << 20)
 
 #define INF_RATE_EVERY_DEVICE (-1)      /* of a resource                     */
-#define INF_RATE_ANY_DEVICE   (-2)      /* of an instance: where there are most
-                                           copies of each resource           */
+#define INF_RATE_ANY_DEVICE   (-2)      /* of an instance: the device with the
+                                           most copies of each resource      */
 
 typedef struct inf_rate_limiter_s inf_rate_limiter_t;
 typedef struct inf_rate_class_s inf_rate_class_t;
 
-/* How many copies of a resource there are, said explicitly. */
+/* The configured number of copies of a resource. */
 typedef struct {
     const char *name;
     uint64_t    count;
     int32_t     device;         /* or INF_RATE_EVERY_DEVICE                  */
 } inf_rate_resource_t;
 
-/* How many copies an instance holds while it executes. */
+/* The copies an instance holds while it executes. */
 typedef struct {
     const char *name;
     uint64_t    count;
-    bool        global;         /* not its device's, but everybody's         */
+    bool        global;         /* shared by all devices                     */
 } inf_rate_need_t;
 
 typedef enum {
@@ -59,63 +60,65 @@ typedef enum {
 
 typedef struct {
     inf_link_t        link;     /* in its class while it asks                */
-    inf_rate_class_t *cls;      /* of those that need the same               */
+    inf_rate_class_t *cls;      /* of instances with the same needs          */
     inf_rate_state_t  state;
-    uint64_t          asked;    /* number of its question                    */
-    uint64_t          start;    /* what it had used when it asked            */
-    uint64_t          finish;   /* what it has used                          */
-    uint64_t          turns;    /* executions                                */
+    uint64_t          asked;    /* sequence number of asking                 */
+    uint64_t          start;    /* finish at the time of asking              */
+    uint64_t          finish;   /* virtual time used                         */
+    uint64_t          turns;    /* number of executions                      */
     void             *userp;
 } inf_rate_instance_t;
 
-/* count 0: there is as much of each resource as the neediest instance asks.
-   Else what isn't listed doesn't exist; of repeated ones the least counts. */
+/* Creates a limiter.  count 0: each resource has as many copies as the largest
+   need.  Otherwise unlisted resources do not exist; of repeated ones the
+   smallest counts. */
 INF_CHECK inf_err_t *inf_rate_limiter_new(const inf_rate_resource_t *resources,
     size_t count, inf_rate_limiter_t **out);
 
-/* No instance is left. */
+/* Frees the limiter; no instance is left. */
 void inf_rate_limiter_free(inf_rate_limiter_t *l);
 
-/* Whether an instance of that device could be added: the first need that can't
-   be met is *at, and *field what is wrong with it ("name", "count" or
+/* Whether an instance of that device could be added.  On error *at is the first
+   need that cannot be met, and *field its bad field ("name", "count" or
    "global").  Both may be NULL. */
 INF_CHECK inf_err_t *inf_rate_limiter_check(const inf_rate_limiter_t *l,
     int32_t device, const inf_rate_need_t *needs, size_t count, size_t *at,
     const char **field);
 
-/* Fills in i, zeroed but for userp; priority 0 counts as 1.  An error changes
-   nothing. */
+/* Adds i, which is zeroed except for userp; priority 0 counts as 1.  An error
+   changes nothing. */
 INF_CHECK inf_err_t *inf_rate_limiter_add(inf_rate_limiter_t *l,
     inf_rate_instance_t *i, int32_t device, uint32_t priority,
     const inf_rate_need_t *needs, size_t count);
 
-/* i does not execute. */
+/* Removes i, which does not execute. */
 void inf_rate_limiter_remove(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
-/* i is idle, and its model has something for it.  again: as before, it had no
-   rest. */
+/* i is idle, and its model has a payload.  again: it asks as before, without a
+   pause. */
 void inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool again);
 
-/* i does not ask any more. */
+/* i stops asking. */
 void inf_rate_limiter_withdraw(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
-/* i was granted, and returns its resources; executed: that was a turn. */
+/* i returns its granted resources; executed: counts as a turn. */
 void inf_rate_limiter_release(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool executed);
 
-/* After events, until NULL: who may go, granted now. */
+/* The next instance that may execute, now granted; called after events until
+   NULL. */
 inf_rate_instance_t *inf_rate_limiter_next(inf_rate_limiter_t *l);
 
-/* One resource; device is 0 if it is global. */
+/* Called for a resource; device is 0 if it is global. */
 typedef void (*inf_rate_resource_fn)(void *userp, const char *name,
     bool global, int32_t device, uint64_t copies, uint64_t used);
 
-/* Calls fn for each that an instance needs. */
+/* Calls fn for each resource that an instance needs. */
 void inf_rate_limiter_each(const inf_rate_limiter_t *l,
     inf_rate_resource_fn fn, void *userp);
 
-/* How many copies exist, and are held. */
+/* The number of existing copies, and of held ones. */
 uint64_t inf_rate_limiter_copies(const inf_rate_limiter_t *l, const char *name,
     bool global, int32_t device);
 uint64_t inf_rate_limiter_used(const inf_rate_limiter_t *l, const char *name,

@@ -1,5 +1,5 @@
 /*
- * rejection.h - the answer to a request that will not run any more.
+ * rejection.h - the answer to a request that will not run.
  *
  * Owner    Takes the request.
  * Thread   any, no lock held.
@@ -13,28 +13,27 @@
 
 #include "core/tensor/request.h"
 
-/* Counts, answers CANCELLED and releases req. */
+/* Counts req, answers CANCELLED and releases it. */
 void inf_reject_cancelled(inf_request_t *req);
 
-/* Counts, answers that it has waited too long and releases req. */
+/* Counts req, answers that it has waited too long and releases it. */
 void inf_reject_timed_out(inf_request_t *req);
 
-/* Counts, answers that the rest of its sequence isn't awaited any longer and
-   releases req. */
+/* Counts req, answers that its sequence has timed out and releases it. */
 void inf_reject_sequence_timed_out(inf_request_t *req);
 
-/* Counts, answers err, which it takes, and releases req, which was to run. */
+/* Counts req, which was to run, answers err (taken) and releases it. */
 void inf_reject_failed(inf_request_t *req, inf_err_t *err);
 
-/* Answers err, which it takes, and releases req, whose inputs are malformed:
-   nothing is counted, as of what is rejected when it comes. */
+/* Answers err (taken) and releases req, whose inputs are malformed, without
+   counting: it counts as rejected on arrival. */
 void inf_reject_malformed(inf_request_t *req, inf_err_t *err);
 
-/* Why req, which is the first of its sequence but lacks START, is none. */
+/* The error of req, the first of a sequence without START. */
 INF_CHECK inf_err_t *inf_rejection_no_start(const inf_request_t *req,
     const char *model);
 
-/* Each of the requests on gone, as its factory says which it is. */
+/* Answers each request in gone by the reason in its factory. */
 void inf_reject_gone(inf_link_t *gone);
 
 #endif /* INF_SCHED_REJECTION_H */

@@ -1,6 +1,6 @@
 /*
- * runtime.c - where requests and instance threads meet: a request is queued
- *             and an idle thread is called; a thread takes a payload from the
+ * runtime.c - connects requests and instance threads: a request is queued and
+ *             an idle thread is called; a thread takes a payload from the
  *             policy and executes it, or is idle.
  */
 
@@ -18,7 +18,7 @@
 #include "core/tensor/memory.h"
 
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
-#define NOTICE_MAX       512u       /* bytes; longer ones are cut            */
+#define NOTICE_MAX       512u       /* bytes of a notice                     */
 
 static inf_instance_thread_t *call_one_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
@@ -47,10 +47,10 @@ static void instance_idle(inf_instance_thread_t *t, uint64_t until_ns);
 static void instance_done(inf_instance_thread_t *t, uint32_t count,
     uint64_t start_ns);
 
-/* Of which runner this thread is. */
+/* The runner of this instance thread. */
 static _Thread_local inf_runner_t *runner_of_thread;
 
-/* ---- a request comes ---- */
+/* ---- submission ---- */
 
 inf_err_t *
 inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
@@ -84,13 +84,13 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 
     inf_instance_thread_wake(called);
     inf_runner_arm(runner, at_ns);
-    if (noticed) {                  /* runner might be gone                  */
+    if (noticed) {                  /* runner may be freed                   */
         inf_log(INF_LOG_WARN, "%s", notice);
     }
     return err;
 }
 
-/* The thread that a new request is for; NULL: none has to look for it. */
+/* The thread to wake for a new request; NULL: none. */
 static inf_instance_thread_t *
 call_one_locked(inf_runner_t *runner, uint64_t now_ns)
 {
@@ -106,7 +106,7 @@ inf_runner_call_touched_locked(inf_runner_t *runner)
     inf_instance_thread_t *t;
 
     while ((t = policy->ops->touched(policy)) != NULL) {
-        if (!inf_list_empty(&t->idle)) {        /* else it looks anyway      */
+        if (!inf_list_empty(&t->idle)) {        /* otherwise it looks anyway */
             inf_runner_call_locked(runner, t);
             return t;
         }
@@ -115,8 +115,8 @@ inf_runner_call_touched_locked(inf_runner_t *runner)
 }
 
 /*
- * The idle thread that should look now, NULL: none.  Where requests gather,
- * the one that looks may take them all; it calls the next by itself.
+ * If requests gather, one thread may take them all; it calls the next one
+ * itself.
  */
 inf_instance_thread_t *
 inf_runner_call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
@@ -162,9 +162,9 @@ inf_runner_call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 }
 
 /*
- * Where rates are limited, the idle thread that should ask too; NULL: none.
- * That is one whose class doesn't ask yet, or any if there are more requests
- * than threads that ask and each of them may run alone.
+ * With rate limits, the idle thread that should ask, too; NULL: none.  A thread
+ * of a class that does not ask yet, or any thread if there are more requests
+ * than asking threads and each may run alone.
  */
 static inf_link_t *
 idle_to_ask_locked(inf_runner_t *runner)
@@ -236,7 +236,6 @@ inf_instance_thread_wake(inf_instance_thread_t *t)
     }
 }
 
-/* When the timekeeper is to call, if that is news; else INF_NEVER. */
 uint64_t
 inf_runner_arm_locked(inf_runner_t *runner)
 {
@@ -258,7 +257,7 @@ inf_runner_arm(inf_runner_t *runner, uint64_t at_ns)
     }
 }
 
-/* ---- a thread takes it ---- */
+/* ---- instance threads ---- */
 
 void *
 inf_instance_thread_main(void *thread)
@@ -279,14 +278,14 @@ inf_instance_thread_main(void *thread)
     return NULL;
 }
 
-/* The next payload, its requests EXECUTING; false: the thread ends. */
+/* Takes the next payload, its requests EXECUTING; false: the thread ends. */
 static bool
 instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t *start_ns)
 {
     inf_runner_t *runner = t->runner;
     inf_policy_t *policy = runner->policy;
-    bool asked = false;             /* the policy waits for it to come back  */
+    bool asked = false;             /* the policy expects the answer         */
     inf_link_t gone;
     inf_link_init(&gone);
 
@@ -297,7 +296,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
         inf_payload_init(payload);
 
         inf_lock(&runner->lock);
-        inf_link_remove(&t->idle);  /* it has woken, called or by itself     */
+        inf_link_remove(&t->idle);  /* woken by a call, or by itself         */
         rest_locked(runner, t, INF_THREAD_UNMARKED);
         if (policy->ops->gathers) {
             now = inf_clock_ns();
@@ -372,13 +371,14 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     }
 }
 
-/* Until when the idle thread sleeps: the first that is told so watches. */
+/* The time until which the idle thread sleeps; the first one with a time
+   watches. */
 static uint64_t
 watch_locked(inf_runner_t *runner, inf_instance_thread_t *t, inf_next_t next,
     uint64_t until_ns)
 {
     if (next == INF_NEXT_WAIT && runner->policy->ops->binds) {
-        return until_ns;            /* nobody can watch for it               */
+        return until_ns;            /* no other thread can watch             */
     }
     if (next != INF_NEXT_WAIT || until_ns >= runner->watch_ns) {
         return INF_NEVER;
@@ -389,7 +389,7 @@ watch_locked(inf_runner_t *runner, inf_instance_thread_t *t, inf_next_t next,
     return until_ns;
 }
 
-/* The only function that writes t->rest; it keeps the runner's counts. */
+/* The only function that writes t->rest; updates the runner's counts. */
 static void
 rest_locked(inf_runner_t *runner, inf_instance_thread_t *t,
     inf_thread_rest_t to)
@@ -419,7 +419,7 @@ rest_locked(inf_runner_t *runner, inf_instance_thread_t *t,
     }
 }
 
-/* Asks for the rate permit; if that takes time, another thread may get one
+/* Asks for the rate permit; while it waits, another thread may get one
    sooner. */
 static void
 instance_ask(inf_instance_thread_t *t, uint64_t now_ns)
@@ -457,7 +457,7 @@ payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     runner->running += payload->count;
 }
 
-/* In one piece, unless there is no memory for so many. */
+/* Executes the payload at once, or in parts if memory is short. */
 static void
 instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t start_ns)
@@ -487,9 +487,8 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     t->instance = t->instance->sched.peer;
 }
 
-/* The bytes of its requests are copied where the model wants that or the
-   instance can't read them, and strings are read, here, where time is the
-   model's own. */
+/* Copies input bytes if the model wants private ones or the instance cannot
+   read them, and checks strings; done here, in the model's own time. */
 static void
 take_inputs(const inf_instance_thread_t *t, inf_payload_t *payload)
 {
@@ -516,7 +515,8 @@ take_inputs(const inf_instance_thread_t *t, inf_payload_t *payload)
     }
 }
 
-/* Where there is no GPU nothing lies on one. */
+/* The GPU whose memory the instance reads, for inf_private_inputs_make; without
+   a driver no tensor is on a GPU. */
 static int64_t
 gpu_that_is_read(const inf_instance_t *instance)
 {
@@ -546,7 +546,8 @@ add_controls(inf_instance_thread_t *t, inf_payload_t *payload)
     inf_err_free(err);
 }
 
-/* Off the payload into the array of the thread; they are executing now. */
+/* Moves requests from the payload to the thread's array; they are executing
+   now. */
 static uint32_t
 requests_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t start_ns)
@@ -586,8 +587,8 @@ requests_reserve(inf_instance_thread_t *t, uint32_t count)
     t->cap = cap;
 }
 
-/* Last idle is first woken (its caches are warm), after the one that leads:
-   waking that one costs nothing. */
+/* Links an idle thread first (last idle, warm caches), but behind one that
+   holds the intake role, which is cheapest to wake. */
 static void
 link_idle_locked(inf_instance_thread_t *t)
 {
@@ -604,8 +605,7 @@ link_idle_locked(inf_instance_thread_t *t)
     inf_list_push_front(head, &t->idle);
 }
 
-/* Leads if nobody does, else sleeps, until there may be work or until_ns has
-   come. */
+/* Holds the intake role if it is free, or sleeps, until woken or until_ns. */
 static void
 instance_idle(inf_instance_thread_t *t, uint64_t until_ns)
 {

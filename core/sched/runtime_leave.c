@@ -1,5 +1,5 @@
-/* runtime_leave.c - requests leave the queue without a thread that takes them,
-   or return to it. */
+/* runtime_leave.c - requests that leave the queue without execution, or return
+   to it. */
 
 #include "core/sched/runtime.h"
 
@@ -21,9 +21,10 @@ inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
     req->sched.leaves = NULL;
     inf_err_t *err = policy->ops->again(policy, req, now);
     if (err != NULL) {
-        req->sched.leaves = leaves;     /* it is released in another way     */
+        req->sched.leaves = leaves;     /* released in another way           */
     } else if (atomic_load_explicit(&req->factory->cancelled,
-            memory_order_relaxed)   /* while it ran: nobody says so again    */
+            memory_order_relaxed)   /* cancelled while it ran: reported only
+                                       once                                  */
         && policy->ops->cancel(policy, req, now, &gone))
     {
         inf_list_push_front(&gone, &req->link);

@@ -1,4 +1,4 @@
-/* runtime_life.c - a runner starts, closes to requests, and stops. */
+/* runtime_life.c - starts a runner, closes it to requests and stops it. */
 
 #include "core/sched/runtime.h"
 
@@ -151,7 +151,8 @@ inf_runner_stop(inf_runner_t *runner)
     }
     inf_unlock(&runner->lock);
 
-    inf_runner_end_threads(runner, &runner->threads);   /* nobody else's now */
+    inf_runner_end_threads(runner, &runner->threads);   /* no other thread uses
+                                                           it now            */
 }
 
 void
@@ -175,8 +176,8 @@ inf_runner_free(inf_runner_t *runner)
     free(runner);
 }
 
-/* Where requests belong to instances: the reason why each of these waits may
-   be over. */
+/* Calls all idle threads, whose reason to wait may be gone, where the policy
+   binds requests. */
 static void
 call_all_idle(inf_runner_t *runner)
 {

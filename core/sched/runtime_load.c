@@ -1,5 +1,5 @@
-/* runtime_load.c - how much a runner has to do, and what holds it up: for
-   metrics, unloads, health and ensembles. */
+/* runtime_load.c - counts of a runner's requests and executions, for metrics,
+   unloads, health and ensembles. */
 
 #include "core/sched/runtime.h"
 

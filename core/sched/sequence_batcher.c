@@ -9,7 +9,7 @@
 #include "core/sched/sequence_parts.h"
 
 #define BUCKETS_LEAST 64u
-#define NOTICE_NS     UINT64_C(1000000000)  /* between two                   */
+#define NOTICE_NS     UINT64_C(1000000000)  /* between two notices           */
 
 typedef inf_sequence_batcher_t batcher_t;
 typedef inf_sequence_place_t   place_t;
@@ -171,7 +171,7 @@ batcher_init(batcher_t *b, const inf_sequence_batcher_options_t *options)
     inf_link_init(&b->touched);
     inf_link_init(&b->departed);
 
-    /* ids are the clients': nobody shall know where they fall */
+    /* hashes are seeded, as clients choose the ids */
     if (getrandom(&b->seed, sizeof(b->seed), GRND_NONBLOCK)
         != (ssize_t) sizeof(b->seed))
     {
@@ -303,7 +303,7 @@ check(const batcher_t *b, const inf_request_t *req)
             b->options.model);
     }
 
-    /* what an ensemble has begun goes on */
+    /* running ensemble requests go on */
     if (b->base.closing && (req->flags & INF_FLAG_START)
         && req->whole == NULL)
     {
@@ -315,7 +315,7 @@ check(const batcher_t *b, const inf_request_t *req)
         ? inf_sequence_inputs_check(b->options.inputs, req) : NULL;
 }
 
-/* The next id that nobody has; it begins a sequence. */
+/* Gives req the next free id; it begins a sequence. */
 static void
 name(batcher_t *b, inf_request_t *req)
 {
@@ -326,7 +326,7 @@ name(batcher_t *b, inf_request_t *req)
     req->flags |= INF_FLAG_START;
 }
 
-/* The first request of a sequence. */
+/* Begins a sequence with its first request. */
 static inf_err_t *
 begin(batcher_t *b, inf_request_t *req, uint64_t now_ns)
 {
@@ -358,7 +358,7 @@ begin(batcher_t *b, inf_request_t *req, uint64_t now_ns)
     return NULL;
 }
 
-/* req is PENDING, of the slot's sequence. */
+/* Queues req, PENDING, in the slot of its sequence. */
 static void
 enqueue(batcher_t *b, slot_t *s, inf_request_t *req)
 {
@@ -381,7 +381,7 @@ enqueue(batcher_t *b, slot_t *s, inf_request_t *req)
     }
 }
 
-/* req is PENDING, of a sequence in the backlog. */
+/* Queues req, PENDING, in its sequence in the backlog. */
 static void
 wait_on(batcher_t *b, sequence_t *q, inf_request_t *req)
 {
@@ -413,7 +413,7 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     s->running--;
     if (--place->running == 0 && !inf_list_empty(&place->link)) {
         inf_link_remove(&place->link);
-        inf_place_free(b, place);   /* it was the last that held it          */
+        inf_place_free(b, place);   /* its last request was released         */
         return;
     }
     if (!inf_list_empty(&place->link)) {
@@ -444,8 +444,8 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     inf_place_touch_empty(b, place);
 }
 
-/* The slot's sequence has not begun, unless another START is queued: nothing of
-   it may run on what the slot's last one has left. */
+/* Ends the slot's sequence, whose START was lost, unless another START is
+   queued: its requests must not run on the previous sequence's states. */
 static void
 lose_start(batcher_t *b, slot_t *s, inf_link_t *gone)
 {
@@ -489,8 +489,8 @@ batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     return NULL;
 }
 
-/* Whether the sequence of req, which was taken, is known still; another one
-   may have its slot by now, even its id. */
+/* Whether the sequence of req, which was taken, is still known; another
+   sequence may have its slot by now, even with the same id. */
 static bool
 goes_on(const inf_request_t *req)
 {
@@ -512,7 +512,7 @@ batcher_cancel(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     return remove_request((batcher_t *) p, req, now_ns, gone);
 }
 
-/* req and what stands behind it; its sequence is over with what stands
+/* Removes req and the requests behind it; the sequence ends with those
    before. */
 static bool
 remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
@@ -551,7 +551,7 @@ remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
     return true;
 }
 
-/* From that link of the queue on. */
+/* Withdraws the requests from that link on. */
 static void
 withdraw_behind(batcher_t *b, inf_link_t *queue, inf_link_t *from,
     inf_gone_t why, inf_link_t *gone)
@@ -565,7 +565,7 @@ withdraw_behind(batcher_t *b, inf_link_t *queue, inf_link_t *from,
     }
 }
 
-/* Out of its slot's or its sequence's queue. */
+/* Removes req from the queue of its slot or sequence. */
 static void
 withdraw(batcher_t *b, inf_request_t *req)
 {
@@ -605,7 +605,8 @@ batcher_drop(inf_policy_t *p)
     }
 
     inf_link_init(&none);
-    (void) remove_request(b, req, 0, &none);    /* the last: none is behind  */
+    (void) remove_request(b, req, 0, &none);    /* it is the last of its
+                                                   queue                     */
     return req;
 }
 
@@ -632,7 +633,7 @@ inf_sequence_batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
     }
 }
 
-/* Some of its requests have left. */
+/* Sets the backlog timer again after requests have left. */
 static void
 backlog_timer(batcher_t *b, sequence_t *q)
 {
@@ -645,7 +646,7 @@ backlog_timer(batcher_t *b, sequence_t *q)
     inf_sequence_timer_set(b, q, first_ns);
 }
 
-/* When it has waited too long in the backlog. */
+/* The time when req has waited too long in the backlog. */
 static uint64_t
 late_at(const inf_request_t *req)
 {

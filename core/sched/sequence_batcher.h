@@ -9,15 +9,16 @@
  *          for a new sequence while the model stops.
  * Route    runner -> [sequence batcher] -> payload.
  *
- * A sequence that finds no free slot waits in the backlog, in order of first
+ * A sequence without a free slot waits in the backlog, in the order of first
  * requests.  Direct: a payload has one row per slot, from slot 0 to the last
- * one that has a request; those between without one are filled.  Oldest: the
- * first requests of an instance's slots enter a dynamic batcher of its own,
- * the next of a sequence when the one before is released.
+ * one with a request; rows without a request get padding requests.  Oldest: the
+ * first requests of an instance's slots enter a dynamic batcher of the
+ * instance; the next one of a sequence enters when the previous one is
+ * released.
  *
- * Unlike in Triton, a sequence is idle only while none of its requests is
- * queued or running; a cancel or a timeout takes effect at once; where inputs
- * of slots differ (Direct) the one that waits longest says what runs.
+ * Differences from Triton: a sequence is idle only while none of its requests
+ * is queued or running; a cancel or a timeout takes effect at once; if inputs
+ * of slots differ (Direct), the slot that waits longest decides what runs.
  */
 
 #ifndef INF_SCHED_SEQUENCE_BATCHER_H
@@ -28,9 +29,9 @@
 struct inf_sequence_inputs_s;
 
 typedef struct {
-    const char                 *model;      /* its name, for errors; kept    */
-    bool                        oldest;     /* else direct                   */
-    uint32_t                    slots;      /* of each instance; at least 1  */
+    const char                 *model;      /* model name for errors; kept   */
+    bool                        oldest;     /* otherwise direct              */
+    uint32_t                    slots;      /* per instance; at least 1      */
     uint32_t                    limit;      /* max_batch_size; 0: one row    */
     uint64_t                    delay_us;
     double                      utilization;    /* direct; 0: no delay       */
@@ -38,24 +39,25 @@ typedef struct {
     uint32_t                    preferred_count;
     uint64_t                    idle_us;    /* not 0                         */
     bool                        iterative;
-    const inf_config_tensors_t *tensors;    /* NULL: nothing is compared     */
-    const struct inf_sequence_inputs_s *inputs;     /* NULL: requests run as
-                                               they came, nothing is filled  */
-    uint32_t                    hold;       /* no payload before so many
-                                               requests are queued in slots  */
-    uint32_t                    backlog_hold;   /* nor before so many are in
-                                               the backlog; both once        */
+    const inf_config_tensors_t *tensors;    /* NULL: no comparison           */
+    const struct inf_sequence_inputs_s *inputs;     /* NULL: no controls,
+                                                       states or padding     */
+    uint32_t                    hold;       /* requests in slots before the
+                                               first payload                 */
+    uint32_t                    backlog_hold;   /* and in the backlog; each
+                                                   applies once              */
 } inf_sequence_batcher_options_t;
 
-/* Copies options and preferred sizes; the rest outlives the batcher. */
+/* Creates the batcher.  Copies options and preferred sizes; the rest outlives
+   it. */
 INF_CHECK inf_err_t *inf_sequence_batcher_new(
     const inf_sequence_batcher_options_t *options, inf_policy_t **out);
 
-/* As a model's configuration says. */
+/* Creates the batcher of the model's configuration. */
 INF_CHECK inf_err_t *inf_sequence_batcher_of(inf_model_t *model,
     inf_policy_t **out);
 
-/* p is a sequence batcher. */
+/* Counts sequences; p is a sequence batcher. */
 void inf_sequence_batcher_count(const inf_policy_t *p,
     inf_sequence_counts_t *out);
 

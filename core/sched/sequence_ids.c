@@ -1,4 +1,5 @@
-/* sequence_ids.c - sequences by their clients' ids, and their timers. */
+/* sequence_ids.c - finds sequences by their clients' ids, and sets their
+   timers. */
 
 #include "core/sched/sequence_parts.h"
 
@@ -39,7 +40,6 @@ is(const sequence_t *q, uint64_t hash, const inf_request_t *req)
         : q->id == req->correlation_id;
 }
 
-/* Known from now on. */
 inf_err_t *
 inf_sequence_new(batcher_t *b, const inf_request_t *req, sequence_t **out)
 {
@@ -103,7 +103,6 @@ inf_sequence_forget(batcher_t *b, sequence_t *q)
     b->base.live--;
 }
 
-/* Forgotten, without a timer, not in the backlog. */
 void
 inf_sequence_free(batcher_t *b, sequence_t *q)
 {
@@ -139,7 +138,7 @@ inf_sequence_timer_clear(batcher_t *b, sequence_t *q)
     }
 }
 
-/* Without memory the chains get longer. */
+/* Grows the hash table; without memory the chains get longer. */
 static void
 widen(batcher_t *b)
 {

@@ -10,7 +10,7 @@
 #define STATE_FILE_MAX ((size_t) 4 << 30)
 #define STATE_MAX      (UINT64_C(1) << 40)
 
-/* the generated name doesn't fit on a line */
+/* the generated name does not fit on a line */
 #define STATE_DATA_FILE                                                      \
 INFERENCE__MODEL_SEQUENCE_BATCHING__INITIAL_STATE__STATE_DATA_DATA_FILE
 
@@ -18,7 +18,7 @@ typedef Inference__ModelSequenceBatching__Control control_config_t;
 typedef Inference__ModelSequenceBatching__State state_config_t;
 typedef Inference__ModelSequenceBatching__InitialState initial_config_t;
 
-/* Where initial states come from. */
+/* The source of initial states. */
 typedef struct {
     const inf_storage_t *st;
     const char          *model_dir;
@@ -138,7 +138,8 @@ inf_sequence_bytes(inf_datatype_t datatype, const int64_t *shape,
     return true;
 }
 
-/* Of each kind at most one, that much is checked. */
+/* Makes the controls; the configuration has at most one of each kind
+   (checked). */
 static inf_err_t *
 controls_make(inf_sequence_inputs_t *inputs,
     const Inference__ModelSequenceBatching *config)
@@ -288,8 +289,8 @@ state_make(const source_t *from, const state_config_t *config,
     return err;
 }
 
-/* Of one batch item; what may vary is as long as the initial state says, else
-   1. */
+/* The shape of a state of one batch item; a variable dimension is that of the
+   initial state, or 1. */
 static inf_err_t *
 state_shape(const inf_model_t *model, const state_config_t *config,
     inf_state_buffer_t *out)
@@ -352,7 +353,7 @@ state_file(const source_t *from, const char *file, inf_state_buffer_t *out)
         " %sonly has %zu bytes.", out->size, file, len);
 }
 
-/* Each string is behind its length. */
+/* Checks that data holds strings, each behind its length. */
 static inf_err_t *
 check_strings(const char *data, size_t len, uint64_t want)
 {

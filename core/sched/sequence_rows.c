@@ -1,4 +1,4 @@
-/* sequence_rows.c - what runs next on an instance, row by row. */
+/* sequence_rows.c - the next payload of an instance, row by row. */
 
 #include "core/sched/sequence_parts.h"
 
@@ -12,7 +12,8 @@ typedef inf_slot_t             slot_t;
 typedef struct {
     const inf_request_t *oldest;    /* NULL: nothing can run                 */
     uint32_t             ready;
-    uint32_t             slots;     /* one more than the last with a request */
+    uint32_t             slots;     /* index of the last with a request, plus
+                                       1                                     */
 } scan_t;
 
 static void scan(const batcher_t *b, const place_t *place, scan_t *out);
@@ -128,8 +129,8 @@ scan(const batcher_t *b, const place_t *place, scan_t *out)
     }
 }
 
-/* A sequence begins when the one before has left the slot altogether; where
-   there are states, a request runs when the one before has left its own. */
+/* A sequence begins when all requests of the slot's previous one were released;
+   with states, a request runs when the previous one was released. */
 bool
 inf_slot_can_run(const slot_t *s)
 {
@@ -190,7 +191,7 @@ direct_take(batcher_t *b, place_t *place, const scan_t *l, uint64_t now_ns,
     }
     out->slots = l->slots;
 
-    /* what takes a freed slot runs in the next payload */
+    /* a sequence that takes a freed slot runs in the next payload */
     for (inf_link_t *k = out->requests.next; k != &out->requests; k = k->next)
     {
         const inf_request_t *req = inf_link_entry(k, inf_request_t, link);
@@ -257,7 +258,7 @@ inf_sequence_batcher_add_controls(inf_policy_t *p, inf_payload_t *out,
     return bad;
 }
 
-/* Every slot up to the last has a row. */
+/* Fills every row up to the last slot with a request. */
 static inf_err_t *
 fill(inf_payload_t *out)
 {
@@ -291,7 +292,7 @@ fill(inf_payload_t *out)
     return NULL;
 }
 
-/* Rows would stand at wrong places: none of them runs. */
+/* Fails the whole payload, because rows would be misplaced. */
 static void
 give_up(inf_payload_t *out, inf_link_t *failed)
 {

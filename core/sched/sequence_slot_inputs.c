@@ -12,24 +12,23 @@
 #include "core/tensor/copy.h"
 #include "core/tensor/response.h"
 
-/* A request that fills the slot; it is out from fill until its factory has
-   ended, and its memory is used again. */
+/* A padding request.  In use from fill until its factory has ended; then
+   reused. */
 typedef struct padding_s {
     struct padding_s    *next;          /* in returned or idle               */
     inf_slot_inputs_t   *slot;
     inf_request_t        request;
     inf_factory_t        factory;
-    inf_states_t        *states;        /* nobody's; NULL: none were wanted  */
-    char                *zeros;         /* what its inputs share             */
+    inf_states_t        *states;        /* of no sequence; NULL: not needed  */
+    char                *zeros;         /* shared by its inputs              */
     size_t               zero_count;
 } padding_t;
 
 struct inf_slot_inputs_s {
-    _Atomic uint32_t             refs;  /* the owner's, and each padding
-                                           that is out; up relaxed, down
-                                           acq_rel                           */
-    const inf_sequence_inputs_t *inputs;    /* not used once it is closed    */
-    inf_instance_t              *instance;  /* likewise                      */
+    _Atomic uint32_t             refs;  /* the owner, and each padding in use;
+                                           up relaxed, down acq_rel          */
+    const inf_sequence_inputs_t *inputs;    /* not used after close          */
+    inf_instance_t              *instance;  /* not used after close          */
     inf_states_t                *states;    /* NULL: none yet                */
     padding_t                   *idle;  /* the slot's thread                 */
     _Atomic(padding_t *)         returned;  /* any thread adds: release;
@@ -165,7 +164,7 @@ inf_slot_inputs_fill(inf_slot_inputs_t *slot, const inf_request_t *like,
     return NULL;
 }
 
-/* The sequence's, as its last request left them, or fresh ones. */
+/* The states that the sequence's last request has left, or new ones. */
 static inf_err_t *
 states_begin(inf_slot_inputs_t *slot, bool start)
 {
@@ -249,7 +248,7 @@ put_controls(const inf_sequence_inputs_t *inputs, inf_request_t *req,
     return err;
 }
 
-/* The model's own bytes: all requests share them. */
+/* Adds a control; all requests share the model's bytes. */
 static inf_err_t *
 put_control(const inf_sequence_inputs_t *inputs, inf_request_t *req,
     const inf_sequence_control_t *control, bool value)
@@ -263,7 +262,7 @@ put_control(const inf_sequence_inputs_t *inputs, inf_request_t *req,
         inputs->dim_count, &data);
 }
 
-/* The correlation id is the same in every step: later steps need no memory. */
+/* Adds the correlation id; later steps of a request reuse the memory. */
 static inf_err_t *
 put_correlation(const inf_sequence_inputs_t *inputs, inf_request_t *req,
     const inf_sequence_control_t *control)
@@ -289,7 +288,7 @@ put_correlation(const inf_sequence_inputs_t *inputs, inf_request_t *req,
         inputs->dim_count, &data);
 }
 
-/* Little-endian, as much of a number as there is room for. */
+/* Writes the id in little-endian, truncated to size. */
 static void
 correlation_write(const inf_request_t *req,
     const inf_sequence_control_t *control, size_t size, unsigned char *out)
@@ -328,7 +327,7 @@ put_states(inf_request_t *req, inf_states_t *states)
     return err;
 }
 
-/* Adds the input, or changes the one of that name. */
+/* Adds an input, or changes the one of that name. */
 static inf_err_t *
 put_input(inf_request_t *req, const char *name, inf_datatype_t datatype,
     const int64_t *shape, uint32_t dim_count, const inf_buffer_t *data)
@@ -367,7 +366,7 @@ put_input(inf_request_t *req, const char *name, inf_datatype_t datatype,
     return inf_request_add_data(req, in, data);
 }
 
-/* By an earlier step; NULL: there is none. */
+/* The input added by an earlier step; NULL: none. */
 static inf_input_t *
 find_added(const inf_request_t *req, const char *name)
 {
@@ -398,7 +397,7 @@ put_shape(inf_request_t *req, inf_input_t *in, const int64_t *shape,
     return NULL;
 }
 
-/* One that is back, else a new one; NULL: out of memory. */
+/* Takes a returned padding request or creates one; NULL: out of memory. */
 static padding_t *
 padding_take(inf_slot_inputs_t *slot)
 {
@@ -463,7 +462,7 @@ is_added(const inf_sequence_inputs_t *inputs, const char *name)
     return false;
 }
 
-/* Zeros for the largest input. */
+/* Allocates zeros for the largest input. */
 static inf_err_t *
 padding_reserve(padding_t *padding, const inf_request_t *like)
 {
@@ -491,7 +490,7 @@ padding_reserve(padding_t *padding, const inf_request_t *like)
     return NULL;
 }
 
-/* Strings are as many, and empty. */
+/* The size in zeros; strings are empty. */
 static uint64_t
 padding_size(const inf_input_t *in)
 {
@@ -537,7 +536,7 @@ padding_input(padding_t *padding, const inf_input_t *like)
     return inf_request_add_data(r, in, &data);
 }
 
-/* A shape tensor says what the others look like, so it can't be zeros. */
+/* Copies the values of a shape tensor, which zeros would make inconsistent. */
 static inf_err_t *
 padding_values(padding_t *padding, const inf_input_t *like, inf_buffer_t *out)
 {
@@ -566,8 +565,8 @@ padding_values(padding_t *padding, const inf_input_t *like, inf_buffer_t *out)
     return err;
 }
 
-/* Of the shapes that like's have; zeros each time: a backend may write to
-   them. */
+/* Makes states of like's shapes, zeroed each time because a backend may write
+   to them. */
 static inf_err_t *
 padding_states(padding_t *padding, const inf_states_t *like)
 {
@@ -634,7 +633,8 @@ slot_unref(inf_slot_inputs_t *slot)
     free(slot);
 }
 
-/* The factory of a padding request may still be held by the backend. */
+/* Does nothing: the backend may still hold the factory of a released padding
+   request. */
 static void
 padding_released(void *userp, inf_request_t *request, uint32_t flags)
 {
@@ -651,7 +651,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_response_free(response);
 }
 
-/* Released and given up: it is the slot's again, which may be closed. */
+/* Gives a padding request back to its slot, which may be closed. */
 static void
 sink_factory_free(void *userp, inf_factory_t *factory)
 {

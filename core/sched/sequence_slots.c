@@ -1,4 +1,4 @@
-/* sequence_slots.c - instances, their slots and who has them. */
+/* sequence_slots.c - instances, their slots and the sequences in them. */
 
 #include "core/sched/sequence_parts.h"
 
@@ -20,8 +20,6 @@ static void vacancy_push(batcher_t *b, slot_t *s);
 static inf_err_t *place_new(const batcher_t *b, uint32_t number,
     inf_instance_t *instance, void *owner, place_t **out);
 
-/* Oldest: the next request enters the place's batcher, if the one before has
-   been released. */
 void
 inf_slot_issue(batcher_t *b, slot_t *s)
 {
@@ -38,7 +36,7 @@ inf_slot_issue(batcher_t *b, slot_t *s)
     inf_link_remove(&req->link);
     inf_err_t *err = place->batcher->ops->push(place->batcher, req,
         req->queue_ns);
-    if (err != NULL) {              /* no memory: tried again when asked     */
+    if (err != NULL) {              /* no memory: tried again later          */
         inf_err_free(err);
         inf_list_push_front(&s->queue, &req->link);
         place->stuck = true;
@@ -52,7 +50,6 @@ inf_slot_issue(batcher_t *b, slot_t *s)
     inf_place_touch(b, place);
 }
 
-/* Something of the slot was taken, released or withdrawn. */
 void
 inf_slot_settle(batcher_t *b, slot_t *s, uint64_t now_ns)
 {
@@ -71,7 +68,6 @@ inf_slot_settle(batcher_t *b, slot_t *s, uint64_t now_ns)
     }
 }
 
-/* Nobody has it any more: the backlog's first, or it is free. */
 void
 inf_slot_offer(batcher_t *b, slot_t *s)
 {
@@ -127,7 +123,6 @@ inf_slot_give(batcher_t *b, slot_t *s, sequence_t *q)
     b->taken++;
 }
 
-/* The slot's sequence is forgotten; its queued requests stay. */
 void
 inf_slot_forget(batcher_t *b, slot_t *s)
 {
@@ -141,7 +136,6 @@ inf_slot_forget(batcher_t *b, slot_t *s)
     }
 }
 
-/* req is queued in the slot no more. */
 void
 inf_slot_lose(batcher_t *b, slot_t *s, inf_request_t *req)
 {
@@ -151,7 +145,6 @@ inf_slot_lose(batcher_t *b, slot_t *s, inf_request_t *req)
     req->sched.again = false;
 }
 
-/* The slot's sequence has sent a request: its idle timer ends. */
 void
 inf_slot_speak(batcher_t *b, slot_t *s)
 {
@@ -159,7 +152,6 @@ inf_slot_speak(batcher_t *b, slot_t *s)
     inf_link_remove(&s->sequence->link);
 }
 
-/* Of a model that leaves: the silent make room for who waits. */
 void
 inf_slots_give_way(batcher_t *b)
 {
@@ -196,7 +188,7 @@ inf_slot_take_free(batcher_t *b)
     return s;
 }
 
-/* The lowest number first, whichever instance's; then the instance's. */
+/* Adds a free slot, ordered by slot number, then by instance. */
 static void
 vacancy_push(batcher_t *b, slot_t *s)
 {

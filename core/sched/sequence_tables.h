@@ -1,6 +1,6 @@
 /*
- * sequence_tables.h - what a sequence model's configuration says of controls
- *                     and states, as sequence_slot_inputs.c reads it.
+ * sequence_tables.h - controls and states of a sequence model's configuration,
+ *                     for sequence_slot_inputs.c.
  *
  * Owner    inf_sequence_inputs_t; names are those of model->built.
  * Thread   any: nothing changes after inf_sequence_inputs_new.
@@ -15,9 +15,9 @@
 #include "core/sched/sequence_inputs.h"
 #include "core/tensor/state.h"
 
-#define INF_SEQUENCE_CONTROLS 4         /* kinds; one control of each        */
+#define INF_SEQUENCE_CONTROLS 4         /* kinds, one control of each        */
 
-/* The numbers of the configuration. */
+/* Kinds, with the numbers of the configuration. */
 typedef enum {
     INF_CONTROL_START  = 0,
     INF_CONTROL_READY  = 1,
@@ -29,8 +29,8 @@ typedef struct {
     const char         *name;
     inf_control_kind_t  kind;
     inf_datatype_t      datatype;
-    uint32_t            size;           /* of a value; CORRID: of none       */
-    unsigned char       values[2][8];   /* false, true; CORRID: none         */
+    uint32_t            size;           /* bytes of a value; CORRID: 0       */
+    unsigned char       values[2][8];   /* false, true; CORRID: unused       */
 } inf_sequence_control_t;
 
 typedef struct {
@@ -44,14 +44,16 @@ typedef struct {
 struct inf_sequence_inputs_s {
     const inf_model_t      *model;
     inf_sequence_control_t  controls[INF_SEQUENCE_CONTROLS];
-    uint32_t                control_count;      /* as configured             */
+    uint32_t                control_count;      /* in the configuration's
+                                                   order                     */
     uint32_t                dim_count;          /* of a control              */
-    inf_sequence_state_t   *states;             /* as configured             */
+    inf_sequence_state_t   *states;             /* in the configuration's
+                                                   order                     */
     uint32_t                state_count;
 };
 
-/* Bytes of a tensor of that shape: its elements, or as many empty strings;
-   false: they can't be counted. */
+/* Bytes of a tensor of that shape, or of as many empty strings; false:
+   overflow. */
 bool inf_sequence_bytes(inf_datatype_t datatype, const int64_t *shape,
     uint32_t dim_count, uint64_t *out);
 

@@ -8,7 +8,7 @@ inf_stuck_count(inf_stuck_t *s, uint32_t instances, uint64_t begun_ns,
         && now_ns - begun_ns > limit_ns;
 
     s->serving += instances;
-    s->busy += begun_ns != 0;       /* one of them at a time                 */
+    s->busy += begun_ns != 0;       /* instances take turns                  */
     s->stuck += late ? instances : 0;
 }
 

@@ -28,7 +28,7 @@ inf_suspects_next(inf_suspects_t *s, uint64_t now_ns)
         return NULL;
     }
     if (s->under_way > 0 && s->until_ns == UINT64_MAX) {
-        s->until_ns = now_ns + INF_SUSPECTS_TOTAL_NS;   /* it has to wait    */
+        s->until_ns = now_ns + INF_SUSPECTS_TOTAL_NS;   /* the wait begins   */
     }
     if (s->under_way > 0 && now_ns < s->until_ns) {
         return NULL;

@@ -104,7 +104,7 @@ timekeeper_main(void *arg)
     return NULL;
 }
 
-/* The lock is given up meanwhile. */
+/* Calls the timer's callback with the lock released. */
 static void
 fire_locked(inf_timekeeper_t *k, inf_timer_t *timer)
 {

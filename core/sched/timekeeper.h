@@ -1,15 +1,16 @@
 /*
- * timekeeper.h - calls somebody at a time: one thread for all models.
+ * timekeeper.h - calls functions at given times, with one thread for all
+ *                models.
  *
- * Owner    The lifecycle owns it; each timer belongs to what it calls for.
+ * Owner    The lifecycle owns it; a timer belongs to the object it is for.
  * Thread   arm, remove: any; fire: the timekeeper's own thread, which is
  *          started when the first timer is added.
  * Units    ns on the monotonic clock.
- * Errors   add: the thread can't be started.
+ * Errors   add: the thread cannot be started.
  * Route    runner -> [timekeeper] -> runner's tick.
  *
- * Queued requests must time out even while every instance is busy; a batch's
- * delay needs nobody, the idle instance waits for it by itself.
+ * Queued requests must time out even while every instance is busy.  The delay
+ * of a batch needs no timer, as an idle instance waits for it.
  */
 
 #ifndef INF_SCHED_TIMEKEEPER_H
@@ -31,29 +32,30 @@ typedef struct {
 
 typedef struct {
     inf_lock_t   lock;          /* rank 34; guards all below                 */
-    inf_cond_t   changed;       /* an earlier timer, a fire over, stopping   */
+    inf_cond_t   changed;       /* timer armed earlier, callback over,
+                                   stopping                                  */
     inf_heap_t   timers;
-    inf_timer_t *firing;        /* being called now                          */
+    inf_timer_t *firing;        /* its callback runs                         */
     bool         stopping;
     bool         running;
     pthread_t    thread;        /* set under lock, joined by fini            */
 } inf_timekeeper_t;
 
-/* The thread is started by the first timer. */
+/* Initializes it; the first timer starts the thread. */
 void inf_timekeeper_init(inf_timekeeper_t *k);
 
-/* No timer is left. */
+/* Stops the thread; no timer is left. */
 void inf_timekeeper_fini(inf_timekeeper_t *k);
 
-/* timer's functions are set; it calls from now on. */
+/* Adds timer, whose functions are set; it can be armed. */
 INF_CHECK inf_err_t *inf_timekeeper_add(inf_timekeeper_t *k,
     inf_timer_t *timer);
 
-/* Fires at at_ns, or before that if it was armed for earlier. */
+/* Arms the timer for at_ns, unless it is armed for an earlier time. */
 void inf_timekeeper_arm(inf_timekeeper_t *k, inf_timer_t *timer,
     uint64_t at_ns);
 
-/* The timer does not fire afterwards; waits for a callback under way. */
+/* Removes the timer; waits for a running callback. */
 void inf_timekeeper_remove(inf_timekeeper_t *k, inf_timer_t *timer);
 
 #endif /* INF_SCHED_TIMEKEEPER_H */

@@ -98,7 +98,7 @@ inf_waiter_wake(inf_waiter_t *w)
     }
 }
 
-/* Leaves the word RUNNING, whether woken or timed out. */
+/* Sleeps; leaves the word RUNNING, whether woken or timed out. */
 static void
 waiter_sleep(inf_waiter_t *w, const struct timespec *timeout)
 {
