@@ -1,13 +1,13 @@
 /*
- * agent_ops.h - what a chain of repository agents needs of them; abi fills
- *               it in.
+ * agent_ops.h - functions on repository agents, for chains of agents; set by
+ *               abi.
  *
  * Owner    The table of functions is static.  The agent table owns the agents
  *          it opened.
  * Thread   open, close: one at a time for one library; the rest: the
  *          driver of a model's chain, one call at a time for one model.
  * Units    none.
- * Errors   what the plug-in returned, or why it could not be called.
+ * Errors   The plug-in's error, or why it could not be called.
  * Route    lifecycle -> agents -> [agent operations] -> abi -> agent
  */
 
@@ -16,10 +16,10 @@
 
 #include "core/base/error.h"
 
-/* A library in memory; what is in it only abi knows. */
+/* A loaded agent library; its contents belong to abi. */
 typedef struct inf_agent_s inf_agent_t;
 
-/* One agent's view of one model. */
+/* One agent's data on one model. */
 typedef struct inf_agent_model_s inf_agent_model_t;
 
 /* The values are those of TRITONREPOAGENT_ActionType. */
@@ -38,13 +38,14 @@ typedef enum {
 } inf_artifact_t;
 
 typedef struct {
-    /* Library, entry points, Initialize; a failing one is finalized. */
+    /* Opens the library, finds its functions and calls Initialize; after a
+       failure it is finalized. */
     inf_err_t *(*open)(const char *name, const char *library,
         inf_agent_t **out);
-    /* Finalize, and the library is closed. */
+    /* Calls Finalize and closes the library. */
     void (*close)(inf_agent_t *agent);
 
-    /* A failing one is not followed by model_fini: the chain calls that. */
+    /* model_init: after a failure the chain calls model_fini. */
     inf_err_t *(*model_init)(inf_agent_t *agent, inf_agent_model_t *model);
     inf_err_t *(*model_fini)(inf_agent_t *agent, inf_agent_model_t *model);
     inf_err_t *(*act)(inf_agent_t *agent, inf_agent_model_t *model,

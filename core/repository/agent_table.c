@@ -197,7 +197,7 @@ inf_agent_table_unref(inf_agent_table_t *t, inf_agent_t *agent)
     entry_free(last);
 }
 
-/* A name may not lead out of the directories that are searched. */
+/* Rejects a name that leads out of the searched directories. */
 static inf_err_t *
 check_name(const char *name)
 {
@@ -224,7 +224,7 @@ find_locked(inf_agent_table_t *t, const char *name)
     return NULL;
 }
 
-/* An open entry, or NULL when there is none (any more). */
+/* The open entry of that name, after waiting; NULL: none. */
 static entry_t *
 settled_locked(inf_agent_table_t *t, const char *name)
 {

@@ -4,10 +4,10 @@
  *
  * Owner    The lifecycle owns the table; a reference keeps an agent open.
  * Thread   any; no plug-in is called under the table's lock.  A caller that
- *          needs an agent that is being opened or closed waits for that.
+ *          needs an agent waits while it is being opened or closed.
  * Units    none.
- * Errors   NOT_FOUND: no such library, the text says where it was looked for;
- *          INVALID_ARG: a name that is a path; otherwise what opening said.
+ * Errors   NOT_FOUND: no such library, the text lists the searched places;
+ *          INVALID_ARG: the name is a path; otherwise the error of opening.
  * Route    agents -> [agent table] -> agent operations
  */
 
@@ -20,28 +20,28 @@
 
 typedef struct inf_agent_table_s inf_agent_table_t;
 
-/* Where agents are searched for: the first directory that has
-   <name>/libtritonrepoagent_<name>.so wins. */
+/* The directories searched for agents: the first with
+   <name>/libtritonrepoagent_<name>.so is used. */
 typedef struct {
     char *const *items;
     size_t       count;
 } inf_agent_dirs_t;
 
-/* ops (NULL: agents can't be opened) outlives the table. */
+/* ops (NULL: agents cannot be opened) outlives the table. */
 INF_CHECK inf_err_t *inf_agent_table_new(const inf_agent_ops_t *ops,
     inf_agent_table_t **out);
 
-/* t may be NULL; nobody has a reference any more. */
+/* t may be NULL; there are no references left. */
 void inf_agent_table_free(inf_agent_table_t *t);
 
-/* Which file an agent of that name is; malloc'ed. */
+/* Finds the library of an agent; *out is malloc'ed. */
 INF_CHECK inf_err_t *inf_agent_library_find(const inf_agent_dirs_t *dirs,
     const char *name, char **out);
 
-/* The operations given to new: every agent of the table is called by them. */
+/* The operations passed to new. */
 const inf_agent_ops_t *inf_agent_table_ops(const inf_agent_table_t *t);
 
-/* dirs: used for an agent that isn't open.  unref may call the agent's
+/* ref: opens the agent, found in dirs, unless it is open.  unref: may call its
    finalizer and close its library. */
 INF_CHECK inf_err_t *inf_agent_table_ref(inf_agent_table_t *t,
     const inf_agent_dirs_t *dirs, const char *name, inf_agent_t **out);

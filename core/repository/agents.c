@@ -10,7 +10,7 @@
 #include "core/storage/storage.h"
 #include "core/storage/storage_local.h"
 
-/* The last action of the chain.  chain_move is the only one to write it. */
+/* The last action of the chain; written by chain_move alone. */
 typedef enum {
     CHAIN_LOADING,
     CHAIN_COMPLETE,
@@ -38,10 +38,10 @@ struct inf_agents_s {
     char                    *name;      /* of the model                      */
     Inference__ModelConfig  *config;    /* before the first agent ran        */
     inf_agent_model_t       *models;    /* one each, in their order          */
-    size_t                   count;     /* those whose ModelInitialize ran   */
+    size_t                   count;     /* those with ModelInitialize called */
     inf_arena_t              arena;
 
-    inf_storage_t           *storage;   /* where the last one left it        */
+    inf_storage_t           *storage;   /* where the last agent left it      */
     inf_storage_t           *own;       /* the same, if opened here          */
     const char              *dir;
 };
@@ -162,7 +162,7 @@ inf_agents_free(inf_agents_t *c)
     chain_free(c);
 }
 
-/* Takes config. */
+/* Creates a chain; takes config. */
 static inf_err_t *
 chain_new(inf_agent_table_t *table, const char *name,
     Inference__ModelConfig *config, inf_agents_t **out)
@@ -215,7 +215,7 @@ chain_run(inf_agents_t *c, const inf_agents_model_t *model)
     return NULL;
 }
 
-/* The agent is there and knows of the model. */
+/* Opens the agent of number i and calls ModelInitialize. */
 static inf_err_t *
 chain_begin(inf_agents_t *c, size_t i, const inf_agents_model_t *model)
 {
@@ -251,7 +251,7 @@ chain_begin(inf_agents_t *c, size_t i, const inf_agents_model_t *model)
     return c->ops->model_init(m->agent, m);
 }
 
-/* NULL: there is none that can be read. */
+/* Reads the configuration at a location; NULL: none, or unreadable. */
 static Inference__ModelConfig *
 config_at(inf_artifact_t artifact, const char *location,
     const inf_config_options_t *opt)
@@ -274,7 +274,7 @@ config_at(inf_artifact_t artifact, const char *location,
     return config;
 }
 
-/* Where the model is loaded from, checked before anything is. */
+/* Sets and checks the location that the model is loaded from. */
 static inf_err_t *
 chain_settle(inf_agents_t *c, const inf_agents_model_t *model)
 {
@@ -319,7 +319,7 @@ check_directory(const inf_storage_t *st, const char *dir)
     return err;
 }
 
-/* An artifact of the local kind is a path, whose text is not examined. */
+/* Opens a location; a local one is a path that is not parsed as an address. */
 static inf_err_t *
 open_location(inf_artifact_t artifact, const char *location,
     inf_storage_t **st, char **root)
@@ -345,7 +345,7 @@ open_location(inf_artifact_t artifact, const char *location,
     return err;
 }
 
-/* false: it was not there, or another was faster. */
+/* Sets the stage; false: the stage was not from (any more). */
 static bool
 chain_move(inf_agents_t *c, chain_stage_t from, chain_stage_t to)
 {
@@ -368,7 +368,7 @@ act_in_reverse(inf_agents_t *c, inf_agent_action_t action)
     }
 }
 
-/* One that was not asked to LOAD hears of nothing else. */
+/* Runs an action, unless the agent had no LOAD. */
 static void
 act(inf_agents_t *c, inf_agent_model_t *m, inf_agent_action_t action)
 {
@@ -419,7 +419,7 @@ log_ignored(const inf_agents_t *c, const inf_agent_model_t *m,
     }
 }
 
-/* ---- one agent's view of the model */
+/* ---- an agent's functions on the model ----------------------------------- */
 
 inf_err_t *
 inf_agent_model_location(const inf_agent_model_t *m, inf_artifact_t *artifact,

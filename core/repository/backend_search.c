@@ -18,7 +18,7 @@
 #define PYTHON_LIBRARY "libtriton_python.so"
 #define PYTHON_ARCHIVE "pb_exec_env_model.py.tar.gz"
 
-/* A search under way: where it looked goes into the error's text. */
+/* A search; the searched directories go into the error's text. */
 typedef struct {
     const inf_backend_query_t *q;
     const char                *runtime;     /* never NULL                  */
@@ -89,7 +89,7 @@ inf_backend_location_fini(inf_backend_location_t *l)
     *l = (inf_backend_location_t) { NULL, NULL, false, NULL };
 }
 
-/* Neither name may lead out of the directories that are searched. */
+/* Rejects names that lead out of the searched directories. */
 static inf_err_t *
 search_check_names(const search_t *s)
 {
@@ -129,7 +129,7 @@ search_library(search_t *s, const char *library)
     return search_not_found(s, library);
 }
 
-/* A backend that is a model.py in its global directory. */
+/* Searches a backend that is a model.py in its global directory. */
 static inf_err_t *
 search_python(search_t *s)
 {
@@ -159,7 +159,7 @@ search_python(search_t *s)
     return search_not_found(s, PYTHON_RUNTIME);
 }
 
-/* dir holds model.py; the library that runs it is python's own. */
+/* Uses dir, which holds model.py, with the library of backend python. */
 static inf_err_t *
 search_python_dir(search_t *s, const char *dir)
 {
@@ -203,7 +203,7 @@ search_python_dir(search_t *s, const char *dir)
     return NULL;
 }
 
-/* The model's own: a version's library goes before the model's. */
+/* Searches the model's directories: the version's first. */
 static inf_err_t *
 search_local_dirs(search_t *s, const char *library)
 {
@@ -242,8 +242,8 @@ search_globals(search_t *s, const char *backend, const char *library)
     return NULL;
 }
 
-/* A configured name must not leave dir by a link either; the default name is
-   the operator's, who may link where he likes. */
+/* Searches dir.  A configured name must not leave dir through a link; the
+   default name is the operator's, who may use links. */
 static inf_err_t *
 search_dir(search_t *s, const char *dir, const char *library)
 {
@@ -274,7 +274,7 @@ search_dir(search_t *s, const char *dir, const char *library)
     return search_take(s, path, dir);
 }
 
-/* Takes path. */
+/* Takes path as the result. */
 static inf_err_t *
 search_take(search_t *s, char *path, const char *dir)
 {
@@ -315,8 +315,8 @@ search_not_found(search_t *s, const char *library)
         searched);
 }
 
-/* Of the directories that all models share: " a b c", and the one whose name is
-   most like the model's. */
+/* Lists the backends of the global directories as " a b c", and the one whose
+   name is most similar to the model's. */
 static void
 list_backends(const search_t *s, inf_buf_t *known, inf_buf_t *meant)
 {
@@ -342,7 +342,8 @@ list_backends(const search_t *s, inf_buf_t *known, inf_buf_t *meant)
                 inf_buf_printf(known, " %s", name);
                 inf_near_name_offer(&near, name);
                 if (near.best != NULL) {
-                    near.best = NULL;       /* it lives as long as its entry */
+                    near.best = NULL;       /* its text is freed with the
+                                               entry                         */
                     inf_buf_reset(meant);
                     inf_buf_printf(meant, ", did you mean '%s'?", name);
                 }

@@ -1,17 +1,17 @@
 /*
- * backend_search.h - which library runs a model.
+ * backend_search.h - finds the library that runs a model.
  *
  * Owner    The result belongs to the caller (fini).
  * Thread   any.
  * Units    none.
- * Errors   INVALID_ARG: not found (the text lists where it was looked for),
- *          or a name that leaves the directory it is looked for in.
+ * Errors   INVALID_ARG: not found (the text lists the searched places), or a
+ *          name that leaves its directory.
  * Route    loader -> [search] -> dlopen
  *
  * Order: <model>/<version>, <model>, then <backends>/<backend> of each global
- * directory; the first hit wins.  If no library is there, a
- * <backends>/<backend>/model.py makes it a backend written in Python, run by
- * the library of the backend "python".
+ * directory; the first match is used.  Without a library, a
+ * <backends>/<backend>/model.py is a backend written in Python, run by the
+ * library of backend "python".
  */
 
 #ifndef INF_REPOSITORY_BACKEND_SEARCH_H
@@ -34,15 +34,15 @@ typedef struct {
 } inf_backend_query_t;
 
 typedef struct {
-    char *library;          /* whole path, for dlopen                      */
-    char *dir;              /* where the backend's files are: the library's
-                               directory, or that of model.py              */
+    char *library;          /* full path, for dlopen                       */
+    char *dir;              /* directory of the backend's files: of the
+                               library, or of model.py                     */
     bool  python_based;     /* runtime is then "model.py"                  */
     char *environment;      /* archive beside model.py, or NULL            */
 } inf_backend_location_t;
 
-/* On success out has texts of its own, for fini; after an error it is empty,
-   and fini does nothing. */
+/* Finds the library of a backend.  On success out has texts to be freed by
+   fini; after an error it is empty. */
 INF_CHECK inf_err_t *inf_backend_search(const inf_backend_query_t *q,
     inf_backend_location_t *out);
 void inf_backend_location_fini(inf_backend_location_t *l);

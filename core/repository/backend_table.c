@@ -10,7 +10,7 @@
 #include "core/tensor/memory.h"
 
 #define BATCH_KEY     "default-max-batch-size"
-#define BACKENDS_RANK 4     /* Initialize runs with it held                  */
+#define BACKENDS_RANK 4     /* held during Initialize                        */
 
 struct inf_backend_table_s {
     const inf_plugin_ops_t *plugins;    /* set in new()                      */
@@ -152,7 +152,7 @@ find_locked(inf_backend_table_t *t, const char *name, const char *library)
     return NULL;
 }
 
-/* A number that changes with the file at that path; 0: there is none now. */
+/* A hash of the file's identity; 0: no file. */
 static uint64_t
 file_of(const char *library)
 {
@@ -181,9 +181,9 @@ differs_locked(inf_backend_t *b, uint64_t file)
 }
 
 /*
- * The directory of backends that the library is in, or the first one.
- * Backends compare "<directory>/<name>" with where they are byte for byte, so
- * it goes without the slash that was already there when its name was joined.
+ * The directory of backends that holds the library, or the first one.  Backends
+ * compare "<directory>/<name>" with their own path as bytes, so the result has
+ * no trailing slash.
  */
 static inf_err_t *
 directory_of(const NginxInference__CoreConfig *config, const char *library,
@@ -213,8 +213,8 @@ directory_of(const NginxInference__CoreConfig *config, const char *library,
 }
 
 /*
- * Global settings, overridden by this backend's own, keys sorted, then the
- * batch size unless it is among them; four are always there, by default.
+ * Merges global settings and this backend's own, which take precedence, sorted
+ * by key; then the batch size unless it is set.  Four settings have defaults.
  */
 static inf_err_t *
 settings_of(const NginxInference__CoreConfig *config, const char *name,
@@ -267,7 +267,7 @@ hash_of(const inf_plugin_setting_t *settings, size_t count)
     return all;
 }
 
-/* Out of memory counts as a yes. */
+/* Whether b has the settings of config; true if out of memory. */
 static bool
 stays_locked(const inf_backend_t *b, const NginxInference__CoreConfig *config)
 {
@@ -288,7 +288,7 @@ stays_locked(const inf_backend_t *b, const NginxInference__CoreConfig *config)
     return stays;
 }
 
-/* Unless it is there already. */
+/* Adds a setting unless the key exists. */
 static void
 add_setting(inf_plugin_setting_t *list, size_t *count, const char *key,
     const char *value)

@@ -5,8 +5,8 @@
  * Thread   get: any loader; opening is serialised, as backends expect.
  *          compare: any.
  * Units    none.
- * Errors   what opening said; a failed backend is tried again by the next
- *          model that needs it.
+ * Errors   The error of opening; the next model that needs a failed backend
+ *          tries again.
  * Route    model load -> [backend table] -> plug-in operations
  */
 
@@ -18,21 +18,21 @@
 
 typedef struct inf_backend_table_s inf_backend_table_t;
 
-/* plugins opens and closes the libraries; it outlives the table. */
+/* plugins opens and closes the libraries, and outlives the table. */
 INF_CHECK inf_err_t *inf_backend_table_new(
     const inf_plugin_ops_t *plugins, inf_backend_table_t **out);
 
-/* Closes all backends; no model uses one any more. */
+/* Closes all backends; no model uses one. */
 void inf_backend_table_free(inf_backend_table_t *t);
 
-/* The table's; found by library path, opened with the settings of config when
-   it is the first time. */
+/* Gets the backend of a library path, opened with config's settings if it is
+   not open.  It belongs to the table. */
 INF_CHECK inf_err_t *inf_backend_table_get(inf_backend_table_t *t,
     const NginxInference__CoreConfig *config, const char *name,
     const inf_backend_location_t *where, inf_backend_t **out);
 
-/* Names in the log each open backend that would be opened otherwise by
-   config. */
+/* Logs each open backend whose settings in config differ from those it was
+   opened with. */
 void inf_backend_table_compare(inf_backend_table_t *t,
     const NginxInference__CoreConfig *config);
 

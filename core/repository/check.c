@@ -26,12 +26,12 @@ typedef struct {
     inf_storage_t          **storages;
     char                   **addresses;
     size_t                   root_count;
-    bool                     whole;         /* no repository was left out    */
+    bool                     whole;         /* no repository was skipped     */
     inf_ensemble_check_t    *ensembles;
-    inf_rate_check_t        *rates;         /* NULL: nothing is limited      */
+    inf_rate_check_t        *rates;         /* NULL: no limits               */
 } checker_t;
 
-/* Reports errors in the files that a configuration names. */
+/* Reports errors in the files named by a configuration. */
 typedef struct {
     checker_t         *checker;
     const char        *origin;
@@ -113,7 +113,7 @@ inf_repository_check(const inf_core_config_t *config, inf_check_fn fn,
     return err;
 }
 
-/* An address that can't be opened is reported and left out. */
+/* Opens the roots; an address that cannot be opened is reported and skipped. */
 static inf_err_t *
 open_roots(checker_t *c)
 {
@@ -174,8 +174,7 @@ is_remote(const char *address)
         == NULL;
 }
 
-/* Checks the models that directives name, unless a repository could not be
-   listed, which may have them. */
+/* Checks the models that directives name, if all repositories were listed. */
 static inf_err_t *
 check_names(const checker_t *c, const inf_scan_t *scan)
 {
@@ -206,7 +205,7 @@ check_model(checker_t *c, const inf_scan_model_t *m)
     inf_model_config_t *config;
     inf_findings_t f;
 
-    /* the scan has told of the first two */
+    /* the scan has reported the first two */
     if (m->duplicate || m->unreadable || check_agents(c, m)) {
         add_unknown(c, m);
         return;
@@ -239,8 +238,8 @@ add_unknown(checker_t *c, const inf_scan_model_t *m)
 }
 
 /*
- * Repository agents may bring what is missing and change the rest, so that
- * only their own libraries can be missed.  false: there are none.
+ * Checks only the agents' libraries of a model with repository agents, which
+ * may change everything else.  false: it has no agents.
  */
 static bool
 check_agents(checker_t *c, const inf_scan_model_t *m)
@@ -253,7 +252,7 @@ check_agents(checker_t *c, const inf_scan_model_t *m)
     inf_err_t *err = inf_model_config_parse(st, m->dir, &c->options, &file,
         &msg);
     if (err != NULL || msg == NULL) {
-        inf_err_free(err);              /* the check says it better          */
+        inf_err_free(err);              /* reported by the check below       */
         return false;
     }
     if (msg->model_repository_agents == NULL
@@ -311,8 +310,8 @@ check_libraries(checker_t *c, const inf_storage_t *st,
     inf_findings_fini(&f);
 }
 
-/* The checks that a load makes after the backend has answered, as far as they
-   do not depend on it. */
+/* Runs the checks that a load makes after the backend's initialization, as far
+   as they do not depend on it. */
 static void
 find_later(checker_t *c, const Inference__ModelConfig *msg, inf_findings_t *f)
 {
@@ -382,7 +381,7 @@ check_versions(checker_t *c, const inf_scan_model_t *m,
     return draft != NULL && err == NULL;
 }
 
-/* The draft, or NULL. */
+/* Checks a version; returns the draft, or NULL. */
 static inf_model_t *
 check_version(checker_t *c, const inf_model_load_t *what)
 {
@@ -423,7 +422,7 @@ check_backend(const inf_model_load_t *what, const inf_model_t *draft)
     return err;
 }
 
-/* Those that the configuration names. */
+/* Checks the files that the configuration names. */
 static inf_err_t *
 check_files(checker_t *c, const inf_model_load_t *what, inf_model_t *draft)
 {
@@ -452,7 +451,7 @@ last_unref(inf_model_t *draft)
     inf_model_unload(draft, NULL, NULL);
 }
 
-/* Once all models are known. */
+/* Checks an ensemble, after all models are known. */
 static void
 check_ensemble(checker_t *c, const inf_scan_model_t *m)
 {
@@ -492,7 +491,7 @@ report_problem(void *userp, inf_err_t *err)
     report_error(problem->checker, problem->origin, err);
 }
 
-/* Takes err. */
+/* Reports err, which is taken. */
 static void
 report_error(checker_t *c, const char *origin, inf_err_t *err)
 {

@@ -1,7 +1,7 @@
 /*
- * check.h - reports what would keep the models of repositories from being
- *           served, as far as files tell: the stage of their loads that opens
- *           nothing (model_validate.h), for nginx -t.
+ * check.h - reports why models of repositories could not be served, as far as
+ *           files show: the stage of their loads that opens nothing
+ *           (model_validate.h), for nginx -t.
  *
  * Owner    Texts given to the reporter live as long as its call.
  * Thread   any; a check shares nothing.
@@ -9,11 +9,11 @@
  * Errors   Only out of memory; everything else is reported.
  * Route    addresses -> [check] -> scan, model validate -> reporter
  *
- * No library is opened and no network is used: an address that is not a local
- * one is skipped, and so is what depends on a backend (missing tensors) or on
- * the GPUs.  Models that directives name are looked for in local repositories,
- * and missed only where no remote one may hold them.  Of a model that goes through repository agents only their
- * libraries are searched for: the agents decide what the model will be.
+ * The check opens no library and uses no network: it skips remote addresses,
+ * and what depends on a backend (missing tensors) or on GPUs.  Models named by
+ * directives are searched in local repositories, and reported only if no remote
+ * one may have them.  Of a model with repository agents only the agents'
+ * libraries are checked, because agents can change the model.
  */
 
 #ifndef INF_REPOSITORY_CHECK_H
@@ -23,13 +23,14 @@
 #include "core/base/log.h"
 #include "core/proto/core_config.h"
 
-/* ERROR: a model or repository can't be used.  WARN: something is odd.  text
-   is whole: file, line, column and key, and what is wrong. */
+/* Reports a problem.  ERROR: a model or repository cannot be used.  WARN:
+   something is unusual.  text is complete: file, line, column, key and
+   problem. */
 typedef void (*inf_check_fn)(void *userp, inf_log_level_t level,
     const char *text);
 
-/* Checks the repositories that config names; fn is called for each problem,
-   on the calling thread, before this returns. */
+/* Checks the repositories of config; calls fn for each problem, on the calling
+   thread. */
 INF_CHECK inf_err_t *inf_repository_check(const inf_core_config_t *config,
     inf_check_fn fn, void *userp);
 

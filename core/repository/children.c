@@ -24,16 +24,16 @@
 
 typedef struct {
     inf_link_t          link;           /* in c->watched                     */
-    uint64_t            id;             /* in the epoll's events             */
-    inf_model_t        *model;          /* lives until it is forgotten       */
+    uint64_t            id;             /* in epoll events                   */
+    inf_model_t        *model;          /* lives until forgotten             */
     const void         *owner;          /* its instance; only compared       */
     char               *instance;
     pid_t               pid;
     int                 fd;             /* pidfd                             */
     char                program[INF_PROCESS_NAME];
     bool                armed;
-    bool                let_go;         /* it may end                        */
-    inf_shared_names_t  names;          /* of memory it shares with us       */
+    bool                let_go;         /* may exit                          */
+    inf_shared_names_t  names;          /* of memory shared with us          */
 } child_t;
 
 struct inf_children_s {
@@ -48,7 +48,7 @@ struct inf_children_s {
     inf_cond_t         told;            /* telling became NULL               */
     inf_link_t         watched;
     uint64_t           last_id;
-    const inf_model_t *telling;         /* died is running for it            */
+    const inf_model_t *telling;         /* model for which died runs         */
     bool               running;         /* the thread exists                 */
     bool               stopping;
     pthread_t          thread;
@@ -295,7 +295,7 @@ inf_leftovers_remove(inf_leftovers_t *l, bool ours)
     }
 }
 
-/* owner NULL: to any instance of model. */
+/* Whether child belongs to the owner; owner NULL: to any instance of model. */
 static bool
 belongs(const child_t *child, const inf_model_t *model, const void *owner)
 {
@@ -390,14 +390,14 @@ static void
 child_free(child_t *child)
 {
     if (child->fd >= 0) {
-        close(child->fd);           /* leaves the epoll with it              */
+        close(child->fd);           /* also removes it from the epoll set    */
     }
     inf_shared_names_fini(&child->names);
     free(child->instance);
     free(child);
 }
 
-/* A process that nobody has reaped yet counts as well. */
+/* Whether child has exited; a zombie counts. */
 static bool
 dead(const child_t *child)
 {
@@ -438,7 +438,7 @@ arm_locked(inf_children_t *c, child_t *child)
         return err;
     }
 
-    /* once: a dead process stays readable                                   */
+    /* once: an exited process stays readable */
     struct epoll_event event = {
         .events = EPOLLIN | EPOLLONESHOT, .data.u64 = child->id
     };
@@ -489,7 +489,7 @@ tell(inf_children_t *c, uint64_t id)
         return;
     }
 
-    /* who lets the model go waits for us: child stays                       */
+    /* inf_children_let_go waits for this call, so child stays */
     if (describe(child, why, sizeof(why))) {
         c->died(c->userp, child->model, why);
     } else {
@@ -517,9 +517,9 @@ find_locked(inf_children_t *c, uint64_t id)
 }
 
 /*
- * How it ended, read without reaping it: that is its backend's to do, and
- * may have been done.  false: it had finished its work, nothing is amiss.  A
- * process that shares memory with us works with us as long as it lives.
+ * Describes the exit without reaping the process, which belongs to its backend.
+ * false: it had finished its work.  A process that shares memory with us is
+ * never finished.
  */
 static bool
 describe(const child_t *child, char *why, size_t cap)

@@ -12,13 +12,13 @@
 #include "core/proto/message.h"
 #include "core/repository/kernel_settings.h"
 
-/* Threads of one pool that a request may ask for, for each processor. */
+/* Maximum of threads of one pool for each processor in a request. */
 #define THREADS_MAX 4
 
 #define HOW "; a load request may bring code only with" \
     " \"inference_code_upload on\""
 
-/* the generated names don't fit on a line */
+/* the generated names do not fit on a line */
 typedef Inference__ModelOptimizationPolicy__ExecutionAccelerators
     accelerators_t;
 typedef Inference__ModelOptimizationPolicy__ExecutionAccelerators__Accelerator
@@ -55,8 +55,8 @@ static bool has_accelerator_parameter(accelerator_list_t list,
     const char *name, const char *key, const char *value);
 static inf_err_t *not_accepted(const char *key, const char *value);
 
-/* Sources, bytecode, machine code of CPUs and GPUs, serialized programs, and
-   archives, whose content is not examined. */
+/* Extensions of sources, bytecode, machine code of CPUs and GPUs, serialized
+   programs, and archives, whose content is not examined. */
 static const char *const code_extensions[] = {
     "py", "pyc", "pyo", "pyd", "pyx", "pth", "pt", "pt2", "pkl", "pickle",
     "joblib", "whl", "egg", "sh", "bash", "lua", "js", "jar", "class",
@@ -83,7 +83,7 @@ static const struct {
     { 257, 5, "ustar", "an archive by its first bytes" }
 };
 
-/* These read their models' files as data. */
+/* Backends that read their models' files as data. */
 static const char *const data_backends[] = {
     "identity", "onnxruntime"
 };
@@ -197,7 +197,7 @@ has_code_name(const char *name)
     return is_library_name(name);
 }
 
-/* name.so, name.so.1.2 */
+/* Whether the name is like name.so, or name.so.1.2. */
 static bool
 is_library_name(const char *name)
 {
@@ -275,7 +275,7 @@ check_agents(const Inference__ModelConfig *sent,
     return NULL;
 }
 
-/* With all of its parameters. */
+/* Whether own names the agent with all its parameters. */
 static bool
 has_agent(const Inference__ModelConfig *own, const agent_t *agent)
 {
@@ -314,8 +314,8 @@ check_parameters(const Inference__ModelConfig *sent,
     return NULL;
 }
 
-/* By the value, or by a word of the key: a file may be named without its
-   directory, and some are written. */
+/* Whether a parameter names a file, by its value or by a word of its key: the
+   value may lack a directory, and files may be written, too. */
 static bool
 names_file(const char *key, const char *value)
 {
@@ -339,7 +339,7 @@ names_file(const char *key, const char *value)
     return strchr(value, '/') != NULL;
 }
 
-/* A value that is no number is the backend's to reject. */
+/* Checks counts of threads; invalid numbers are left to the backend. */
 static inf_err_t *
 check_threads(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own)
@@ -368,8 +368,8 @@ check_threads(const Inference__ModelConfig *sent,
     return NULL;
 }
 
-/* Of the backends onnxruntime and pytorch (of each instance) and openvino (of a
-   model). */
+/* Whether key is a count of threads: of onnxruntime and pytorch (for each
+   instance), or of openvino (for the model). */
 static bool
 is_thread_count(const char *key)
 {

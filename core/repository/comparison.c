@@ -6,7 +6,7 @@
 #include "core/base/path.h"
 
 struct inf_difference_s {
-    const inf_repository_name_t *name;      /* the inventory's               */
+    const inf_repository_name_t *name;      /* of the inventory              */
     inf_model_stamp_t            stamp;
     bool                         settled;
 };
@@ -68,7 +68,8 @@ inf_comparison_fini(inf_comparison_t *c)
     inf_inventory_unref(c->inventory);
 }
 
-/* false: its files can't be compared now. */
+/* Takes the stamp of the model's directory; false: its files cannot be compared
+   now. */
 static bool
 take_stamp(const inf_comparison_t *c, const inf_repository_name_t *n,
     inf_model_stamp_t *stamp, bool *differs)
@@ -94,8 +95,8 @@ take_stamp(const inf_comparison_t *c, const inf_repository_name_t *n,
     return taken;
 }
 
-/* The models that an early poll doesn't try again: they lie there, or may
-   well. */
+/* Whether attempts of the model are kept for early polls: it is, or may be,
+   present. */
 static bool
 is_kept(void *userp, const inf_model_id_t *id)
 {

@@ -1,13 +1,12 @@
 /*
- * comparison.h - a poll: compares the files of models with what is loaded, has
- *                those loaded that are new or have changed, and unloaded those
- *                that have gone.
+ * comparison.h - the comparison of a poll: loads new and changed models, and
+ *                unloads missing ones.
  *
  * Owner    The caller's memory; it borrows the lifecycle.
  * Thread   one at a time.
  * Units    none.
- * Errors   out of memory.  A repository that can't be listed now says nothing
- *          about its models: they stay.
+ * Errors   out of memory.  Models of a repository that cannot be listed now are
+ *          left as they are.
  * Route    poll -> [comparison] -> inventory, lifecycle
  */
 
@@ -20,32 +19,33 @@
 typedef struct inf_difference_s inf_difference_t;
 
 typedef struct {
-    /* the caller's; the pointers but lc may be NULL */
+    /* set by the caller; pointers except lc may be NULL */
     inf_lifecycle_t       *lc;
-    inf_repository_t      *remote;      /* has just been listed; else the
-                                           local ones                        */
-    inf_last_attempts_t   *attempts;    /* NULL: what failed is tried again  */
-    bool                   early;       /* else only if it has changed       */
+    inf_repository_t      *remote;      /* repository just listed; NULL: local
+                                           ones                              */
+    inf_last_attempts_t   *attempts;    /* NULL: failed models are tried
+                                           again                             */
+    bool                   early;       /* otherwise changes only            */
     inf_lifecycle_done_fn  done;        /* of each operation                 */
     void                  *done_userp;
 
-    size_t                 queued;      /* operations                        */
+    size_t                 queued;      /* number of operations              */
     inf_inventory_t       *inventory;
-    inf_difference_t      *differences; /* models to be loaded               */
+    inf_difference_t      *differences; /* models to load                    */
     size_t                 count;
 } inf_comparison_t;
 
 /* Lists local repositories and finds the models that differ.  The caller's
-   fields are set, the others zero. */
+   fields are set, all others are zero. */
 INF_CHECK inf_err_t *inf_comparison_find(inf_comparison_t *c,
     const inf_repositories_t *repositories);
 void inf_comparison_fini(inf_comparison_t *c);
 
-/* Unloads models that lie nowhere any more, or in two repositories. */
+/* Unloads models that are in no repository, or in two. */
 INF_CHECK inf_err_t *inf_comparison_unload(inf_comparison_t *c);
 
-/* Compares again what differs, and loads what has held still since the last
-   time; the others remain. */
+/* Compares again, and loads models whose files were the same twice; others
+   remain. */
 void inf_comparison_load(inf_comparison_t *c);
 
 #endif /* INF_REPOSITORY_COMPARISON_H */

@@ -1,10 +1,11 @@
 /*
- * device_limit.h - how full a GPU may be when another instance is made on it.
+ * device_limit.h - limits the memory in use on a GPU after another instance was
+ *                  made.
  *
- * Owner    nobody.
+ * Owner    none.
  * Thread   any.
  * Units    a fraction of the GPU's memory, 0 to 1.
- * Errors   UNAVAILABLE: it is fuller.  INVALID_ARG: the setting is no
+ * Errors   UNAVAILABLE: more is in use.  INVALID_ARG: the setting is not a
  *          fraction.
  * Route    model load, after an instance is made -> [device limit]
  */
@@ -15,10 +16,11 @@
 #include "core/model/instance_groups.h"
 #include "core_config.pb-c.h"
 
-/* The global backend setting that says it, up to the GPU's number. */
+/* Prefix of the global backend setting, before the GPU's number. */
 #define INF_DEVICE_LIMIT_KEY "model-load-gpu-limit-device-"
 
-/* Success for what is on no GPU, or on one without a limit. */
+/* Checks the memory of the instance's GPU; succeeds without a GPU or a
+   limit. */
 INF_CHECK inf_err_t *inf_device_limit_check(
     const NginxInference__CoreConfig *config, const inf_instance_spec_t *spec);
 

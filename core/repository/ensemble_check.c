@@ -10,7 +10,7 @@
 
 #define KEY "ensemble_scheduling.step[%zu]%s"
 
-/* A model that there is. */
+/* A model of the repositories. */
 typedef struct {
     inf_link_t           link;
     inf_graph_model_t    graph;
@@ -199,8 +199,8 @@ ask(inf_ensemble_check_t *check, candidate_t *c)
     return NULL;
 }
 
-/* true: a composing model, or its version, is in no repository, or may be in a
-   remote one. */
+/* Finds missing composing models.  true: one, or its version, is in no
+   repository, or may be in a remote one. */
 static bool
 find_lack(inf_ensemble_check_t *check, candidate_t *c, inf_findings_t *f)
 {
@@ -231,7 +231,7 @@ add_at(inf_findings_t *f, size_t step, const char *field, const char *text)
     inf_findings_add(f, INF_ERR_INVALID_ARG, key, "%s", text);
 }
 
-/* As a load does it. */
+/* Checks the fit as a load does. */
 static inf_err_t *
 check_fit(inf_ensemble_check_t *check, candidate_t *c, inf_findings_t *f)
 {
@@ -261,7 +261,8 @@ check_fit(inf_ensemble_check_t *check, candidate_t *c, inf_findings_t *f)
     return NULL;
 }
 
-/* false where a backend may have something to add. */
+/* Finds the drafts of the composing models; false if a backend may change
+   one. */
 static bool
 find_models(inf_ensemble_check_t *check, const candidate_t *c,
     inf_model_t **models)

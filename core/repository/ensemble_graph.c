@@ -8,13 +8,13 @@
 
 #define CIRCLE_MAX 32u          /* names in a text                           */
 
-/* A search for a way, breadth first. */
+/* A breadth-first search for a path. */
 typedef struct {
     inf_ensemble_graph_t    *g;
     uint64_t                 number;
     const inf_graph_model_t *to;
-    inf_graph_model_t       *last;      /* of its queue                      */
-    bool                     settled;   /* plans that are asked don't count  */
+    inf_graph_model_t       *last;      /* end of the queue                  */
+    bool                     settled;   /* ignore asked plans                */
     bool                     found;
 } search_t;
 
@@ -212,7 +212,7 @@ inf_graph_verdict(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
         : inf_graph_compare(g, m, m->made, NULL);
 }
 
-/* held NULL: what the steps themselves remember. */
+/* held NULL: compares with the steps' own objects. */
 inf_graph_verdict_t
 inf_graph_compare(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
     const inf_graph_plan_t *plan, const void *const *held)
@@ -366,7 +366,7 @@ link_plan(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     }
 }
 
-/* plan may be NULL. */
+/* Removes plan from the graph; it may be NULL. */
 static void
 unlink_plan(inf_graph_plan_t *plan)
 {
@@ -383,8 +383,8 @@ is_alive(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
     return m->turn != 0 || g->ops->serves(m, -1) != NULL;
 }
 
-/* Whether m's step of target's name may mean target: the one in m's own
-   repository, if it is alive, else any other. */
+/* Whether m's step of target's name refers to target: the model in m's own
+   repository if it is alive, otherwise any other. */
 static bool
 is_meant(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
     const inf_graph_model_t *target)
@@ -440,7 +440,8 @@ search_from(search_t *s, inf_graph_model_t *from)
     }
 }
 
-/* all: whichever is meant. */
+/* Queues the models of a name to which from's step may refer; all: every model
+   of the name. */
 static void
 search_name(search_t *s, inf_graph_model_t *from, const char *name, bool all)
 {

@@ -13,7 +13,7 @@ inf_model_force_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
 {
     inf_runner_close(model->sched.runner);
     answer_queued(model, why);
-    inf_model_close(model);             /* nobody changes its instances now  */
+    inf_model_close(model);             /* no changes of instances now       */
     inf_runner_stop(model->sched.runner);
     inf_children_let_go(children, model);
 
@@ -32,7 +32,8 @@ inf_model_force_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     inf_leftovers_remove(inf_children_forget(children, model), false);
 }
 
-/* Nobody would run them but instances that have lost their process. */
+/* Answers queued requests, which only instances without their process could
+   run. */
 static void
 answer_queued(inf_model_t *model, const char *why)
 {

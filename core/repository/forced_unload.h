@@ -1,17 +1,17 @@
 /*
- * forced_unload.h - unloads a model whose instance has lost a process, although
- *            others still refer to it.
+ * forced_unload.h - unloads a model whose instance has lost a process, with
+ *                   references left.
  *
- * Owner    Takes no reference; the caller holds one meanwhile.
- * Thread   a thread of its own: finalizers may block.
+ * Owner    Takes no reference; the caller holds one.
+ * Thread   its own thread: finalizers may block.
  * Units    none.
- * Errors   A name that can't be removed is logged.
+ * Errors   Names that cannot be removed are logged.
  * Route    lifecycle -> [forced unload] -> runner, plug-in operations, ledger
  *
- * A model is normally finalized when its last reference goes.  A backend
- * whose process has died can hold references for ever, because that process
- * was to say when it is done with them.  So here the backend is finalized
- * first, then everything that it still holds is answered and given back.
+ * A model is normally finalized after its last reference.  A backend whose
+ * process has exited may hold references for ever, because that process would
+ * have released them.  So the backend is finalized first, and then everything
+ * it still holds is answered and returned.
  */
 
 #ifndef INF_REPOSITORY_FORCED_UNLOAD_H
@@ -21,8 +21,9 @@
 #include "core/repository/plugin_ops.h"
 
 /*
- * The model is out of the registry.  Queued requests, and what the backend
- * leaves unanswered, get why.  Afterwards inf_model_unload only frees.
+ * Unloads model, which is out of the registry.  Queued requests, and requests
+ * that the backend leaves unanswered, fail with why.  inf_model_unload then
+ * only frees memory.
  */
 void inf_model_force_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     inf_children_t *children, const char *why);

@@ -15,7 +15,7 @@
 #define IGNORED_READ   4096u
 
 typedef struct {
-    int   watch;                /* the kernel's number                       */
+    int   watch;                /* number of the watch                       */
     char *path;
 } root_t;
 
@@ -73,7 +73,7 @@ inf_ignored_models_fd(const inf_ignored_models_t *m)
     return m->fd;
 }
 
-/* One that stays keeps its number, and its events. */
+/* A repository that stays keeps its watch and its events. */
 void
 inf_ignored_models_watch(inf_ignored_models_t *m, char *const *addresses,
     size_t count)
@@ -99,7 +99,7 @@ inf_ignored_models_watch(inf_ignored_models_t *m, char *const *addresses,
     roots_free(before, before_count);
 }
 
-/* Another name of a watched directory has the same number. */
+/* Watches a directory; another path of a watched one has the same number. */
 static void
 watch_root(inf_ignored_models_t *m, const char *path)
 {
@@ -138,7 +138,7 @@ roots_free(root_t *roots, size_t count)
     free(roots);
 }
 
-/* The kernel ends a name with zeros. */
+/* The kernel pads names with zeros. */
 void
 inf_ignored_models_take(inf_ignored_models_t *m)
 {

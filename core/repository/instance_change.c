@@ -17,9 +17,10 @@ typedef Inference__ModelConfig config_t;
 struct inf_instance_change_s {
     const inf_lifecycle_options_t *options;
     inf_model_t                   *model;       /* a reference               */
-    bool                           blocking;    /* its GPU instances do      */
-    config_t                      *config;      /* the model's then          */
-    inf_instance_t               **has;         /* that are not going yet    */
+    bool                           blocking;    /* its GPU instances block the
+                                                   device                    */
+    config_t                      *config;      /* the model's afterwards    */
+    inf_instance_t               **has;         /* present ones, not leaving */
     uint32_t                       has_count;
     inf_instance_t               **comes;
     uint32_t                       come_count;
@@ -86,7 +87,7 @@ inf_instance_change_commit(inf_instance_change_t *c)
 {
     inf_model_t *model = c->model;
 
-    if (!inf_model_enter(model)) {      /* all of them are finalized         */
+    if (!inf_model_enter(model)) {      /* all are finalized                 */
         change_free(c);
         return;
     }
@@ -136,14 +137,16 @@ prepare(inf_instance_change_t *c, const inf_model_load_t *what)
     if (err == NULL && c->come_count > 0) {
         err = inf_model_add_instances(what, c->model, c->comes,
             c->come_count);
-        c->come_count = err == NULL ? c->come_count : 0;    /* freed         */
+        c->come_count = err == NULL ? c->come_count : 0;    /* they were
+                                                               freed         */
     }
 
     inf_instance_specs_fini(&specs);
     return err;
 }
 
-/* As the backend completed it, but for what may change. */
+/* The new configuration: as the backend completed it, except instance groups
+   and version policy. */
 static inf_err_t *
 make_config(inf_instance_change_t *c, const inf_model_load_t *what)
 {
@@ -168,7 +171,7 @@ make_config(inf_instance_change_t *c, const inf_model_load_t *what)
     return err;
 }
 
-/* from gets what to had. */
+/* Exchanges the settings. */
 static void
 take_settings(config_t *to, config_t *from)
 {
@@ -235,7 +238,7 @@ choose(inf_instance_change_t *c, inf_instance_specs_t *specs)
 {
     inf_model_t *model = c->model;
 
-    inf_lock(&model->usage_lock);       /* nobody makes more meanwhile       */
+    inf_lock(&model->usage_lock);       /* no one adds instances meanwhile   */
     uint32_t room = model->instance_count;
     inf_unlock(&model->usage_lock);
 
@@ -256,7 +259,7 @@ choose(inf_instance_change_t *c, inf_instance_specs_t *specs)
     return err;
 }
 
-/* Without those that an earlier change is still waiting for. */
+/* Lists the instances, except those leaving by an earlier change. */
 static void
 list_instances(inf_instance_change_t *c, uint32_t room)
 {
@@ -297,7 +300,7 @@ match(inf_instance_change_t *c, inf_instance_specs_t *specs, bool *met,
     return NULL;
 }
 
-/* Keeps an instance for each spec that describes one; by_name: of its name. */
+/* Keeps an instance for each equal spec; by_name: only with its name. */
 static void
 match_all(const inf_instance_change_t *c, const inf_instance_specs_t *specs,
     bool *met, bool *stays, bool by_name)
@@ -319,15 +322,15 @@ match_all(const inf_instance_change_t *c, const inf_instance_specs_t *specs,
 }
 
 /* Whether an instance of spec may stay: instances that block their GPU share a
-   thread and are replaced together. */
+   thread, and are replaced together. */
 static bool
 may_stay(const inf_instance_change_t *c, const inf_instance_spec_t *spec)
 {
     return spec->kind != INF_INSTANCE_GPU || !c->blocking;
 }
 
-/* There is always one that takes requests, except on devices that must not
-   see two. */
+/* Exchanges the instances.  At least one takes requests at any time, except on
+   devices that must not have two. */
 static void
 serve(inf_instance_change_t *c)
 {
@@ -364,8 +367,8 @@ show(inf_instance_change_t *c)
     }
 }
 
-/* Their requests may last: nothing else waits for them, unless no thread can
-   be started. */
+/* Ends removed instances on a thread of their own, as their requests may take
+   long; here if no thread can be started. */
 static void
 end_later(inf_instance_change_t *c)
 {

@@ -51,8 +51,8 @@ inf_inventory_new(const inf_repositories_t *repositories,
     return NULL;
 }
 
-/* index: all repositories are listed, and the first that can't be is the
-   error; else a remote one stays as it was listed last. */
+/* Lists local repositories, and for the index remote ones, too.  For index and
+   status the first failure is returned. */
 static inf_err_t *
 poll_all(const inf_repository_list_t *list, inf_occasion_t occasion)
 {
@@ -179,7 +179,8 @@ by_id_then_problem(const void *a, const void *b)
     return order != 0 ? order : (x->problem != NULL) - (y->problem != NULL);
 }
 
-/* Equal ids become one that is marked; what is no model counts for none. */
+/* Merges equal ids into one, marked as duplicate; entries that are no models
+   are ignored for that. */
 static size_t
 merge(inf_repository_name_t *names, size_t count)
 {

@@ -36,7 +36,7 @@ inf_kernel_settings_check(const Inference__ModelConfig *sent,
             " default_model_filename");
 }
 
-/* Without a name the backend may be found by the model's file. */
+/* Whether the model is of backend cuda, which the file name may imply, too. */
 static bool
 has_kernels(const Inference__ModelConfig *msg)
 {
@@ -44,7 +44,7 @@ has_kernels(const Inference__ModelConfig *msg)
         && inf_config_parameter(msg, "kernel_1") != NULL);
 }
 
-/* A setting of a that b does not have alike. */
+/* The first setting of a that differs in b; NULL: none. */
 static const char *
 first_other(const Inference__ModelConfig *a, const Inference__ModelConfig *b)
 {
@@ -86,7 +86,7 @@ same_tensors(const Inference__ModelConfig *a, const Inference__ModelConfig *b)
     return inf_message_same(&x.base, &y.base);
 }
 
-/* Borrows from msg. */
+/* The tensors of msg, borrowed. */
 static Inference__ModelConfig
 tensors_of(const Inference__ModelConfig *msg)
 {

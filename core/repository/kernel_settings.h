@@ -1,19 +1,18 @@
 /*
- * kernel_settings.h - whether a load request changes what the kernels of a
- *                     model of backend cuda do.
+ * kernel_settings.h - checks whether a load request changes the kernels of a
+ *                     model of backend cuda.
  *
- * Owner    nobody: it reads what others own.
+ * Owner    none; arguments are only read.
  * Thread   any.
  * Units    none.
  * Errors   INVALID_ARG: the setting, and the directive that permits it.
  * Route    code upload -> [kernel settings]
  *
- * Launch geometry, arguments and options of the compiler are code in other
- * words, and a tensor's shape says how far a kernel reads and writes: with
- * others than those that it was written for, a kernel reaches memory of other
- * models.  Without a timeout a kernel that does not end holds its requests for
- * ever, and memory of the device is what a batch may take and what graphs
- * keep.
+ * Launch geometry, arguments and compiler options are code in another form, and
+ * a tensor's shape determines how far a kernel reads and writes: with other
+ * values than intended, a kernel may access memory of other models.  Without a
+ * timeout an endless kernel holds its requests for ever, and device memory is
+ * used by batches and kept by graphs.
  */
 
 #ifndef INF_REPOSITORY_KERNEL_SETTINGS_H
@@ -22,7 +21,8 @@
 #include "core/base/error.h"
 #include "model_config.pb-c.h"
 
-/* own: the model's configuration in its repository, which sent may repeat. */
+/* Checks sent against own, the repository's configuration, whose settings it
+   may repeat. */
 INF_CHECK inf_err_t *inf_kernel_settings_check(
     const Inference__ModelConfig *sent, const Inference__ModelConfig *own);
 

@@ -1,11 +1,11 @@
 /*
- * last_attempts.h - the loads that polls have queued last: an early poll does
- *                   not try again what failed and is as it was.
+ * last_attempts.h - the last loads queued by polls: an early poll does not try
+ *                   failed models again whose files have not changed.
  *
- * Owner    The polling thread; fini ends it.  Zero is an empty one.
+ * Owner    The polling thread; fini frees it.  Zeroed memory is empty.
  * Thread   one at a time.
  * Units    none.
- * Errors   Without memory something is tried once more.
+ * Errors   Without memory a model is tried once more.
  * Route    comparison -> [last attempts]
  */
 
@@ -29,18 +29,19 @@ typedef struct {
     size_t         count;
 } inf_last_attempts_t;
 
-/* Frees all attempts; a is empty again. */
+/* Frees all attempts. */
 void inf_last_attempts_fini(inf_last_attempts_t *a);
 
-/* Whether the last attempt at the model was at these very files. */
+/* Whether the last attempt at the model was with the files of stamp. */
 bool inf_last_attempts_has(const inf_last_attempts_t *a,
     const inf_model_id_t *id, const inf_model_stamp_t *stamp);
 
-/* Takes what stamp holds. */
+/* Records an attempt; takes the contents of stamp. */
 void inf_last_attempts_note(inf_last_attempts_t *a, const inf_model_id_t *id,
     const inf_model_stamp_t *stamp);
 
-/* All but those that stays (NULL: none) says. */
+/* Removes all attempts except those for which stays returns true (NULL:
+   all). */
 void inf_last_attempts_forget(inf_last_attempts_t *a,
     bool (*stays)(void *userp, const inf_model_id_t *id), void *userp);
 

@@ -11,13 +11,13 @@
 #define LIFECYCLE_RANK 10
 #define PUBLISH_RANK   5
 
-/* The stop waits that long for finalizers that wait for a process which has
-   exited, and checks that often. */
+/* How long the stop waits for finalizers that wait for an exited process, and
+   how often it checks. */
 #define GRACE_NS       UINT64_C(3000000000)
 #define CHECK_NS       UINT64_C(100000000)
 #define PATIENCE_NS    UINT64_C(60000000000)
 
-/* A backend has that long to notice that a process of its load has failed. */
+/* Time for a backend to notice that a process of its load has failed. */
 #define FAILED_NS      UINT64_C(10000000000)
 
 static inf_err_t *index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out);
@@ -284,7 +284,7 @@ all_rows(inf_lifecycle_t *lc, const inf_inventory_t *l, bool ready_only,
     inf_unlock(&lc->publish_lock);
 }
 
-/* The names in the repositories; the caller takes a reference. */
+/* The inventory for the index; a reference. */
 static inf_err_t *
 index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out)
 {
@@ -296,7 +296,8 @@ index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out)
     if (err == NULL) {
         err = inf_inventory_new(lc->options.repositories, &q, out);
         if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
-            err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not the call  */
+            err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not an error of
+                                                               the call      */
         }
     } else {
         inf_lifecycle_relist(lc);
@@ -305,8 +306,7 @@ index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out)
     return err;
 }
 
-/* The rows of one model.  n: NULL where its directory is gone; r: NULL where
-   it has never been loaded. */
+/* The rows of one model.  n NULL: no directory; r NULL: never loaded. */
 static void
 index_rows(const inf_repository_name_t *n, const inf_model_record_t *r,
     bool ready_only, inf_lifecycle_row_fn fn, void *userp)
@@ -341,7 +341,7 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
     uint64_t until = inf_clock_ns() + timeout_ns;
     inf_children_stop(lc->options.children);
     if (!inf_lifecycle_stop_loaders(lc, until)) {
-        return false;                   /* it may still touch every model    */
+        return false;                   /* it may still use models           */
     }
 
     inf_model_record_t *r = NULL;
@@ -372,11 +372,11 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
     return wait_for_the_end(lc, until);
 }
 
-/* Waits until no model is alive, except for models that nothing can end. */
+/* Waits until no model is alive, except models that nothing can end. */
 static bool
 wait_for_the_end(inf_lifecycle_t *lc, uint64_t until)
 {
-    uint64_t stranded_ns = 0;       /* seen first                            */
+    uint64_t stranded_ns = 0;       /* first seen                            */
 
     inf_lock(&lc->lock);
     while (lc->alive > 0) {

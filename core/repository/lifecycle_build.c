@@ -1,5 +1,5 @@
-/* lifecycle_build.c - builds the versions of a load, and swaps them with those
-   that serve. */
+/* lifecycle_build.c - builds the versions of a load, and replaces the serving
+   versions by them. */
 
 #include "core/repository/lifecycle_parts.h"
 
@@ -36,7 +36,7 @@ inf_lifecycle_build(inf_load_t *l, inf_loading_place_t *place)
     return commit(l, whole);
 }
 
-/* false: some version can't be built; the others were tried all the same. */
+/* Builds all versions; false: one failed (the others are tried, too). */
 static bool
 build_all(load_t *l)
 {
@@ -47,11 +47,11 @@ build_all(load_t *l)
         uint32_t tries = 1 + l->core_config->values->load_retries;
         uint64_t start = inf_clock_ns();
 
-        tries = v->err != NULL ? 0 : tries;     /* its models don't fit      */
+        tries = v->err != NULL ? 0 : tries;     /* its models do not fit     */
         while (!v->keep && v->model == NULL && tries-- > 0
             && !gives_up(l, v))
         {
-            inf_err_free(v->err);       /* of the try before                 */
+            inf_err_free(v->err);       /* of the previous try               */
             v->err = build(l, v->version, &v->model);
         }
         while (v->stays != NULL && v->change == NULL && tries-- > 0
@@ -151,7 +151,7 @@ loaded_new(load_t *l, inf_loaded_t **out)
     return NULL;
 }
 
-/* Of a model that was not loaded. */
+/* Frees the data of a model that was not loaded. */
 static void
 loaded_free(inf_loaded_t *loaded)
 {
@@ -161,7 +161,8 @@ loaded_free(inf_loaded_t *loaded)
     free(loaded);
 }
 
-/* The files are those that the version was made from. */
+/* Prepares an instance change; the files are those the version was made
+   from. */
 static inf_err_t *
 change(load_t *l, load_version_t *v)
 {
@@ -198,7 +199,7 @@ inf_lifecycle_title(const inf_model_t *model)
     return loaded->record->title;
 }
 
-/* All new versions come into service at once, or none of them does. */
+/* Puts all new versions into service, or none. */
 static inf_err_t *
 commit(load_t *l, bool whole)
 {
@@ -248,7 +249,7 @@ commit(load_t *l, bool whole)
     return err;
 }
 
-/* Nothing of l comes into service: it was given up. */
+/* Drops the results of a load that was given up. */
 static void
 drop(load_t *l)
 {
@@ -277,7 +278,8 @@ end_changes(load_t *l, bool whole)
     }
 }
 
-/* Before what was released is unreferenced, so that UNLOAD comes first. */
+/* Tells the agents, before released models are unreferenced, so that UNLOAD
+   comes first. */
 static void
 tell_agents(load_t *l, bool whole)
 {
@@ -288,12 +290,12 @@ tell_agents(load_t *l, bool whole)
 
     inf_model_source_complete(l->record->source);
     if (l->source != l->record->source) {
-        inf_model_source_leave(l->source);  /* which it was until now        */
+        inf_model_source_leave(l->source);  /* the record's source until now */
         l->source = NULL;
     }
 }
 
-/* The error of the load; serving is appended. */
+/* The error of the load, with serving appended. */
 static inf_err_t *
 failure(const load_t *l, const char *serving)
 {
@@ -303,7 +305,8 @@ failure(const load_t *l, const char *serving)
     for (size_t i = 0; i < l->count; i++) {
         const inf_err_t *err = l->versions[i].err;
         if (err != NULL && l->ensemble) {
-            inf_buf_puts(&text, inf_err_msg(err));      /* of all versions   */
+            inf_buf_puts(&text, inf_err_msg(err));      /* same for all
+                                                           versions          */
             break;
         }
         if (err != NULL) {

@@ -8,14 +8,14 @@
 
 #include "core/base/clock.h"
 
-/* A caller waits that long before one more loader is started for its sake: the
-   loads in front of its own may be waiting for it. */
+/* Time after which another loader is started for a waiting caller: earlier
+   loads may be waiting for it. */
 #define PATIENCE_NS    UINT64_C(10000000000)
 
-/* A caller that waits on its own stack. */
+/* A caller that waits; on its stack. */
 typedef struct {
     inf_lifecycle_t    *lc;
-    inf_model_record_t *own;    /* whose load waits; NULL: it is no load     */
+    inf_model_record_t *own;    /* whose load waits; NULL: no load           */
     bool                ended;  /* under lc->lock                            */
     inf_err_t          *err;
 } waiter_t;
@@ -43,7 +43,7 @@ inf_lifecycle_load_again_async(inf_lifecycle_t *lc, const char *name,
     load_requested(lc, name, override, true, done, userp);
 }
 
-/* Takes override. */
+/* Submits a load by request; takes override. */
 static void
 load_requested(inf_lifecycle_t *lc, const char *name, inf_override_t *override,
     bool again, inf_lifecycle_done_fn done, void *userp)
@@ -116,8 +116,8 @@ inf_lifecycle_unload(inf_lifecycle_t *lc, const char *name, bool dependents)
     return wait_for(&w);
 }
 
-/* by_name: the kind with namespaces, where a name may mean several models.
-   NULL: out of memory, done has been told. */
+/* Creates an edit; by_name: its kind with namespaces, where a name may refer to
+   several models.  NULL: out of memory, done was called. */
 static inf_edit_t *
 new_edit(const inf_lifecycle_t *lc, inf_edit_kind_t kind,
     inf_edit_kind_t by_name, inf_lifecycle_done_fn done, void *userp)
@@ -145,7 +145,7 @@ new_edit(const inf_lifecycle_t *lc, inf_edit_kind_t kind,
     return edit;
 }
 
-/* A model that waits for itself would wait for ever. */
+/* Begins to wait; fails if the model would wait for itself. */
 static inf_err_t *
 begin_waiting(waiter_t *w, const char *name)
 {
@@ -183,7 +183,7 @@ waiter_done(void *userp, inf_err_t *err)
     inf_cond_broadcast(&lc->idle);
 }
 
-/* A loader that waits is no loader meanwhile: another takes its place. */
+/* Waits.  A waiting loader is replaced by another one meanwhile. */
 static inf_err_t *
 wait_for(waiter_t *w)
 {

@@ -1,5 +1,5 @@
-/* lifecycle_desired.c - what is desired of models without a request: at the
-   start, after changes of the configuration, and when listings have come. */
+/* lifecycle_desired.c - loads and unloads without a request: at the start,
+   after changes of the configuration, and after listings. */
 
 #include "core/repository/lifecycle_parts.h"
 
@@ -50,7 +50,7 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     if (namespacing && id->space[0] == '\0'
         && !inf_override_has_files(override))
     {
-        /* it was loaded without namespacing */
+        /* loaded without namespacing before */
         return submit(lc, id, INF_EDIT_LOAD_NAME, who, override);
     }
     if (!namespacing && is_known(lc, &bare)) {
@@ -113,7 +113,7 @@ is_known(inf_lifecycle_t *lc, const inf_model_id_t *id)
     return known;
 }
 
-/* One of those that the start waits for.  Takes override. */
+/* Submits an edit of the start.  Takes override. */
 static inf_err_t *
 submit(inf_lifecycle_t *lc, const inf_model_id_t *id, inf_edit_kind_t kind,
     uint32_t who, inf_override_t *override)
@@ -148,7 +148,7 @@ inf_lifecycle_reconcile(inf_lifecycle_t *lc, const inf_inventory_query_t *q)
     report(l);
     inf_lifecycle_hold(lc);
     err = submit_leaving(lc, l, NULL, NULL, &leaving);
-    if (err == NULL) {                  /* those that leave make room        */
+    if (err == NULL) {                  /* first, to make room               */
         err = submit_coming(lc, l, &coming);
     }
     if (err == NULL && !q->desired.all) {
@@ -159,7 +159,7 @@ inf_lifecycle_reconcile(inf_lifecycle_t *lc, const inf_inventory_query_t *q)
         note_listings(lc, l);
     }
     if (err == NULL && coming > 0) {
-        inf_lifecycle_publish(lc);      /* they are known, not ready         */
+        inf_lifecycle_publish(lc);      /* known, not ready                  */
     }
     inf_inventory_unref(l);
     return err;
@@ -214,7 +214,7 @@ submit_leaving(inf_lifecycle_t *lc, inf_inventory_t *l,
     inf_edit_t *edit;
 
     *count = 0;
-    inf_lifecycle_hold(lc);             /* records with edits stay           */
+    inf_lifecycle_hold(lc);             /* keeps records with edits          */
     do {
         err = new_listed(l, &edit);
         if (err == NULL) {
@@ -284,7 +284,7 @@ submit_coming(inf_lifecycle_t *lc, inf_inventory_t *l, size_t *count)
     return err;
 }
 
-/* A model that is newly named and lies nowhere has failed, unless it waits for
+/* Submits failures of newly named models in no repository, unless they wait for
    a listing. */
 static inf_err_t *
 submit_missing(inf_lifecycle_t *lc, const inf_inventory_t *l, size_t *count)
@@ -315,7 +315,7 @@ submit_missing(inf_lifecycle_t *lc, const inf_inventory_t *l, size_t *count)
     return err;
 }
 
-/* In some namespace. */
+/* Whether the start left out a model of that name, in any namespace. */
 static bool
 is_left_out(const inf_lifecycle_t *lc, const char *name)
 {
@@ -328,9 +328,9 @@ is_left_out(const inf_lifecycle_t *lc, const char *name)
     return false;
 }
 
-/* A repository that was never listed keeps the server from being ready, and a
-   pending listing keeps the start from being over; but not where models that
-   are not named don't count, nor for a listing that fails later. */
+/* Sets lc->listing.  A repository that was never listed prevents readiness, and
+   a pending listing delays the end of the start; except where only named models
+   count, and for a listing that fails later. */
 static void
 note_listings(inf_lifecycle_t *lc, const inf_inventory_t *l)
 {

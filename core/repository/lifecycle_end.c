@@ -1,4 +1,5 @@
-/* lifecycle_end.c - how models come into service and how they go. */
+/* lifecycle_end.c - publishes models, and destroys them after their last
+   use. */
 
 #include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
@@ -13,17 +14,17 @@
 #include "core/sched/entrance.h"
 #include "core/sched/runtime.h"
 
-#define AGAIN_NS UINT64_C(1000000000)   /* when there was no thread, or no
-                                           memory, to be had                */
+#define AGAIN_NS UINT64_C(1000000000)   /* next try without thread or
+                                           memory                           */
 #define CHECK_NS UINT64_C(20000000)     /* while sequences end               */
 
 typedef enum {
     DESTROYER_WAITS,
     DESTROYER_RUNS,
-    DESTROYER_DONE                      /* nothing is left but to join it    */
+    DESTROYER_DONE                      /* to be joined                      */
 } destroyer_state_t;
 
-/* A thread that takes one model apart. */
+/* A thread that destroys one model. */
 typedef struct inf_destroyer_s {
     inf_link_t        link;             /* in lc->destroyers                 */
     inf_model_t      *model;
@@ -159,7 +160,7 @@ inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns)
     inf_unlock(&lc->lock);
 }
 
-/* Rejects new sequences of what serves; how many are under way. */
+/* Rejects new sequences of serving models; returns the number of live ones. */
 static uint64_t
 sequences_locked(inf_lifecycle_t *lc)
 {
@@ -201,7 +202,7 @@ inf_lifecycle_attend(inf_lifecycle_t *lc, bool attended)
     inf_unlock(&lc->lock);
 }
 
-/* A name that has, had or will have a version. */
+/* Whether the record has, had or will have a version. */
 static bool
 serves_locked(const inf_model_record_t *r)
 {
@@ -268,8 +269,8 @@ inf_lifecycle_next_leaving_locked(const inf_lifecycle_t *lc,
     return NULL;
 }
 
-/* May run inside the backend's own call stack, and on any thread that serves
-   requests: it only says that there is something to do. */
+/* Signals the reaper.  May run inside the backend's own call stack, and on any
+   thread that serves requests. */
 static void
 last_unref(inf_model_t *model)
 {
@@ -286,8 +287,8 @@ last_unref(inf_model_t *model)
     inf_unlock(&lc->lock);
 }
 
-/* A destroyer inherits name and processors of this thread, not those of the
-   one that gave up the last reference. */
+/* Starts destroyers, which inherit name and processors of this thread instead
+   of those of the thread with the last reference. */
 static void *
 reaper_main(void *arg)
 {
@@ -320,8 +321,8 @@ reaper_main(void *arg)
     return NULL;
 }
 
-/* Otherwise requests would see what is loaded and unloaded by now only after
-   the next load or unload. */
+/* Publishes again after a failure, without waiting for the next load or
+   unload. */
 static void
 publish_again(inf_lifecycle_t *lc)
 {
@@ -334,7 +335,7 @@ publish_again(inf_lifecycle_t *lc)
     }
 }
 
-/* Queues what is due.  When there is something to do again. */
+/* Queues due rebuilds; returns the time of the next check. */
 static uint64_t
 next_check_locked(inf_lifecycle_t *lc)
 {
@@ -352,8 +353,8 @@ next_check_locked(inf_lifecycle_t *lc)
     return lc->unpublished && now + AGAIN_NS < until ? now + AGAIN_NS : until;
 }
 
-/* A loader busy with one load for so long while others wait is replaced, one
-   at a time.  When to check again. */
+/* Replaces a loader that is busy with one load for patience_ns while others
+   wait, one at a time; returns the time of the next check. */
 static uint64_t
 replace_stuck_locked(inf_lifecycle_t *lc)
 {
@@ -464,7 +465,7 @@ destroy_main(void *arg)
     return NULL;
 }
 
-/* The last that is done with loaded and d. */
+/* The last use of loaded and d. */
 static void
 note_unloaded(inf_loaded_t *loaded, destroyer_t *d)
 {

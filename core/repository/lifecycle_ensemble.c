@@ -1,8 +1,8 @@
 /*
- * lifecycle_ensemble.c - models made of others: their loads wait for composing
- *                        models without a thread, and follow their changes.
+ * lifecycle_ensemble.c - loads of ensembles: they wait for composing models
+ *                        without a thread, and follow their changes.
  *
- * The graph decides (ensemble_graph.h); here its decisions become edits.
+ * The graph decides (ensemble_graph.h); this file submits the edits.
  */
 
 #include "core/repository/lifecycle_parts.h"
@@ -191,7 +191,8 @@ make_plan(const inf_load_t *l, inf_graph_plan_t **out)
     return err;
 }
 
-/* false: why is said when it takes its composing models. */
+/* Sets the ensemble's plan; false: the reason follows when it takes its
+   composing models. */
 static bool
 ask_plan(inf_load_t *l, bool *circular)
 {
@@ -209,8 +210,8 @@ ask_plan(inf_load_t *l, bool *circular)
     return true;
 }
 
-/* Has the composing models loaded.  true: one may lie in a repository that is
-   still to be listed. */
+/* Loads the composing models.  true: one may be in a repository that is not
+   listed yet. */
 static bool
 load_composing(inf_load_t *l)
 {
@@ -228,8 +229,8 @@ load_composing(inf_load_t *l)
     return waits;
 }
 
-/* As it lies there now, unless such a load is on its way.  true: it lies
-   nowhere, and doesn't wait by itself. */
+/* Submits a load of a composing model, unless one is queued.  true: it is in no
+   repository, and its load does not wait for a listing. */
 static bool
 submit_member(inf_load_t *l, const inf_repository_list_t *list,
     const char *name)
@@ -265,8 +266,8 @@ submit_member(inf_load_t *l, const inf_repository_list_t *list,
     return false;
 }
 
-/* The model of that name in the ensemble's repository, else the only one.
-   *nowhere: there is none. */
+/* Finds the model of that name in the ensemble's repository, otherwise the only
+   one. *nowhere: there is none. */
 static bool
 find_space(const inf_load_t *l, const inf_repository_list_t *list,
     inf_model_id_t *id, bool *nowhere)

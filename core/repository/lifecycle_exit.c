@@ -1,5 +1,6 @@
-/* lifecycle_exit.c - a version whose process has exited: out of service at
-   once, unloaded by force on a thread of its own, rebuilt by a loader. */
+/* lifecycle_exit.c - handles the exit of a version's process: the version
+   leaves service, is unloaded by force on its own thread, and a loader rebuilds
+   it. */
 
 #include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
@@ -20,13 +21,13 @@ typedef struct {
     inf_lifecycle_t *lc;
     char            *title;         /* for the log                           */
     char            *why;
-    inf_model_t     *model;         /* a reference until it is unloaded; then
-                                       only compared                         */
+    inf_model_t     *model;         /* a reference until unloaded; then only
+                                       compared                              */
     pthread_t        thread;
     bool             done;          /* under lc->lock                        */
 } exit_t;
 
-/* The memory that an exit needs, allocated before the lock is taken. */
+/* Memory for handling an exit, allocated before the lock is taken. */
 typedef struct {
     exit_t       *exit;
     inf_edit_t   *rebuild;
@@ -76,7 +77,7 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     }
     inf_unlock(&lc->lock);
 
-    if (v == NULL) {                    /* it is leaving already             */
+    if (v == NULL) {                    /* leaves service already            */
         inf_unlock(&lc->publish_lock);
         means_free(&m);
         return;
@@ -92,7 +93,7 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     inf_runner_close(model->sched.runner);
     inf_lifecycle_refresh(lc, r, NULL);
     start_unload(m.exit);
-    inf_cond_signal(&lc->reap);         /* which queues the rebuild          */
+    inf_cond_signal(&lc->reap);         /* it queues the rebuild             */
 }
 
 void
@@ -232,7 +233,8 @@ inf_lifecycle_forget_stranded(inf_lifecycle_t *lc)
     inf_leftovers_remove(left, true);
 }
 
-/* left not NULL: they are forgotten, and leave this. */
+/* Counts live models that wait for exited processes; left not NULL: gives them
+   up, and collects what they leave. */
 static uint64_t
 count_stranded_locked(inf_lifecycle_t *lc, inf_leftovers_t **left)
 {

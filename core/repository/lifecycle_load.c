@@ -1,8 +1,8 @@
 /*
  * lifecycle_load.c - a load up to the build of its versions, and an unload.
  *
- * An unload begins where versions are withdrawn (model_swap.c) and ends with
- * the last reference of the source (model_source.h).
+ * An unload begins when versions are withdrawn (model_swap.c) and ends with the
+ * last reference of the source (model_source.h).
  */
 
 #include "core/repository/lifecycle_parts.h"
@@ -21,11 +21,11 @@
 typedef inf_load_t load_t;
 typedef inf_load_version_t load_version_t;
 
-/* The model as the repositories have it, scanned once for a load. */
+/* The model in the repositories, scanned once for a load. */
 typedef struct {
-    inf_repository_list_t  *list;   /* a reference; NULL: not scanned yet    */
+    inf_repository_list_t  *list;   /* a reference; NULL: not scanned        */
     inf_scan_t              scan;
-    const inf_scan_model_t *model;  /* NULL: none has it                     */
+    const inf_scan_model_t *model;  /* NULL: in no repository                */
 } found_t;
 
 static inf_err_t *begin(load_t *l);
@@ -81,7 +81,7 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
         inf_link_init(&l->call.link);
 
         err = begin(l);
-        if (err != NULL || l->waits) {      /* it begins anew then           */
+        if (err != NULL || l->waits) {      /* it begins again later         */
             *run = l->waits ? INF_RUN_LISTING : *run;
             load_free(l);
             return err;
@@ -102,7 +102,7 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
     return err;
 }
 
-/* No error and no version: there is nothing to do. */
+/* Reads the model; no error and no version: nothing to do. */
 static inf_err_t *
 begin(load_t *l)
 {
@@ -149,7 +149,7 @@ prepare(load_t *l, found_t *f)
     if (same && (l->source == NULL || !is_composed(l->record->source))) {
         return NULL;
     }
-    if (same) {                         /* what it is made of may not be     */
+    if (same) {                         /* composing models may have changed */
         inf_model_source_unref(l->source);
         l->source = inf_model_source_ref(l->record->source);
     }
@@ -197,9 +197,10 @@ check_stuck(load_t *l)
             " or by the next core", stuck);
 }
 
-/* The name of a model whose files come with the request is the client's, and
-   backends put names into commands (CVE-2025-23316: Python's stub).  An odd
-   one waits until all repositories are listed that may have it. */
+/* Checks the name of a model whose files come with the request: the client
+   chose it, and backends put names into commands (CVE-2025-23316: Python's
+   stub).  An odd name waits until all repositories that may have the model are
+   listed. */
 static inf_err_t *
 check_name(load_t *l, found_t *f)
 {
@@ -216,7 +217,7 @@ check_name(load_t *l, found_t *f)
     char one[8] = { odd[0] };
     char text[INF_SCAN_PRINTABLE];
     for (int i = 1; i < 4 && (odd[i] & 0xc0) == 0x80; i++) {
-        one[i] = odd[i];                /* the rest of a character of UTF-8  */
+        one[i] = odd[i];                /* rest of a UTF-8 character         */
     }
 
     return inf_err_new(INF_ERR_INVALID_ARG, "its name has the character '%s':"
@@ -225,8 +226,8 @@ check_name(load_t *l, found_t *f)
         inf_scan_printable(one, text));
 }
 
-/* l->waits: it lies nowhere, but a repository that may have it is still to be
-   listed. */
+/* Finds the model.  l->waits: it is in no repository, but one that may have it
+   is not listed yet. */
 static inf_err_t *
 find(load_t *l, found_t *f)
 {
@@ -306,7 +307,7 @@ choose_read(load_t *l, found_t *f)
     return err != NULL ? no_version(l, err) : NULL;
 }
 
-/* The request's configuration as written; NULL: none came, or any is taken. */
+/* Parses the request's configuration; NULL: none, or code upload is allowed. */
 static inf_err_t *
 parse_sent(load_t *l, Inference__ModelConfig **out)
 {
@@ -321,7 +322,8 @@ parse_sent(load_t *l, Inference__ModelConfig **out)
     return inf_model_config_parse(NULL, NULL, &opt, NULL, out);
 }
 
-/* A model whose files come with the request may be in a repository, too. */
+/* Checks the request's configuration against that of the repository, which a
+   model with uploaded files may have, too. */
 static inf_err_t *
 check_sent(load_t *l, found_t *f, const Inference__ModelConfig *sent)
 {
@@ -379,7 +381,7 @@ finish(load_t *l, inf_loading_place_t *place, inf_run_t *run)
     return inf_lifecycle_build(l, place);
 }
 
-/* source may be NULL. */
+/* Whether it is an ensemble; source may be NULL. */
 static bool
 is_composed(const inf_model_source_t *source)
 {
@@ -388,8 +390,7 @@ is_composed(const inf_model_source_t *source)
         == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING;
 }
 
-/* An ensemble that is not made of what serves now: from what it was made from
-   before, or what couldn't be made. */
+/* Whether the record's ensemble is not made of what serves now. */
 static bool
 is_stale(load_t *l)
 {
@@ -459,8 +460,8 @@ open_source(load_t *l, found_t *f)
         : name_failure(err, f->list, r->space);
 }
 
-/* Takes err.  A listing that has failed is the reason why the model was found
-   nowhere. */
+/* Replaces the error of a model found nowhere by that of a failed listing, if
+   any.  Takes err. */
 static inf_err_t *
 name_failure(inf_err_t *err, const inf_repository_list_t *list,
     const char *space)
@@ -505,7 +506,7 @@ nothing_to_do(load_t *l)
             || v->state == INF_VERSION_UNLOADING
             || inf_record_version_is_unloaded(v);
     }
-    if (same) {                         /* what failed before is over        */
+    if (same) {                         /* earlier failures are void         */
         inf_model_record_explain(r, NULL);
     }
     inf_unlock(&l->lc->lock);
@@ -538,7 +539,8 @@ choose(load_t *l)
     return NULL;
 }
 
-/* READY versions are kept, the one whose process has exited is rebuilt. */
+/* Chooses the versions of a rebuild: READY ones are kept, the one whose process
+   has exited is built. */
 static inf_err_t *
 choose_again(load_t *l)
 {
@@ -563,8 +565,8 @@ choose_again(load_t *l)
     return NULL;
 }
 
-/* A configuration that the model gave out itself, completed by its backend, is
-   the one that it was made from. */
+/* Replaces a configuration that the model reported itself, completed by its
+   backend, by the one it was made from. */
 static inf_err_t *
 recognize(load_t *l)
 {
@@ -602,7 +604,7 @@ is_what_they_say(load_t *l)
     return any && same;
 }
 
-/* A reference, or NULL. */
+/* A reference to a READY version, or NULL. */
 static inf_model_t *
 ready_model(load_t *l, int64_t version)
 {
@@ -627,8 +629,8 @@ decide_what_to_keep(load_t *l)
     }
 
     bool same = inf_model_source_same_config(r->source, l->source);
-    for (size_t i = 0; i < l->count; i++) {     /* any change of an ensemble
-                                                   makes it anew             */
+    for (size_t i = 0; i < l->count; i++) {     /* any change remakes an
+                                                   ensemble                  */
         load_version_t *v = &l->versions[i];
         v->keep = l->ensemble ? !inf_load_is_fresh(l)
             : inf_model_source_same_version(r->source, l->source, v->version);
@@ -655,8 +657,8 @@ decide_what_to_keep(load_t *l)
     inf_unlock(&l->lc->lock);
 }
 
-/* Agents may read files outside of the model's directory: the loaded chain
-   stays only where nothing but instances changes. */
+/* Keeps the loaded agents only if nothing but instances changes, because agents
+   may read files outside of the model's directory. */
 static void
 keep_none_or_all(load_t *l, bool same)
 {
@@ -671,7 +673,8 @@ keep_none_or_all(load_t *l, bool same)
     l->in_place = all;
 }
 
-/* The model can't even be read: what serves goes on.  Takes err. */
+/* Ends a load of a model that cannot be read: versions go on serving.  Takes
+   err. */
 static inf_err_t *
 rejected(load_t *l, inf_err_t *err)
 {
@@ -716,7 +719,7 @@ no_version(load_t *l, inf_err_t *err)
     return told;
 }
 
-/* Versions that don't serve yet are LOADING from now on. */
+/* Makes versions that do not serve LOADING. */
 static inf_err_t *
 mark_loading(load_t *l)
 {

@@ -1,4 +1,4 @@
-/* lifecycle_loaders.c - the threads that carry edits out. */
+/* lifecycle_loaders.c - the threads that carry out edits. */
 
 #include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
@@ -20,7 +20,7 @@ static void note(const inf_lifecycle_t *lc, const inf_edit_t *edit,
     inf_run_t run);
 static inf_err_t *stopping_error(const char *name);
 
-/* The edit that this thread carries out; NULL: it is no loader. */
+/* The edit of this loader thread; NULL: not a loader. */
 static _Thread_local const inf_edit_t *own_edit;
 
 const inf_edit_t *
@@ -64,7 +64,7 @@ inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc, bool unloads)
     }
 
     if (l->state == INF_LOADER_ENDED) {
-        pthread_join(l->thread, NULL);      /* it has given up the lock      */
+        pthread_join(l->thread, NULL);      /* it holds no lock any more     */
         l->state = INF_LOADER_FREE;
     }
 
@@ -141,7 +141,7 @@ loader_main(void *arg)
     inf_lock(&lc->lock);
     for (;;) {
         if (!loader->unloads && lc->running > lc->enough) {
-            break;                          /* it was one more for a while   */
+            break;                          /* a temporary loader            */
         }
 
         inf_edit_t *edit = inf_model_set_take(&lc->set, loader->unloads);
@@ -162,11 +162,11 @@ loader_main(void *arg)
         inf_lock(&lc->lock);
         loader->edit = NULL;
         loader->busy_ns = 0;
-        loader->state = INF_LOADER_RUNS;    /* it was stuck                  */
+        loader->state = INF_LOADER_RUNS;    /* after it was stuck            */
         if (loader->replaced) {
             loader->replaced = false;
             lc->enough--;
-            inf_cond_broadcast(&lc->work);      /* one that waits may go     */
+            inf_cond_broadcast(&lc->work);      /* a waiting loader may end  */
         }
     }
     lc->running -= !loader->unloads;
@@ -175,7 +175,7 @@ loader_main(void *arg)
     return NULL;
 }
 
-/* Takes edit. */
+/* Carries out edit, which is taken. */
 static void
 run(inf_lifecycle_t *lc, inf_edit_t *edit)
 {
@@ -195,13 +195,13 @@ run(inf_lifecycle_t *lc, inf_edit_t *edit)
     inf_err_t *err = carry_out(lc, edit, &place, &run);
     own_edit = NULL;
     inf_loading_place_leave(&place);
-    if (run == INF_RUN_LATE) {          /* its end was told                  */
+    if (run == INF_RUN_LATE) {          /* reported when it was given up     */
         inf_err_free(err);
         inf_lifecycle_load_returned(lc, edit, since_ns);
         return;
     }
     if (put_back(lc, edit, run, &err)) {
-        return;                         /* edit is the set's                 */
+        return;                         /* the set owns edit                 */
     }
 
     if (err == NULL && (take_note_of_request(lc, edit)
@@ -229,7 +229,7 @@ carry_out(inf_lifecycle_t *lc, inf_edit_t *edit, inf_loading_place_t *place,
     case INF_EDIT_LOAD:
     case INF_EDIT_REFRESH:
     case INF_EDIT_REBUILD:
-        inf_err_free(err);              /* the load tells it in its words    */
+        inf_err_free(err);              /* the load reports it               */
         return inf_lifecycle_run_load(lc, edit, place, run);
     case INF_EDIT_UNLOAD:
         inf_err_free(err);
@@ -237,7 +237,7 @@ carry_out(inf_lifecycle_t *lc, inf_edit_t *edit, inf_loading_place_t *place,
         *run = INF_RUN_CHANGED;
         return NULL;
     case INF_EDIT_LOAD_NAME:
-    case INF_EDIT_UNLOAD_NAME:          /* others do it                      */
+    case INF_EDIT_UNLOAD_NAME:          /* other edits do it                 */
     case INF_EDIT_LISTED:
     case INF_EDIT_ADOPT:
     case INF_EDIT_NOTHING:
@@ -246,8 +246,8 @@ carry_out(inf_lifecycle_t *lc, inf_edit_t *edit, inf_loading_place_t *place,
     return err;
 }
 
-/* Whether edit waits; at the end nothing does.  A listing that has come
-   meanwhile, or other repositories, have it carried on at once. */
+/* Puts an edit back to wait, except during the stop.  If a listing has come
+   meanwhile, or the repositories have changed, it continues at once. */
 static bool
 put_back(inf_lifecycle_t *lc, inf_edit_t *edit, inf_run_t run,
     inf_err_t **err)
@@ -283,7 +283,7 @@ end(inf_lifecycle_t *lc, inf_edit_t *edit, inf_err_t *err)
     int64_t version = edit->version;
     uint64_t delay_ns = 0;
 
-    /* who is told that it ended finds the model idle */
+    /* callers see the model idle */
     inf_lock(&lc->lock);
     bool start = edit->at_start;
     bool kept = inf_model_set_end(&lc->set, edit, err, inf_clock_ns(),
@@ -312,7 +312,8 @@ end(inf_lifecycle_t *lc, inf_edit_t *edit, inf_err_t *err)
     inf_model_record_free(gone);
 }
 
-/* Whether it is new that a request has loaded the model. */
+/* Notes a load by request; true: the record was not wanted by request
+   before. */
 static bool
 take_note_of_request(inf_lifecycle_t *lc, const inf_edit_t *edit)
 {
@@ -329,8 +330,7 @@ take_note_of_request(inf_lifecycle_t *lc, const inf_edit_t *edit)
     return fresh;
 }
 
-/* A change that repeats the last one, or happens at every start, is not
-   logged. */
+/* Reports the edit to the load callbacks, except an edit of the start. */
 static void
 note(const inf_lifecycle_t *lc, const inf_edit_t *edit, inf_run_t run)
 {

@@ -1,11 +1,10 @@
 /*
- * lifecycle_names.c - what a request by name means where repositories are
- *                     namespaces: an edit for each model of that name.
+ * lifecycle_names.c - requests by name with namespaces: an edit for each model
+ *                     of that name.
  *
- * Such an edit waits for its turn in the record of the name alone, so that
- * those for one name keep their order.  When its turn has come it is replaced
- * by one edit for each model; its caller hears the first error in the order of
- * the namespaces.
+ * Such an edit waits in the record of the bare name, so that edits of one name
+ * keep their order.  In its turn it is replaced by one edit for each model; its
+ * caller gets the first error in the order of namespaces.
  */
 
 #include "core/repository/lifecycle_parts.h"
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the models that are meant. */
+/* A model of the name. */
 typedef struct {
     char            *space;
     inf_edit_kind_t  kind;
@@ -46,7 +45,7 @@ inf_lifecycle_run_name(inf_lifecycle_t *lc, inf_edit_t *edit, inf_run_t *run)
     parts_t p = { .count = 0 };
 
     if (inf_override_has_files(edit->override)) {
-        edit->kind = INF_EDIT_LOAD;         /* it is in no repository        */
+        edit->kind = INF_EDIT_LOAD;         /* in no repository              */
         return NULL;
     }
 
@@ -76,7 +75,7 @@ inf_lifecycle_run_name(inf_lifecycle_t *lc, inf_edit_t *edit, inf_run_t *run)
     return err;
 }
 
-/* Nobody has such a model: the edit says so itself. */
+/* Makes the edit one of an unknown model, which reports the error. */
 static void
 become_single(inf_lifecycle_t *lc, inf_edit_t *edit)
 {
@@ -121,8 +120,8 @@ find_parts(inf_lifecycle_t *lc, const inf_edit_t *edit,
     return err;
 }
 
-/* Adds parts for the known records that have none: all, or with list only the
-   records whose source is gone. */
+/* Adds parts for known records without one: all, or with list only records
+   whose source is gone. */
 static inf_err_t *
 add_records(inf_lifecycle_t *lc, parts_t *p, const char *name,
     const inf_repository_list_t *list, const bool *unknown)
@@ -147,7 +146,8 @@ add_records(inf_lifecycle_t *lc, parts_t *p, const char *name,
     return err;
 }
 
-/* One that came with a request gives way to what lies in the repositories. */
+/* Whether the record's model is known not to be in its repository any more; a
+   model that came with a request has no repository. */
 static bool
 is_moved(const inf_model_record_t *r, const inf_repository_list_t *list,
     const bool *unknown)

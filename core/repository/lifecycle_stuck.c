@@ -1,5 +1,5 @@
-/* lifecycle_stuck.c - calls of loads into backends, and loads that are given up
-   because such a call doesn't return. */
+/* lifecycle_stuck.c - calls of loads into backends, and loads given up because
+   such a call does not return. */
 
 #include "core/repository/lifecycle_parts.h"
 
@@ -11,9 +11,9 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 
-#define CHECK_NS UINT64_C(1000000000)   /* for processes that have failed    */
+#define CHECK_NS UINT64_C(1000000000)   /* for failed processes              */
 
-/* Why one call is given up; allocated before the lock is taken. */
+/* The reason for giving up a call; allocated before the lock is taken. */
 typedef struct {
     uint64_t      call;
     inf_err_t    *err;          /* for the caller                            */
@@ -161,7 +161,7 @@ inf_lifecycle_load_returned(inf_lifecycle_t *lc, inf_edit_t *edit,
     inf_edit_free(edit);
 }
 
-/* NULL: it has returned. */
+/* The call of that number; NULL: it has returned. */
 static inf_load_call_t *
 find_call_locked(inf_lifecycle_t *lc, uint64_t id)
 {
@@ -189,7 +189,8 @@ find_overdue(inf_lifecycle_t *lc, verdict_t *v)
 
     *v = (verdict_t) { .call = 0 };
     inf_lock(&lc->lock);
-    uint64_t now = inf_clock_ns();      /* no call here has begun since      */
+    uint64_t now = inf_clock_ns();      /* later than the begin of all calls
+                                           here                              */
     for (inf_link_t *at = lc->calls.next; v->call == 0 && at != &lc->calls;
         at = at->next)
     {
@@ -204,7 +205,7 @@ find_overdue(inf_lifecycle_t *lc, verdict_t *v)
     return v->call != 0;
 }
 
-/* false: out of memory, to be tried again. */
+/* Makes the texts; false: out of memory, tried again later. */
 static bool
 prepare(inf_lifecycle_t *lc, verdict_t *v)
 {
@@ -241,7 +242,7 @@ prepare(inf_lifecycle_t *lc, verdict_t *v)
     return v->rebuild != NULL;
 }
 
-/* Frees what v has. */
+/* Gives up the call of v, and frees v's contents. */
 static void
 give_up(inf_lifecycle_t *lc, verdict_t *v)
 {
@@ -291,7 +292,7 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
     inf_edit_free(v->rebuild);
 }
 
-/* Another loader takes the place of the one that carries edit out. */
+/* Replaces the loader that carries out edit. */
 static void
 stick_locked(inf_lifecycle_t *lc, const inf_edit_t *edit)
 {
@@ -304,7 +305,7 @@ stick_locked(inf_lifecycle_t *lc, const inf_edit_t *edit)
     l->state = INF_LOADER_STUCK;
     if (!l->replaced) {
         inf_err_t *err = inf_lifecycle_add_loader_locked(lc, false);
-        l->replaced = err == NULL;      /* else once loads wait              */
+        l->replaced = err == NULL;      /* otherwise when loads wait         */
         inf_err_free(err);
     }
 }

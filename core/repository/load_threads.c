@@ -71,7 +71,7 @@ inf_load_threads_find_failed(inf_load_threads_t *t, uint64_t now_ns,
     return load;
 }
 
-/* One that its backend has not reaped: it doesn't know, or doesn't care. */
+/* Finds an exited process that failed and its backend has not reaped. */
 static bool
 find_failed(inf_load_thread_t *l, char *why, size_t cap)
 {

@@ -1,8 +1,8 @@
 /*
- * model_id.h - which model is meant: its name and, with namespacing, the
- *              repository that it comes from.
+ * model_id.h - the identity of a model: its name and, with namespacing, its
+ *              repository.
  *
- * Owner    The texts are somebody else's and outlive the id.
+ * Owner    The texts belong to others and outlive the id.
  * Thread   any; a value.
  * Units    none.
  * Errors   print: NULL, out of memory.
@@ -15,15 +15,15 @@
 #include <stdbool.h>
 
 typedef struct {
-    const char *space;      /* the repository's address.  "": there is no
-                               namespacing, or a request brought the files   */
+    const char *space;      /* the repository's address.  "": no namespacing,
+                               or files of a request                         */
     const char *name;
 } inf_model_id_t;
 
-/* A model of no namespace. */
+/* The id of a model without a namespace. */
 inf_model_id_t inf_model_id(const char *name);
 
-/* By namespace, then by name: the order of the repository index. */
+/* Order by namespace, then by name, as in the repository index. */
 int inf_model_id_compare(const inf_model_id_t *a, const inf_model_id_t *b);
 bool inf_model_id_equal(const inf_model_id_t *a, const inf_model_id_t *b);
 

@@ -23,7 +23,7 @@ typedef struct {
     pthread_t                      thread;
 } instance_init_t;
 
-/* The work of instance threads before they serve. */
+/* The preparation of instance threads. */
 typedef struct {
     const inf_executor_t *executor;
     inf_warmup_t         *warmup;       /* NULL: none                        */
@@ -144,7 +144,7 @@ inf_model_add_instances(const inf_model_load_t *what, inf_model_t *model,
 
     for (uint32_t i = 0; i < count; i++) {
         finish(what->options, instances[i]);
-        inf_instance_unlink(instances[i]);      /* what it has counted stays */
+        inf_instance_unlink(instances[i]);      /* its counts stay           */
         inf_instance_free(instances[i]);
     }
     return err;
@@ -174,7 +174,7 @@ inf_model_drop_instances(const inf_lifecycle_options_t *options,
     }
 }
 
-/* A sequence belongs to one instance: there every one keeps its thread. */
+/* false for sequences, which belong to one instance: each keeps its thread. */
 bool
 inf_model_is_device_blocking(const inf_model_t *model)
 {
@@ -194,7 +194,7 @@ inf_model_is_device_blocking(const inf_model_t *model)
     return true;
 }
 
-/* In the limiter's words alone, which are Triton's. */
+/* Checks rate limits; the errors are worded as Triton's. */
 static inf_err_t *
 check_rates(inf_rate_gate_t *gate, const Inference__ModelConfig *msg)
 {
@@ -255,7 +255,7 @@ init_instances(const inf_model_load_t *what, inf_model_t *model,
     return err != NULL ? err : open_ledger(what, model);
 }
 
-/* Latencies are kept for the instances on each GPU. */
+/* Keeps latencies for the instances of each GPU. */
 static inf_err_t *
 time_gpus(inf_model_t *model, inf_instance_t *const *instances, uint32_t count)
 {
@@ -293,7 +293,8 @@ first_error(instance_init_t *jobs, uint32_t count)
     return first;
 }
 
-/* For a backend with processes; what runs already stands in none. */
+/* Opens the ledger of a model with watched processes; requests that already run
+   are not in it. */
 static inf_err_t *
 open_ledger(const inf_model_load_t *what, inf_model_t *model)
 {
@@ -308,7 +309,8 @@ open_ledger(const inf_model_load_t *what, inf_model_t *model)
     return ledger != NULL ? NULL : inf_err_nomem();
 }
 
-/* The environment overrides what the backend says of itself. */
+/* Whether instances are initialized in parallel; the environment has precedence
+   over the backend. */
 static bool
 in_parallel(const inf_model_t *model)
 {
@@ -335,7 +337,7 @@ init_all(instance_init_t *jobs, uint32_t count, bool parallel)
         if (err != NULL) {
             inf_err_free(err);
             job->thread = 0;
-            init_main(job);         /* no thread to be had: here, then       */
+            init_main(job);         /* here, without a thread                */
         }
     }
 
@@ -374,8 +376,8 @@ init_main(void *arg)
     return NULL;
 }
 
-/* A GPU that has failed takes no instance; one that fails meanwhile is told
-   of. */
+/* Initializes an instance, unless its GPU has failed; reports a GPU that fails
+   meanwhile. */
 static inf_err_t *
 init_on_device(const instance_init_t *job)
 {
@@ -402,7 +404,7 @@ init_on_device(const instance_init_t *job)
     return err;
 }
 
-/* prepare->warmup is the caller's. */
+/* Fills the runner's options; prepare->warmup is the caller's. */
 static inf_err_t *
 make_options(const inf_model_load_t *what, const inf_model_t *model,
     instance_prepare_t *prepare, inf_runner_options_t *out)
@@ -447,8 +449,9 @@ prepare_instance(void *userp, inf_instance_t *instance)
     return err;
 }
 
-/* How many are left, in front: their backend may hold requests beyond Execute,
-   and answers beyond the request. */
+/* Drops idle instances; returns the number of others, moved to the front.  A
+   backend may hold requests beyond Execute, and responses beyond the
+   request. */
 static uint32_t
 drop_idle(const inf_lifecycle_options_t *options, inf_instance_t **instances,
     uint32_t count)

@@ -1,11 +1,11 @@
 /*
- * model_instances.h - makes the instances of a model and takes them apart.
+ * model_instances.h - makes and frees the instances of a model.
  *
  * Owner    The model owns instances that are linked to it.
- * Thread   a loader's, one operation on a model at a time; a backend that
- *          says so initialises several instances at once, on more threads.
+ * Thread   a loader's, one operation on a model at a time; some backends
+ *          initialize several instances at once, on more threads.
  * Units    none.
- * Errors   why an instance can't be made, with its name.
+ * Errors   why an instance cannot be made, with its name.
  * Route    model load, instance change -> [model instances] -> plug-in
  *          operations, runtime
  */
@@ -16,30 +16,30 @@
 #include "core/model/config_findings.h"
 #include "core/repository/model_load.h"
 
-/* The instances of msg on this machine with that backend; errors in msg go to
+/* Sets the instances of msg for this machine and backend; errors in msg go to
    f. */
 INF_CHECK inf_err_t *inf_model_settle_groups(const inf_model_load_t *what,
     const inf_backend_t *backend, Inference__ModelConfig *msg,
     inf_findings_t *f);
 
-/* As built says, for a model that is being loaded: initialised instances,
-   which are the model's even on error, and their threads. */
+/* For a model being loaded: makes and initializes the instances of built (the
+   model's, even on error), and starts their threads. */
 INF_CHECK inf_err_t *inf_model_make_instances(const inf_model_load_t *what,
     inf_model_t *model);
 INF_CHECK inf_err_t *inf_model_start_runner(const inf_model_load_t *what,
     inf_model_t *model);
 
-/* More for one that serves: initialised and prepared, but they take nothing
-   before inf_runner_admit.  On error they are freed. */
+/* Adds instances to a serving model: initialized and prepared, without requests
+   until inf_runner_admit.  On error they are freed. */
 INF_CHECK inf_err_t *inf_model_add_instances(const inf_model_load_t *what,
     inf_model_t *model, inf_instance_t *const *instances, uint32_t count);
 
-/* Finalizes and frees instances that have no thread any more, each when its
-   requests have come back.  The unload of a whole model finalizes its own. */
+/* Finalizes and frees instances without threads, each after its requests have
+   returned.  The unload of a model finalizes its own. */
 void inf_model_drop_instances(const inf_lifecycle_options_t *options,
     inf_model_t *model, inf_instance_t **instances, uint32_t count);
 
-/* GPU instances of one device share a thread. */
+/* Whether GPU instances of one device share a thread. */
 bool inf_model_is_device_blocking(const inf_model_t *model);
 
 #endif /* INF_REPOSITORY_MODEL_INSTANCES_H */

@@ -92,7 +92,8 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     return err;
 }
 
-/* The backend may start processes that complete the configuration. */
+/* Initializes the model; the backend may start processes and complete the
+   configuration. */
 static inf_err_t *
 init_model(const inf_model_load_t *what, inf_model_t *model)
 {
@@ -104,7 +105,7 @@ init_model(const inf_model_load_t *what, inf_model_t *model)
     return err;
 }
 
-/* Nothing but what follows from its configuration and its composing models. */
+/* Builds an ensemble from its configuration and composing models. */
 static inf_err_t *
 load_ensemble(const inf_model_load_t *what, inf_model_t *model,
     uint64_t start_ns, inf_model_t **out)
@@ -197,8 +198,8 @@ open_backend(const inf_model_load_t *what, inf_model_t *model)
     return err;
 }
 
-/* Takes over the parameters of a backend written in Python; an environment
-   that the model names itself stays. */
+/* Takes the parameters of a backend written in Python; the model's own
+   environment has precedence. */
 static inf_err_t *
 describe_python(inf_model_t *model, const char *environment)
 {
@@ -233,7 +234,7 @@ describe_python(inf_model_t *model, const char *environment)
     return err;
 }
 
-/* After the backend has completed the configuration. */
+/* Builds tables after the backend has completed the configuration. */
 static inf_err_t *
 build_tables(const inf_model_load_t *what, inf_model_t *model)
 {
@@ -254,8 +255,8 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     return err != NULL ? err : make_latencies(what, model);
 }
 
-/* Completes an ensemble's configuration from its composing models: whether it
-   is decoupled, and which of several namespaces they are of. */
+/* Completes an ensemble's configuration from its composing models: decoupled,
+   and their namespaces. */
 static inf_err_t *
 describe_ensemble(const inf_model_load_t *what, inf_model_t *model)
 {
@@ -281,7 +282,7 @@ describe_ensemble(const inf_model_load_t *what, inf_model_t *model)
     return err;
 }
 
-/* An output without labels of its own has those of the step it comes from. */
+/* Gives an output without own labels those of its step. */
 static inf_err_t *
 inherit_labels(inf_model_t *model, size_t step, const inf_model_t *composing)
 {
@@ -319,7 +320,8 @@ make_latencies(const inf_model_load_t *what, inf_model_t *model)
     return inf_latencies_new(msg, &options, &model->latencies);
 }
 
-/* Used by the dynamic batcher; a bad one fails the load in any case. */
+/* Opens the batch strategy for the dynamic batcher; an invalid one fails the
+   load even without that. */
 static inf_err_t *
 open_strategy(const inf_model_load_t *what, inf_model_t *model)
 {
@@ -347,8 +349,8 @@ check_rules(const inf_model_load_t *what, const inf_model_t *model)
     return err;
 }
 
-/* A backend that rejects a configuration knows no file: what the file lacks
-   is said with its place.  Takes err. */
+/* Appends findings on the configuration, with their place in its file, to the
+   backend's rejection.  Takes err. */
 static inf_err_t *
 explain_rejection(const inf_model_load_t *what, inf_model_t *model,
     inf_err_t *err)
@@ -374,7 +376,8 @@ explain_rejection(const inf_model_load_t *what, inf_model_t *model,
     return both;
 }
 
-/* Where the configuration asks for it and the server has one. */
+/* Adds the response cache, if the configuration asks for it and the server has
+   one. */
 static inf_err_t *
 put_cache(const inf_model_load_t *what, inf_model_t *model)
 {

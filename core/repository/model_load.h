@@ -1,10 +1,11 @@
 /*
- * model_load.h - one model version, from its directory to a running object.
+ * model_load.h - loads one model version, from its directory to a running
+ *                object.
  *
  * Owner    The caller gets one reference.
  * Thread   a loader's; unload: the destroyer's.
  * Units    none.
- * Errors   why the version can't serve; everything done is undone.
+ * Errors   why the version cannot serve; everything done is undone.
  * Route    lifecycle -> [model load] -> plug-in operations, runtime
  */
 
@@ -21,30 +22,30 @@ typedef struct {
     inf_timekeeper_t              *timekeeper;
     inf_storage_t                 *storage;
     const char                    *name;
-    const char                    *space;       /* its namespace; "": none   */
-    const char                    *title;       /* both, as the log has them */
+    const char                    *space;       /* of the model; "": none    */
+    const char                    *title;       /* both, for the log         */
     const char                    *dir;
     inf_model_config_t            *config;      /* copied                    */
-    bool                           overridden;  /* config is no file's       */
-    bool                           bounded;     /* by code_upload.h: config
-                                                   is a request's            */
+    bool                           overridden;  /* config is not from a file */
+    bool                           bounded;     /* config is a request's:
+                                                   checked by code_upload.h  */
     int64_t                        version;
     inf_model_t *const            *composing;   /* of an ensemble, by step   */
     size_t                         composing_count;
     const inf_model_ops_t         *ops;
     void                          *owner;
-    const _Atomic bool            *stopping;    /* seq_cst; gives warmup up;
+    const _Atomic bool            *stopping;    /* seq_cst; stops warm-up;
                                                    NULL: never               */
-    uint64_t                       load;        /* its number for
+    uint64_t                       load;        /* number for
                                                    options->threads          */
 } inf_model_load_t;
 
-/* Builds one version, warmed up and ready to serve, which takes minutes: no
-   lock is held.  *out is a reference; after an error nothing is left of it. */
+/* Builds a version, warmed up and ready to serve; it may take minutes, so no
+   lock is held.  *out is a reference; after an error nothing is left. */
 INF_CHECK inf_err_t *inf_model_load(const inf_model_load_t *what,
     inf_model_t **out);
 
-/* Stops the threads, calls the finalizers in order, frees the model. */
+/* Stops the threads, calls the finalizers in order and frees the model. */
 void inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     struct inf_children_s *children);
 

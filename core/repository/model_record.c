@@ -211,7 +211,7 @@ inf_model_record_content(const inf_model_record_t *r)
         if (v->state == INF_VERSION_UNAVAILABLE
             && (v->missing || inf_model_record_never_made(r)))
         {
-            continue;               /* what is missing says so itself        */
+            continue;               /* it is reported by the reason          */
         }
         if (v->state == INF_VERSION_READY && v->model != NULL
             && inf_instances_failed_gpu(v->model) >= 0)
@@ -219,8 +219,8 @@ inf_model_record_content(const inf_model_record_t *r)
             return false;
         }
         if (serves && v->lost == NULL) {
-            continue;               /* it comes, has failed or goes beside
-                                       what serves                           */
+            continue;               /* it loads, failed or leaves beside a
+                                       serving version                       */
         }
         if (v->state != INF_VERSION_READY
             && !inf_record_version_is_unloaded(v)) {
@@ -237,7 +237,7 @@ inf_model_record_never_made(const inf_model_record_t *r)
     return r->retry && (r->who & INF_WANTED_AT_START) == 0;
 }
 
-/* Why a version that is READY can't serve at present; NULL: it can. */
+/* Why a READY version cannot serve at present; NULL: it can. */
 static const char *
 out_of_service(const inf_record_version_t *v)
 {
@@ -316,7 +316,7 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
     if (e->version_count == 0 && r->rejected && r->reason != NULL
         && r->reason->quarantined)
     {
-        e->lost = inf_reason_ref(r->reason);    /* its agents crash          */
+        e->lost = inf_reason_ref(r->reason);    /* its agents crash the core */
         e->lost_version = -1;
     }
 

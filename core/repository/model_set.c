@@ -27,8 +27,8 @@ static const inf_graph_ops_t graph_ops = {
     .serves = serves
 };
 
-/* May follow each other; an edit that is put back is QUEUED at once when
-   nothing is to be waited for. */
+/* Permitted changes of state; an edit put back is QUEUED at once if it need not
+   wait. */
 #define BIT(state) (1u << (state))
 static const uint32_t may_become[] = {
     [INF_MODEL_IDLE] = BIT(INF_MODEL_QUEUED),
@@ -104,7 +104,7 @@ inf_model_set_insert(inf_model_set_t *set, inf_model_record_t *r)
 {
     const inf_model_id_t id = inf_model_record_id(r);
 
-    /* listings are sorted: the place is nearly always the end */
+    /* listings are sorted: usually the end */
     inf_link_t *at = set->models.prev;
     while (at != &set->models) {
         const inf_model_id_t before = inf_model_record_id(
@@ -151,10 +151,10 @@ inf_model_set_submit(inf_model_set_t *set, inf_model_record_t *r,
     edit->record = r;
     edit->turn = ++set->turns;
     r->last_kind = edit->kind;
-    if (edit->at_start) {               /* before its turn it is missing     */
+    if (edit->at_start) {               /* missing before its turn           */
         r->who |= edit->who & INF_WANTED_BY_REQUEST;
     }
-    if (edit->kind != INF_EDIT_LOAD_NAME) {     /* nor is that a model       */
+    if (edit->kind != INF_EDIT_LOAD_NAME) {     /* that one is not a model   */
         r->who |= edit->who & INF_WANTED_AT_START;
     }
     inf_list_push_back(&r->edits, &edit->link);
@@ -198,7 +198,8 @@ inf_model_set_next_leaving(inf_model_set_t *set, const inf_inventory_t *l,
     return NULL;
 }
 
-/* For a model with edits under way that is decided when its turn comes. */
+/* Whether an edit is needed now; for a model with edits LISTED decides in its
+   turn. */
 static bool
 needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
     const inf_repository_name_t *n)
@@ -234,7 +235,7 @@ inf_model_set_take(inf_model_set_t *set, bool unloads)
     return edit;
 }
 
-/* Whether it is still to be done. */
+/* Decides whether the edit is still needed. */
 static void
 decide(inf_model_set_t *set, inf_edit_t *edit)
 {
@@ -249,8 +250,8 @@ decide(inf_model_set_t *set, inf_edit_t *edit)
     }
 }
 
-/* false: the version was loaded since, or its process has exited once more and
-   another rebuild waits for the delay. */
+/* Whether the version still needs the rebuild; false: it was loaded since, or
+   its process has exited again and another rebuild waits. */
 static bool
 is_lacking(const inf_edit_t *rebuild)
 {
@@ -384,7 +385,7 @@ end_turn(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err)
     return caller;
 }
 
-/* A turn of r has ended: loads that waited for it go on. */
+/* Wakes loads that waited for r's turn. */
 static void
 wake_dependents(inf_model_set_t *set, const inf_model_record_t *r)
 {
@@ -401,8 +402,8 @@ wake_dependents(inf_model_set_t *set, const inf_model_record_t *r)
     }
 }
 
-/* A version whose process has exited is rebuilt, by rebuild, until it serves,
-   or somebody loads or unloads it. */
+/* Queues rebuild after a delay, until the version serves or is loaded or
+   unloaded otherwise. */
 static bool
 retry_later(inf_model_set_t *set, const inf_edit_t *edit, inf_edit_t *rebuild,
     uint64_t now_ns)
@@ -528,8 +529,8 @@ inf_model_set_stale(inf_model_set_t *set, const inf_model_record_t *r,
     return NULL;
 }
 
-/* Whether the last load of r failed, and composing models changed while it
-   waited for them. */
+/* Whether r serves versions of older composing models, because its last load
+   failed while these changed. */
 static bool
 serves_stale(inf_model_set_t *set, inf_model_record_t *r, uint64_t round)
 {
@@ -568,7 +569,8 @@ inf_model_set_unload_orphan(inf_model_set_t *set, inf_edit_t *edit, size_t i,
     return true;
 }
 
-/* An edit that a load waits for must not wait for the load. */
+/* Makes the caller of parent wait for child, too, unless a load is that caller:
+   an edit that a load waits for must not wait for the load. */
 static void
 share(inf_edit_t *parent, inf_edit_t *child)
 {

@@ -254,7 +254,7 @@ inf_model_source_unref(inf_model_source_t *source)
     free(source);
 }
 
-/* A repository of its own with that one model. */
+/* Makes a private repository with that one model. */
 static inf_err_t *
 open_private(inf_model_source_t *source, const inf_source_query_t *q)
 {
@@ -304,7 +304,7 @@ open_private(inf_model_source_t *source, const inf_source_query_t *q)
     return err;
 }
 
-/* list NULL: it is the private directory. */
+/* Takes the scan's result; list NULL: of the private directory. */
 static inf_err_t *
 take_scan(inf_model_source_t *source, const inf_source_query_t *q,
     const inf_scan_t *scan, const inf_repository_list_t *list)
@@ -370,8 +370,8 @@ take_versions(inf_model_source_t *source, const inf_scan_model_t *m)
     return NULL;
 }
 
-/* Where they leave it there may be other versions than there were, too, even
-   where the model stays in its place. */
+/* Runs the agents' LOAD.  Versions may differ afterwards, even in the same
+   place. */
 static inf_err_t *
 let_agents_load(inf_model_source_t *source, const inf_source_query_t *q,
     const inf_config_options_t *opt)
@@ -413,7 +413,7 @@ let_agents_load(inf_model_source_t *source, const inf_source_query_t *q,
     return err;
 }
 
-/* Backends want files on a disk. */
+/* Copies remote files to the local disk, where backends read them. */
 static inf_err_t *
 bring_here(inf_model_source_t *source)
 {
@@ -452,7 +452,7 @@ first_problem(const inf_scan_t *scan)
     return NULL;
 }
 
-/* file NULL: there is none. */
+/* Whether file, which may be NULL, is in dir. */
 static bool
 is_named(const char *file, const char *dir)
 {
@@ -461,7 +461,7 @@ is_named(const char *file, const char *dir)
         && strncmp(file + len, "/configs/", 9) == 0;
 }
 
-/* Backends may look for it beside the files. */
+/* Writes config.pbtxt beside the files, where backends may read it. */
 static inf_err_t *
 write_config(const inf_model_source_t *source)
 {
@@ -484,8 +484,9 @@ write_config(const inf_model_source_t *source)
     return err;
 }
 
-/* The version policy decides which versions there are, not what they are;
-   instances come and go while a version serves. */
+/* Compares configurations without the version policy, which selects versions;
+   but_instances: without instance groups, which change while a version
+   serves. */
 static bool
 same_config(const Inference__ModelConfig *a, const Inference__ModelConfig *b,
     bool but_instances)

@@ -1,18 +1,18 @@
 /*
- * model_source.h - where the files of one load of a model are, what its
- *                  configuration says and which versions it wants.
+ * model_source.h - the source of one load of a model: its files, its
+ *                  configuration and the versions it selects.
  *
- * Owner    Shared by reference: the model's record keeps that of the last
- *          good load, each version made from it keeps it too.  The last
- *          reference removes a private directory.
- * Thread   made by one thread, then read by anyone.
+ * Owner    Shared by reference: by the model's record after a good load, and by
+ *          each version made from it.  The last reference removes a private
+ *          directory.
+ * Thread   made by one thread, then read by any.
  * Units    none.
- * Errors   NOT_FOUND: no repository has it.  INVALID_ARG, INTERNAL: why it
- *          can't be read.
+ * Errors   NOT_FOUND: no repository has the model.  INVALID_ARG, INTERNAL: why
+ *          it cannot be read.
  * Route    lifecycle, scan -> [model source] -> configuration -> model load
  *
- * inf_model_source_open settles the model's directory, inf_model_source_read
- * lets its repository agents have it before the configuration is read.
+ * inf_model_source_open finds the model's directory; inf_model_source_read runs
+ * its repository agents before it reads the configuration.
  */
 
 #ifndef INF_REPOSITORY_MODEL_SOURCE_H
@@ -35,91 +35,90 @@ typedef struct {
     inf_repository_t   *repository;     /* a reference; NULL: private_dir    */
     inf_storage_t      *storage;        /* of either                         */
     char               *dir;            /* of the model                      */
-    inf_private_dir_t  *private_dir;    /* above dir; NULL: dir is a
-                                           repository's                      */
+    inf_private_dir_t  *private_dir;    /* above dir; NULL: dir is in a
+                                           repository                        */
     inf_storage_t      *private_storage;
-    inf_agents_t       *agents;         /* NULL: it has none                 */
-    inf_storage_t      *load_storage;   /* where it is loaded from: the      */
-    const char         *load_dir;       /* same, or where agents left it; a
-                                           copy on this machine's disk       */
-    inf_storage_t      *fetched_from;   /* NULL: it lies there itself        */
+    inf_agents_t       *agents;         /* NULL: no agents                   */
+    inf_storage_t      *load_storage;   /* storage and directory to          */
+    const char         *load_dir;       /* load from: the same, or left by
+                                           agents; a copy on the local disk  */
+    inf_storage_t      *fetched_from;   /* NULL: no copy                     */
     char               *fetched;        /* the copy                          */
     inf_storage_t      *disk;           /* for the copy                      */
     bool                overridden;     /* config came with the request      */
-    bool                mapped;         /* its name is a repository's alias  */
-    bool                named;          /* config is one of configs/         */
-    inf_model_config_t *config;         /* as read; nobody changes it        */
-    int64_t            *versions;       /* there are, ascending              */
+    bool                mapped;         /* its name is an alias              */
+    bool                named;          /* config is from configs/           */
+    inf_model_config_t *config;         /* as read; constant                 */
+    int64_t            *versions;       /* present ones, ascending           */
     size_t              version_count;
-    inf_model_stamp_t   stamp;          /* when it was read                  */
+    inf_model_stamp_t   stamp;          /* when the files were read          */
 } inf_model_source_t;
 
 typedef struct {
     const inf_repository_list_t *list;  /* for open, unless the request brings
-                                           files: what was scanned, and what
-                                           was found there                   */
+                                           files: the list scanned, and the
+                                           result                            */
     const inf_scan_t            *scan;
     const char                  *name;
-    const inf_override_t        *override;  /* NULL: as the repository has it */
-    inf_agent_table_t           *agents;    /* for read, like the next       */
+    const inf_override_t        *override;  /* NULL: files as they are        */
+    inf_agent_table_t           *agents;    /* for read, as is the next      */
     const NginxInference__CoreConfig *core_config;
 } inf_source_query_t;
 
-/* Settles the directory, or writes the files, and takes the stamp.  The
-   configuration is not read yet: that may be spared. */
+/* open: finds the directory, or writes the request's files, and takes the
+   stamp. read: reads the configuration, which is not always necessary. */
 INF_CHECK inf_err_t *inf_model_source_open(const inf_source_query_t *q,
     inf_model_source_t **out);
 INF_CHECK inf_err_t *inf_model_source_read(inf_model_source_t *source,
     const inf_source_query_t *q);
 
 /*
- * Whether a request may bring the configuration sent without code upload
- * (code_upload.h), judged by the repository's own, which is read once.  Of a
- * private directory nothing is read: the model has no configuration of its
- * own there.  One that can't be read is an error only where it decides.
+ * Checks whether a request may bring the configuration sent without code upload
+ * (code_upload.h), by the repository's own configuration, which is read once.
+ * A private directory has none.  If it cannot be read, that is an error only
+ * where it matters.
  */
 INF_CHECK inf_err_t *inf_model_source_check_sent(
     const inf_model_source_t *source, const char *config_name,
     const Inference__ModelConfig *sent);
 
-/* The versions that the version policy selects; malloc'ed. */
+/* The versions selected by the version policy; malloc'ed. */
 INF_CHECK inf_err_t *inf_model_source_choose(const inf_model_source_t *source,
     const char *name, int64_t **versions, size_t *count);
 
 /*
- * Whether a version made from a can serve for b: neither its own files, nor
- * what all versions share, nor the configuration differ, but for instance
- * groups and version policy.  It is false where agents may have read other
- * files.
+ * Whether a version made from a can serve for b: its files, the files shared by
+ * all versions and the configuration are equal, except instance groups and
+ * version policy.  false if agents may have read other files.
  */
 bool inf_model_source_same_version(const inf_model_source_t *a,
     const inf_model_source_t *b, int64_t version);
 
-/* Whether their configurations are the same altogether; and whether source's is
-   msg but for instance groups and version policy. */
+/* same_config: whether the whole configurations are equal.  says: whether
+   source's equals msg, except instance groups and version policy. */
 bool inf_model_source_same_config(const inf_model_source_t *a,
     const inf_model_source_t *b);
 bool inf_model_source_says(const inf_model_source_t *source,
     const Inference__ModelConfig *msg);
 
-/* Replaces source's configuration by that of other, but for instance groups and
+/* Replaces source's configuration by that of other, except instance groups and
    version policy. */
 INF_CHECK inf_err_t *inf_model_source_adopt(inf_model_source_t *source,
     const inf_model_source_t *other);
 
-/* Each gets what the other has read; places and agents stay. */
+/* Exchanges what both have read; places and agents stay. */
 void inf_model_source_swap_settings(inf_model_source_t *a,
     inf_model_source_t *b);
 
-/* Actions of its agents: the load has ended well, or badly; its versions go
-   out of service.  Each does nothing without agents or when it was called. */
+/* Run actions of agents: the load has succeeded, or failed; its versions leave
+   service.  Repeated calls, or calls without agents, do nothing. */
 void inf_model_source_complete(inf_model_source_t *source);
 void inf_model_source_fail(inf_model_source_t *source);
 
-/* Gives the reference up, too; source may be NULL. */
+/* The last one also drops the reference; source may be NULL. */
 void inf_model_source_leave(inf_model_source_t *source);
 
-/* One more reference; returns source. */
+/* Adds a reference; returns source. */
 inf_model_source_t *inf_model_source_ref(inf_model_source_t *source);
 
 /* source may be NULL. */

@@ -7,17 +7,16 @@
 #include "core/base/path.h"
 #include "core/model/versions.h"
 
-/* Deeper than this nothing is read, nor after so many entries: a link
-   may lead anywhere. */
+/* Limits of depth and entries, because a link may lead anywhere. */
 #define STAMP_DEPTH   8
 #define STAMP_ENTRIES 100000u
 
-/* The way through one child of the model's directory.  However many links
-   lead to a directory, it is read once. */
+/* The walk through one child of the model's directory.  A directory is read
+   once, even if several links lead to it. */
 typedef struct {
     const inf_storage_t *storage;
     uint32_t            *entries;   /* left for the whole model              */
-    uint64_t            *ids;       /* where it has been; 0: a free place    */
+    uint64_t            *ids;       /* visited; 0: free                      */
     size_t               count;
     size_t               room;      /* a power of two, or 0                  */
 } walk_t;
@@ -117,7 +116,7 @@ inf_model_stamp_same_version(const inf_model_stamp_t *a,
     return x != NULL && y != NULL && x->hash == y->hash;
 }
 
-/* Each child goes its own way: what two of them link to changes both. */
+/* Stamps each child separately: a shared link target changes both. */
 static inf_err_t *
 stamp_children(const inf_storage_t *storage, const char *dir,
     const inf_entries_t *entries, inf_model_stamp_t *out)
@@ -143,7 +142,7 @@ stamp_children(const inf_storage_t *storage, const char *dir,
     return memory ? NULL : inf_err_nomem();
 }
 
-/* Of dir itself; asked for only where links may lead back to it. */
+/* The identity of dir; needed only if links may lead back to it. */
 static uint64_t
 id_of(const inf_storage_t *storage, const char *dir,
     const inf_entries_t *entries)
@@ -193,8 +192,8 @@ stamp_entry(walk_t *w, const char *dir, const inf_entry_t *entry,
     return h;
 }
 
-/* A directory that can't be listed has a stamp as well: it changes once it
-   can. */
+/* Stamps dir.  A directory that cannot be listed has a stamp, too, which
+   changes when it can. */
 static uint64_t
 stamp_below(walk_t *w, const char *dir, unsigned depth)
 {
@@ -216,7 +215,7 @@ stamp_below(walk_t *w, const char *dir, unsigned depth)
     return h;
 }
 
-/* false: it has been there, or there is no memory to remember it. */
+/* Records a directory; false: visited before, or out of memory. */
 static bool
 walk_enters(walk_t *w, uint64_t id)
 {

@@ -1,12 +1,12 @@
-/* model_swap.c - the moves of what a model serves: a load begins and ends, an
-   unload, a process exit, and what follows for ensembles. */
+/* model_swap.c - changes of the serving versions: begin and end of a load, an
+   unload, a process exit, and their effect on ensembles. */
 
 #include "core/repository/model_set.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define REASON_MAX 4096u        /* bytes of others' reasons, about           */
+#define REASON_MAX 4096u        /* approximate limit of quoted reasons       */
 
 static void merge_versions(inf_load_t *l, inf_record_version_t *merged);
 static void take_all(inf_model_set_t *set, inf_load_t *l);
@@ -102,7 +102,7 @@ inf_model_set_reject(inf_edit_t *edit, bool known, inf_reason_t *reason)
         inf_model_record_explain(r, reason);
     }
     if (edit->kind == INF_EDIT_REFRESH && r->override == NULL) {
-        r->override = edit->override;       /* it is tried again with that   */
+        r->override = edit->override;       /* used by the next try          */
         edit->override = NULL;
     }
 }
@@ -147,7 +147,7 @@ inf_model_set_gather(inf_model_set_t *set, inf_load_t *l,
     return true;
 }
 
-/* All serve. */
+/* Puts all versions of l into service. */
 static void
 take_all(inf_model_set_t *set, inf_load_t *l)
 {
@@ -187,8 +187,8 @@ inf_model_set_swap(inf_model_set_t *set, inf_load_t *l,
     return true;
 }
 
-/* Whether something that l was made of has stopped serving meanwhile, or is
-   made of it now. */
+/* Whether a model that l was made of has stopped serving meanwhile, or is now
+   made of l's. */
 static bool
 composing_left(inf_model_set_t *set, const inf_load_t *l)
 {
@@ -245,8 +245,8 @@ take_over(inf_load_t *l)
     l->source = old;
 }
 
-/* Versions that served go on, and say what was wrong with their successors; all
-   of them are, of what lacks a composing model. */
+/* Fails l: serving versions go on, with the reason of their successors; of an
+   ensemble that lacks a composing model, all versions fail. */
 static void
 give_up(inf_load_t *l)
 {
@@ -276,7 +276,7 @@ give_up(inf_load_t *l)
     }
 }
 
-/* There is room for it; model may be NULL. */
+/* Adds model, which may be NULL, to the released ones; there is room. */
 static void
 release(inf_load_t *l, inf_model_t *model)
 {
@@ -285,7 +285,7 @@ release(inf_load_t *l, inf_model_t *model)
     }
 }
 
-/* The graph learns how the load has ended.  A plan to be freed, or NULL. */
+/* Updates the graph after the load.  Returns a plan to be freed, or NULL. */
 static inf_graph_plan_t *
 settle_plan(inf_load_t *l, bool whole)
 {
@@ -308,7 +308,7 @@ settle_plan(inf_load_t *l, bool whole)
         }
     }
 
-    if (fresh) {                        /* how it is tried again             */
+    if (fresh) {                        /* for the next try                  */
         inf_override_free(r->override);
         r->override = whole ? NULL : l->edit->override;
         l->edit->override = whole ? l->edit->override : NULL;
@@ -355,7 +355,8 @@ inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone)
     return source;
 }
 
-/* Something of r may have left service: ensembles are to be drained. */
+/* Marks r for the drain of ensembles, because a version may have left
+   service. */
 static void
 leave(inf_model_set_t *set, inf_model_record_t *r)
 {
@@ -385,7 +386,7 @@ inf_model_set_drain(inf_model_set_t *set, inf_link_t *gone,
     }
 }
 
-/* Ensembles of what has left. */
+/* Finds ensembles of models that left service. */
 static void
 find_lost(inf_model_set_t *set)
 {
@@ -410,7 +411,7 @@ find_lost(inf_model_set_t *set)
     }
 }
 
-/* false: its reason needs more room. */
+/* Withdraws an ensemble; false: its reason needs more room. */
 static bool
 withdraw(inf_model_set_t *set, inf_model_record_t *e, inf_link_t *gone,
     inf_reason_room_t *room)
@@ -449,7 +450,7 @@ withdraw(inf_model_set_t *set, inf_model_record_t *e, inf_link_t *gone,
     return true;
 }
 
-/* waits: it is the only reason. */
+/* Sets the reason lack; waits: it is the only one. */
 static void
 explain_lack(inf_record_version_t *v, inf_reason_t *lack, bool waits)
 {
@@ -518,8 +519,8 @@ inf_load_fail_all(inf_load_t *l)
     }
 }
 
-/* *out: why e can't be made of plan, a reference.  false: that needs more
-   room. */
+/* Sets *out to the reason, a reference, why e cannot be made of plan.  false:
+   it needs more room. */
 static bool
 tell_lack(inf_model_set_t *set, inf_model_record_t *e,
     const inf_graph_plan_t *plan, inf_reason_room_t *room, inf_reason_t **out)
@@ -568,7 +569,7 @@ put_lack(inf_model_set_t *set, inf_model_record_t *e,
     }
 }
 
-/* The reason of a model that failed, not of one that was unloaded. */
+/* Appends the reason of a failed (not unloaded) model. */
 static void
 add_failure(inf_buf_t *text, const inf_model_record_t *r)
 {

@@ -22,7 +22,7 @@ static inf_err_t *make_sequence_inputs(const inf_model_load_t *what,
 static inf_err_t *set_private_inputs(const inf_model_load_t *what,
     inf_model_t *model);
 
-/* The first is needed by the others. */
+/* The first one is needed by the others. */
 static const table_fn tables[] = {
     make_tensors, make_labels, make_sequence_inputs, set_private_inputs
 };
@@ -122,7 +122,7 @@ inf_model_find_strategy(const inf_model_load_t *what, const inf_model_t *model,
         config->n_backend_directories, library);
 }
 
-/* Each version completes a copy of its own. */
+/* Copies the configuration, which each version completes for itself. */
 static inf_err_t *
 copy_config(const inf_model_config_t *config, inf_model_config_t **out)
 {

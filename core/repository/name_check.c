@@ -93,8 +93,8 @@ report(const inf_name_check_t *c, inf_log_level_t level, inf_buf_t *text)
     return err;
 }
 
-/* An error where the model can never be loaded, a warning where a request or a
-   poll may still load it. */
+/* Error if the model can never be loaded, warning if a request or a poll may
+   load it. */
 static inf_log_level_t
 level_of(const inf_name_check_t *c, const NginxInference__NamedModel *n)
 {

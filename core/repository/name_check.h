@@ -1,8 +1,8 @@
 /*
- * name_check.h - the models that directives of nginx.conf name: reports those
- *                that no repository has.
+ * name_check.h - reports models named by directives of nginx.conf that no
+ *                repository has.
  *
- * Owner    The caller; everything is borrowed.
+ * Owner    The caller; arguments are borrowed.
  * Thread   any.
  * Units    versions from 1 on; 0 is any.
  * Errors   Only out of memory; findings go to the reporter.
@@ -22,12 +22,12 @@ typedef struct {
     void                             *userp;
 } inf_name_check_t;
 
-/* Reports the names that no model of the scan has, which is of all
-   repositories. */
+/* Reports names that no model of the scan, which covers all repositories,
+   has. */
 INF_CHECK inf_err_t *inf_name_check_unknown(const inf_name_check_t *c,
     const inf_scan_t *scan);
 
-/* Reports versions asked for of m, whose served ones are these. */
+/* Reports versions named for m that are not in served. */
 INF_CHECK inf_err_t *inf_name_check_versions(const inf_name_check_t *c,
     const inf_scan_model_t *m, const int64_t *served, size_t count);
 

@@ -127,7 +127,8 @@ inf_override_normalize(char *path)
     return true;
 }
 
-/* The directory is new and ours: its words alone say where a path leads. */
+/* Writes a file.  The directory is new and ours, so the path needs no resolving
+   of links. */
 static inf_err_t *
 write_file(const char *dir, const inf_override_file_t *f)
 {

@@ -1,11 +1,11 @@
 /*
- * plugin_ops.h - what the lifecycle needs of backends; abi fills it in.
+ * plugin_ops.h - functions on backends, for the lifecycle; set by abi.
  *
  * Owner    The table is static.  The lifecycle owns backends it opened.
  * Thread   open, close: one at a time; the rest: loader threads, and the
  *          thread that destroys a model.
  * Units    none.
- * Errors   what the plug-in returned, or why it could not be called.
+ * Errors   The plug-in's error, or why it could not be called.
  * Route    lifecycle -> [plug-in operations] -> abi -> backend.
  */
 
@@ -15,7 +15,7 @@
 #include "core/model/model.h"
 #include "core/sched/executor.h"
 
-/* A setting of a backend, as on Triton's command line. */
+/* A backend setting, as on Triton's command line. */
 typedef struct {
     const char *key;
     const char *value;
@@ -38,7 +38,8 @@ typedef struct {
        block. */
     bool (*has_ready_check)(const inf_model_t *model);
 
-    /* A batch strategy's library; *out NULL: it has none of the functions. */
+    /* Opens a batch strategy; *out NULL: the library has none of its
+       functions. */
     inf_err_t *(*strategy_open)(inf_model_t *model, const char *library,
         struct inf_batch_strategy_s **out);
     void (*strategy_close)(struct inf_batch_strategy_s *strategy);

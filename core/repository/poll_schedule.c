@@ -79,7 +79,7 @@ inf_poll_schedule_next(inf_poll_schedule_t *s, uint64_t now_ns)
     return (inf_poll_decision_t) { .action = INF_POLL_COMPARE };
 }
 
-/* A change that comes within the gap is found at its end. */
+/* The decision while idle; a change within the gap is found at its end. */
 static inf_poll_decision_t
 next_idle(inf_poll_schedule_t *s, uint64_t now_ns)
 {

@@ -1,6 +1,6 @@
 /*
- * poll_schedule.h - when repositories are polled, and when what differs there
- *                   is compared again: a policy, without clock or thread.
+ * poll_schedule.h - the times of polls of repositories, and of repeated
+ *                   comparisons: a policy without clock or thread.
  *
  * Owner    The caller's memory.
  * Thread   one at a time.
@@ -8,14 +8,13 @@
  * Errors   none.
  * Route    settings, events -> [poll schedule] -> poll
  *
- * A poll comes when the interval has passed since the last full one has ended,
- * or early because something has changed.  Early polls don't put off the full
- * ones.  Between the end of a poll and the next one that is early there is a
- * gap, however much changes.
+ * A poll begins when the interval has passed since the end of the last full
+ * poll, or early after a change.  Early polls do not delay full ones.  After
+ * each poll there is a minimum gap before an early one.
  *
- * A poll lists and compares.  While models differ from what is loaded, their
- * files may still be on their way: they are compared again, some time apart,
- * until all of them hold still, but not for ever: the next poll sees the rest.
+ * A poll lists and compares.  Files of models that differ may still be
+ * changing, so these models are compared again after a while until all are
+ * stable, a limited number of times; the next poll handles the rest.
  */
 
 #ifndef INF_REPOSITORY_POLL_SCHEDULE_H
@@ -25,8 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The gap, and at least so many times as long as the last poll has worked,
-   which bounds the CPU that polls need. */
+/* Minimum gap, and a multiple of the last poll's duration, which limits the CPU
+   time of polls. */
 #define INF_POLL_GAP_NS      UINT64_C(1000000000)
 #define INF_POLL_GAP_FACTOR  20u
 
@@ -36,17 +35,17 @@
 typedef enum {
     INF_POLL_WAIT,
     INF_POLL_BEGIN,             /* list and compare                          */
-    INF_POLL_COMPARE            /* what has differed                         */
+    INF_POLL_COMPARE            /* compare again what differs                */
 } inf_poll_action_t;
 
-/* After BEGIN or COMPARE, compared is to be called. */
+/* A decision; after BEGIN or COMPARE, call compared. */
 typedef struct {
     inf_poll_action_t action;
     uint64_t          until_ns;     /* WAIT                                  */
     bool              events;       /* WAIT: a change ends it                */
-    bool              early;        /* BEGIN: before the interval has passed;
-                                       what failed is not tried again        */
-    bool              remote;       /* BEGIN: remote repositories, too       */
+    bool              early;        /* BEGIN: before the interval's end; does
+                                       not try again what failed             */
+    bool              remote;       /* BEGIN: also remote repositories       */
 } inf_poll_decision_t;
 
 typedef enum {
@@ -58,40 +57,41 @@ typedef enum {
 typedef struct {
     inf_poll_phase_t phase;
     uint64_t         settle_ns;
-    uint64_t         interval_ns;   /* 0: no poll                            */
+    uint64_t         interval_ns;   /* 0: no polls                           */
     uint64_t         full_ns;       /* end of the last full poll             */
     uint64_t         end_ns;        /* of the last poll                      */
-    uint64_t         work_ns;       /* of the last poll                      */
-    uint64_t         turn_ns;       /* when the phase began; SETTLING: ends  */
+    uint64_t         work_ns;       /* duration of the last poll             */
+    uint64_t         turn_ns;       /* begin of the phase; SETTLING: end     */
     unsigned         comparisons;
-    bool             changed;       /* reason for an early poll              */
-    bool             remote;        /* it is for remote ones, too            */
-    bool             early;         /* the last poll was                     */
+    bool             changed;       /* an early poll is due                  */
+    bool             remote;        /* also of remote repositories           */
+    bool             early;         /* the last poll was early               */
 } inf_poll_schedule_t;
 
-/* Nothing is polled yet; models hold still when they are the same settle_ns
-   later. */
+/* Initializes a schedule without polls; models are stable when equal after
+   settle_ns. */
 void inf_poll_schedule_init(inf_poll_schedule_t *s, uint64_t settle_ns,
     uint64_t now_ns);
 
-/* Full polls come this long after each other; 0: none, early ones neither. */
+/* Sets the interval of full polls; 0: no polls, not even early ones. */
 void inf_poll_schedule_set_interval(inf_poll_schedule_t *s,
     uint64_t interval_ns);
 
-/* The next poll may come early.  remote: remote repositories, too. */
+/* Makes an early poll due.  remote: also of remote repositories. */
 void inf_poll_schedule_hasten(inf_poll_schedule_t *s, bool remote);
 
-/* A full poll begins now; the interval does not count. */
+/* Begins a full poll now, without the interval. */
 void inf_poll_schedule_begin(inf_poll_schedule_t *s, uint64_t now_ns);
 
-/* A comparison has ended; so many models differ and don't hold still. */
+/* Ends a comparison; unsettled: number of models that differ and are not
+   stable. */
 void inf_poll_schedule_compared(inf_poll_schedule_t *s, size_t unsettled,
     uint64_t now_ns);
 
-/* A poll that is settling ends without another comparison. */
+/* Ends a settling poll without another comparison. */
 void inf_poll_schedule_give_up(inf_poll_schedule_t *s, uint64_t now_ns);
 
-/* The action that is due now.  Not between BEGIN or COMPARE and compared. */
+/* The next action.  Not between BEGIN or COMPARE and compared. */
 inf_poll_decision_t inf_poll_schedule_next(inf_poll_schedule_t *s,
     uint64_t now_ns);
 

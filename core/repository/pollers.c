@@ -10,7 +10,7 @@
 #define POLLERS_RANK 56
 #define USE(use)     (1u << (use))
 
-/* One repository that is being listed. */
+/* A repository being listed. */
 typedef struct {
     inf_link_t        link;         /* in pollers->active                    */
     inf_pollers_t    *pollers;
@@ -19,9 +19,9 @@ typedef struct {
 
     /* under the lock of pollers */
     uint32_t          wanted;       /* uses of the next listing              */
-    uint32_t          serves;       /* of this one, as far as still to come  */
-    bool              first;        /* this one                              */
-    bool              ended;        /* the thread needs only to be joined    */
+    uint32_t          serves;       /* remaining uses of this one            */
+    bool              first;        /* this listing is the first             */
+    bool              ended;        /* to be joined                          */
 } poller_t;
 
 struct inf_pollers_s {
@@ -211,7 +211,7 @@ take_wanted(poller_t *w)
     return !w->ended;
 }
 
-/* A listing that has failed is nothing to compare with. */
+/* Calls the uses' callbacks; a failed listing is not compared. */
 static void
 report(poller_t *w, bool listed)
 {
@@ -250,7 +250,7 @@ inf_pollers_wait(inf_pollers_t *p)
     inf_unlock(&p->lock);
 }
 
-/* first: the first listings count, too. */
+/* Whether a listing for reconciliation runs; first: or a first listing. */
 static bool
 reconciles_locked(const inf_pollers_t *p, bool first)
 {
@@ -285,7 +285,7 @@ inf_pollers_stop(inf_pollers_t *p)
     }
 }
 
-/* all: waits for those that haven't ended. */
+/* Joins ended threads; all: waits for the others. */
 static void
 join_ended(inf_pollers_t *p, bool all)
 {

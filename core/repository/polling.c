@@ -17,7 +17,7 @@
 #define POLL_RANK 9
 
 typedef struct {
-    uint64_t interval_ns;       /* 0: no poll                                */
+    uint64_t interval_ns;       /* 0: no polls                               */
     bool     watch;
     bool     soon;              /* once                                      */
     bool     stopping;
@@ -39,7 +39,7 @@ struct inf_poll_s {
     pthread_t        thread;
 };
 
-/* The thread's own. */
+/* Used by the polling thread only. */
 typedef struct {
     inf_poll_schedule_t schedule;
     inf_last_attempts_t attempts;
@@ -255,7 +255,7 @@ poll_main(void *arg)
     return NULL;
 }
 
-/* An early poll finds changes from before the watch began. */
+/* Starts or ends the watch; an early poll finds changes from before it. */
 static void
 set_watch(inf_poll_t *poll, own_t *own, bool wanted)
 {
@@ -294,8 +294,8 @@ renew_watch(inf_poll_t *poll, inf_watch_t *watch)
     inf_repository_list_unref(list);
 }
 
-/* Whether fd (-1: none) can be read; false: it is time, or the settings have
-   changed. */
+/* Waits until fd (-1: none) is readable; false: until_ns has come, or the
+   settings have changed. */
 static bool
 wait_for_event(inf_poll_t *poll, uint64_t until_ns, int fd)
 {
@@ -314,7 +314,7 @@ wait_for_event(inf_poll_t *poll, uint64_t until_ns, int fd)
     return ppoll(fds, 2, &ts, NULL) > 0 && fds[1].revents != 0;
 }
 
-/* A change during the poll makes another poll worth while. */
+/* Polls; a change meanwhile makes another poll due. */
 static void
 poll_own(inf_poll_t *poll, own_t *own, const inf_poll_decision_t *d)
 {
@@ -341,7 +341,7 @@ poll_own(inf_poll_t *poll, own_t *own, const inf_poll_decision_t *d)
     inf_unlock(&poll->lock);
 }
 
-/* On the poller's thread. */
+/* Callback on the lister's thread. */
 static void
 compare_remote(void *userp, inf_repository_t *item, bool first)
 {
@@ -352,7 +352,7 @@ compare_remote(void *userp, inf_repository_t *item, bool first)
         "cannot compare the models of '%s'", item->root));
 }
 
-/* remote: one that has just been listed; NULL: the local ones. */
+/* Polls; remote: the repository just listed; NULL: local ones. */
 static inf_err_t *
 poll_now(inf_poll_t *poll, inf_repository_t *remote, bool own, bool wait)
 {
@@ -375,8 +375,8 @@ poll_now(inf_poll_t *poll, inf_repository_t *remote, bool own, bool wait)
     return err;
 }
 
-/* A poll that has begun, until it ends or is given up.  own: of this object's
-   threads; that of a caller doesn't depend on the settings. */
+/* Carries out a poll until it ends or is given up.  own: on this object's
+   threads; a caller's poll is independent of the settings. */
 static inf_err_t *
 run(inf_poll_t *poll, inf_poll_schedule_t *s, inf_comparison_t *c, bool own)
 {
@@ -401,7 +401,7 @@ run(inf_poll_t *poll, inf_poll_schedule_t *s, inf_comparison_t *c, bool own)
     return err;
 }
 
-/* false: the poll is over. */
+/* Waits; false: the poll is over. */
 static bool
 pause_until(inf_poll_t *poll, uint64_t until_ns, bool own)
 {
@@ -428,7 +428,7 @@ one_ended(void *userp, inf_err_t *err)
 {
     tally_t *tally = userp;
 
-    inf_err_free(err);                  /* the lifecycle has logged it       */
+    inf_err_free(err);                  /* logged by the lifecycle           */
     inf_poll_t *poll = tally->poll;
     inf_lock(&poll->lock);
     tally->ended++;

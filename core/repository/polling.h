@@ -1,19 +1,17 @@
 /*
- * polling.h - polls the repositories: has models loaded that are new or have
- *             changed, and unloaded that are gone.
+ * polling.h - polls the repositories: loads new and changed models, and unloads
+ *             missing ones.
  *
  * Owner    The server owns it; it borrows the lifecycle and the pollers.
  * Thread   once: any.  set, stop: the server's.
  * Units    ns.
- * Errors   once: out of memory.  A repository that can't be listed now says
- *          nothing about its models: they stay.
+ * Errors   once: out of memory.  Models of a repository that cannot be listed
+ *          now are left as they are.
  * Route    poll schedule -> [poll] -> pollers, comparison -> lifecycle
  *
- * A changed model is loaded when two comparisons, some time apart, see the
- * same files: others may still be on their way.  A model that failed is tried
- * again by each poll that comes when the interval has passed; an early one,
- * because something there has changed, leaves out a model whose files are as
- * they were when it failed.
+ * A changed model is loaded when two comparisons, some time apart, see the same
+ * files.  A model that failed is tried again by each full poll; an early poll
+ * skips it if its files have not changed since.
  */
 
 #ifndef INF_REPOSITORY_POLLING_H
@@ -26,35 +24,34 @@
 
 typedef struct inf_poll_s inf_poll_t;
 
-/* No thread until inf_poll_set; models hold still when they are the same
-   settle_ns later.  Takes the pollers' use INF_LISTED_COMPARE. */
+/* Creates the poller, without a thread before inf_poll_set; models are stable
+   when equal after settle_ns.  Uses INF_LISTED_COMPARE of the pollers. */
 INF_CHECK inf_err_t *inf_poll_new(inf_lifecycle_t *lc,
     inf_pollers_t *pollers, uint64_t settle_ns, inf_poll_t **out);
 
-/* After the lifecycle and the pollers have stopped; poll may be NULL. */
+/* Called after lifecycle and pollers have stopped; poll may be NULL. */
 void inf_poll_free(inf_poll_t *poll);
 
 /*
- * A thread polls again and again, interval_ns (0: never) after the last poll;
- * watch: earlier when the kernel tells of a change in a local repository.
- * May be set again at any time; what a poll in progress has not yet queued is
- * given up when there shall be none.  Returns at once.
+ * Polls on a thread, interval_ns (0: never) after the last poll; watch: earlier
+ * when the kernel reports a change in a local repository.  Can be changed at
+ * any time; with 0 a running poll queues nothing more.  Returns at once.
  */
 INF_CHECK inf_err_t *inf_poll_set(inf_poll_t *poll, uint64_t interval_ns,
     bool watch);
 
-/* The next poll comes as soon as one may. */
+/* Makes an early poll due. */
 void inf_poll_hasten(inf_poll_t *poll);
 
-/* Forever; a poll in progress is given up.  poll may be NULL. */
+/* Stops for good, and gives up a running poll.  poll may be NULL. */
 void inf_poll_stop(inf_poll_t *poll);
 
-/* Polls that the thread has ended, and how many of them came early. */
+/* Number of finished polls of the thread, and of early ones. */
 void inf_poll_counts(inf_poll_t *poll, uint64_t *polls, uint64_t *early);
 
 /*
- * One poll.  It gives up on what doesn't hold still (the next will see it) and
- * returns when all is queued, or with wait, when all has been tried.
+ * Polls once.  Models that are not stable are left to the next poll.  Returns
+ * when all is queued or, with wait, when all has been tried.
  */
 INF_CHECK inf_err_t *inf_poll_once(inf_poll_t *poll, bool wait);
 

@@ -1,8 +1,8 @@
 /*
- * rate_check.h - what the rate limiter would say of models' configurations.
+ * rate_check.h - checks models' configurations by the rules of the rate
+ *                limiter.
  *
- * Owner    The check owns the rate check and tells it of one model after
- *          another.
+ * Owner    The check owns the rate check and passes one model after another.
  * Thread   one.
  * Units    copies of resources.
  * Errors   out of memory; everything else becomes a finding.
@@ -18,14 +18,14 @@
 
 typedef struct inf_rate_check_s inf_rate_check_t;
 
-/* *out NULL: config limits no rates. */
+/* Creates a check; *out NULL: config limits no rates. */
 INF_CHECK inf_err_t *inf_rate_check_new(
     const NginxInference__CoreConfig *config, inf_rate_check_t **out);
 
 /* May be NULL. */
 void inf_rate_check_free(inf_rate_check_t *c);
 
-/* The model's resources count for the models that follow: a resource is global
+/* Checks a model.  Its resources count for later models: a resource is global
    for all or for none. */
 INF_CHECK inf_err_t *inf_rate_check_model(inf_rate_check_t *c,
     const Inference__ModelConfig *msg, inf_findings_t *f);

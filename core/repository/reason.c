@@ -42,7 +42,7 @@ inf_reason_new(const char *text)
     return join(NULL, text);
 }
 
-/* code may be NULL. */
+/* Creates a reason; code may be NULL. */
 static inf_reason_t *
 join(const char *code, const char *msg)
 {
@@ -134,7 +134,7 @@ inf_reason_room_take(inf_reason_room_t *room, size_t code_len)
     inf_reason_t *r = room->reason;
 
     if (r == &inf_reason_nomem) {
-        return inf_reason_ref(r);       /* and of all that follow            */
+        return inf_reason_ref(r);       /* used for all later ones, too      */
     }
     room->reason = NULL;
     r->msg = r->text + code_len;

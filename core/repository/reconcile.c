@@ -4,7 +4,7 @@
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define DELAY_MAX   (60 * SECOND_NS)
-#define CALM_NS     (2 * DELAY_MAX)     /* after that the count begins anew  */
+#define CALM_NS     (2 * DELAY_MAX)     /* after that the count restarts     */
 
 static inf_step_t wait_for(inf_wait_t reason, uint64_t until_ns);
 static inf_step_t step_of(const inf_edit_t *edit);
@@ -80,7 +80,7 @@ inf_reconcile_listed(const inf_inventory_t *l, const inf_model_record_t *r,
     if (l->q.occasion == INF_INVENTORY_FIRST && r != NULL
         && r->source == NULL && !lies)
     {
-        return nothing;                 /* its load says so itself           */
+        return nothing;                 /* reported by its load              */
     }
 
     return l->q.desired.all ? listed_all(l, r, lies ? n : NULL, current)
@@ -110,8 +110,8 @@ inf_reconcile_is_stale(inf_ensemble_graph_t *g, const inf_model_record_t *e,
         return inf_graph_verdict(g, &e->graph) == INF_GRAPH_STALE;
     }
 
-    /* the load under way takes what serves when it goes on; who waits for
-       the ensemble doesn't wait for a listing on its behalf */
+    /* the running load takes the serving models when it continues; a caller of
+       the ensemble does not wait for a listing */
     return e->stage == INF_LOAD_TAKES
         && (caller || e->state == INF_MODEL_RUNNING);
 }
@@ -193,7 +193,7 @@ rebuild_when_due(const inf_model_record_t *r, uint64_t now_ns)
         : wait_for(INF_WAIT_DELAY, due_ns);
 }
 
-/* A model in two repositories fails, and says so. */
+/* The step at the start.  A model in two repositories fails, with a reason. */
 static inf_step_t
 listed_at_start(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool barred)
@@ -202,7 +202,7 @@ listed_at_start(const inf_inventory_t *l, const inf_model_record_t *r,
         && inf_desired_has(&l->q.desired, n->id.name) ? build : nothing;
 }
 
-/* Every model that lies there is desired. */
+/* The step if every model present is desired. */
 static inf_step_t
 listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current)
@@ -215,10 +215,10 @@ listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
         return nothing;
     }
     if (n == NULL && stays(l, r)) {
-        return nothing;                 /* its directory may come again      */
+        return nothing;                 /* its directory may reappear        */
     }
     if (n == NULL && loaded && is_pending(l, r, n)) {
-        return build;                   /* it serves on while its load waits */
+        return build;                   /* serves while its load waits       */
     }
     if (n == NULL || n->duplicate) {
         return known && current ? unload(INF_UNLOAD_MOVED, n) : nothing;
@@ -227,7 +227,7 @@ listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
         ? nothing : build;
 }
 
-/* A model unloaded by request stays away, though it is named. */
+/* The step for named models.  A model unloaded by request stays unloaded. */
 static inf_step_t
 listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current, bool barred)
@@ -272,8 +272,8 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
         ? unload(INF_UNLOAD_REMOVED, n) : nothing;
 }
 
-/* A model that lies nowhere, or in two repositories, is unloaded by the poll
-   that it concerns.  One that may well be there in a while stays. */
+/* The step of a poll: unloads a model in no repository, or in two, unless it
+   may be found soon. */
 static inf_step_t
 polled(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current)
@@ -320,8 +320,8 @@ is_polled(const inf_inventory_t *l, const inf_model_record_t *r,
     return true;
 }
 
-/* In a repository that can't be listed now.  A model that is new is not held up
-   by a remote one. */
+/* Whether it may be in a repository that cannot be listed now.  A new model
+   does not wait for a remote one. */
 static bool
 may_lie_unseen(const inf_inventory_t *l, const inf_model_record_t *r,
     const char *space, bool missing)
@@ -340,7 +340,8 @@ may_lie_unseen(const inf_inventory_t *l, const inf_model_record_t *r,
     return false;
 }
 
-/* item NULL: a request.  unknown: the answer for what isn't loaded. */
+/* Whether it was loaded from item (NULL: by request).  unknown: the result if
+   it is not loaded. */
 static bool
 comes_from(const inf_model_record_t *r, const inf_repository_t *item,
     bool unknown)
@@ -361,7 +362,7 @@ unload(inf_unload_cause_t cause, const inf_repository_name_t *n)
     };
 }
 
-/* Whether it may lie in a repository that is still to be listed. */
+/* Whether it may be in a repository that is not listed yet. */
 static bool
 is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n)
@@ -370,7 +371,7 @@ is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
         INF_REPOSITORY_PENDING, r->space);
 }
 
-/* Whether what it was loaded from is there. */
+/* Whether the files it was loaded from are present. */
 static bool
 stays(const inf_inventory_t *l, const inf_model_record_t *r)
 {

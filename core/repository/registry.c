@@ -188,7 +188,7 @@ inf_registry_versions(inf_registry_reader_t *reader, inf_slice_t name,
     return NULL;
 }
 
-/* entry NULL: none has that name. */
+/* The error for a name; entry NULL: unknown. */
 static inf_err_t *
 name_error(const inf_registry_t *r, inf_slice_t name,
     const inf_registry_entry_t *entry)
@@ -298,7 +298,8 @@ snapshot_new(inf_registry_entry_t *entries, uint32_t count,
     return NULL;
 }
 
-/* A name leads to the first entry that isn't gone, or to the first. */
+/* Adds an entry to the hash table: a name leads to its first entry not gone, or
+   to its first. */
 static void
 put_entry(inf_registry_snapshot_t *s, uint32_t i)
 {
@@ -320,7 +321,7 @@ put_entry(inf_registry_snapshot_t *s, uint32_t i)
     first->namesakes = sum;
 }
 
-/* Where its name is, or may be put. */
+/* The slot of the entry's name, or a free one. */
 static uint32_t
 slot_of(const inf_registry_snapshot_t *s, const inf_registry_entry_t *e)
 {

@@ -1,14 +1,14 @@
 /*
- * registry.h - which model serves a name and version, found without a lock.
+ * registry.h - finds the model of a name and version without a lock.
  *
  * Owner    The lifecycle owns the registry and publishes snapshots: immutable
- *          tables holding a reference of every READY model.  A reader keeps
- *          the snapshot it last saw until it reads again.
- * Thread   publish: the lifecycle, one at a time.  read: each reader object
- *          belongs to one thread; only after a change does it take the lock.
+ *          tables with a reference of every READY model.  A reader keeps its
+ *          snapshot until it reads again.
+ * Thread   publish: the lifecycle, one at a time.  read: a reader object
+ *          belongs to one thread, and takes the lock only after a change.
  * Units    none.
  * Errors   NOT_FOUND, UNAVAILABLE with the protocol's texts; with namespacing
- *          INVALID_ARG for a name that none has, or two have.
+ *          INVALID_ARG for a name that no model, or two models have.
  * Route    lifecycle -> [registry] -> intake, calls
  */
 
@@ -37,30 +37,29 @@ typedef struct {
     uint64_t                hash;
     inf_registry_version_t *versions;   /* ascending                         */
     uint32_t                version_count;
-    bool                    loading;    /* some version is on its way; of one
-                                           without any it isn't known which
-                                           there are                         */
-    bool                    gone;       /* all of it was unloaded: with
-                                            namespacing as if it wasn't there */
-    uint32_t                namesakes;  /* not gone, this one too; set by
-                                            publish, where the name leads     */
-    inf_reason_t           *lost;       /* why one that served doesn't, and
-                                           will again, or one is quarantined;
-                                           a reference, NULL: none is so     */
+    bool                    loading;    /* a version is loading; without
+                                           versions: they are not known yet  */
+    bool                    gone;       /* unloaded completely: with namespacing
+                                           treated as absent                  */
+    uint32_t                namesakes;  /* entries not gone, including this one;
+                                           set by publish in the name's first
+                                           entry                              */
+    inf_reason_t           *lost;       /* why a version left service for a
+                                           while or is quarantined; a
+                                           reference, NULL: none             */
     int64_t                 lost_version;
-    bool                    rebuilt;    /* likewise: a process of it has
-                                           exited                            */
+    bool                    rebuilt;    /* and a process of it has exited    */
 } inf_registry_entry_t;
 
 typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;
 
 typedef struct {
-    bool                      namespacing;  /* set before anybody reads      */
-    _Atomic bool              incomplete;   /* seq_cst: models may come that
-                                               aren't known by name yet      */
+    bool                      namespacing;  /* set before the first read     */
+    _Atomic bool              incomplete;   /* seq_cst: more models may follow
+                                               whose names are not known yet */
     inf_lock_t                lock;     /* rank 40; guards current           */
     inf_registry_snapshot_t  *current;
-    _Atomic uint64_t          generation;   /* of current: raised under lock
+    _Atomic uint64_t          generation;   /* of current: written under lock
                                                with release, read without it
                                                with acquire                  */
 } inf_registry_t;
@@ -71,44 +70,42 @@ typedef struct {
     uint64_t                 generation;
 } inf_registry_reader_t;
 
-/* An empty registry; fini: no reader has a snapshot of it any more. */
+/* Initializes an empty registry.  fini: no reader has a snapshot. */
 void inf_registry_init(inf_registry_t *r);
 void inf_registry_fini(inf_registry_t *r);
 
 /*
- * Takes entries (malloc'ed array; names, texts, version arrays and model
- * references in it too) and makes them the current snapshot; frees them on
- * failure.
+ * Makes entries the current snapshot.  Takes the malloc'ed array with its
+ * names, texts, version arrays and model references, and frees it on failure.
  */
 INF_CHECK inf_err_t *inf_registry_publish(inf_registry_t *r,
     inf_registry_entry_t *entries, uint32_t count);
 
-/* Of entries that are not published; they may be NULL, like any part. */
+/* Frees unpublished entries; entries, and any part, may be NULL. */
 void inf_registry_entries_free(inf_registry_entry_t *entries, uint32_t count);
 
-/* No snapshot until the first read; fini gives up the reference. */
+/* A reader has no snapshot before its first read; fini drops its reference. */
 void inf_registry_reader_init(inf_registry_reader_t *reader,
     inf_registry_t *registry);
 void inf_registry_reader_fini(inf_registry_reader_t *reader);
 
-/* Lets go of an outdated snapshot; false: nothing was published since. */
+/* Drops an outdated snapshot; false: it is current. */
 bool inf_registry_refresh(inf_registry_reader_t *reader);
 
-/* version -1: the highest READY one.  *out has a reference for the caller. */
+/* Finds a model; version -1: the highest READY one.  *out is a reference. */
 INF_CHECK inf_err_t *inf_registry_find(inf_registry_reader_t *reader,
     inf_slice_t name, int64_t version, inf_model_t **out);
 
-/* Whether a name stands for one model: the error that find would give when
-   there are two; a name that none has is fine. */
+/* Fails as find does if two models have the name; an unknown name is no
+   error. */
 INF_CHECK inf_err_t *inf_registry_unique(inf_registry_reader_t *reader,
     inf_slice_t name);
 
-/* All READY models in the order of their ids and versions; malloc'ed, with a
-   reference of each for the caller. */
+/* All READY models by id and version; malloc'ed, with a reference each. */
 INF_CHECK inf_err_t *inf_registry_models(inf_registry_reader_t *reader,
     inf_model_t ***models, size_t *count);
 
-/* The READY versions of a name, ascending, in arena memory. */
+/* The READY versions of a name, ascending, in the arena. */
 INF_CHECK inf_err_t *inf_registry_versions(inf_registry_reader_t *reader,
     inf_slice_t name, inf_arena_t *arena, int64_t **versions,
     uint32_t *count);

@@ -64,7 +64,7 @@ inf_repositories_close(inf_repositories_t *r)
     r->now = NULL;
 }
 
-/* The list is in place before the state says that it is listed. */
+/* The new list is set before the state becomes LISTED. */
 inf_err_t *
 inf_repositories_poll(inf_repositories_t *r, inf_repository_t *item)
 {
@@ -111,8 +111,7 @@ inf_repositories_cancel(inf_repositories_t *r)
     inf_repository_list_unref(list);
 }
 
-/* A repository that is taken out before its first listing has ended is asked
-   for nothing else: that listing is cut short. */
+/* The first listing of a removed repository is interrupted. */
 inf_err_t *
 inf_repositories_replace(inf_repositories_t *r, char *const *addresses,
     size_t count, bool *changed)
@@ -336,8 +335,8 @@ inf_repository_list_scan(const inf_repository_list_t *list,
     return err;
 }
 
-/* Whether the model may be in that repository, for all that is known without
-   asking a remote one. */
+/* Whether the model may be in that repository, as far as known without asking a
+   remote one. */
 static bool
 is_expected(const inf_repository_list_t *list, size_t root,
     const inf_model_id_t *id)
@@ -359,7 +358,8 @@ is_expected(const inf_repository_list_t *list, size_t root,
     return found;
 }
 
-/* In the repositories of these indices; those of the result are the list's. */
+/* Scans the repositories of these indexes; indexes in the result are the
+   list's. */
 static inf_err_t *
 scan_some(const inf_repository_list_t *list, const uint32_t *at, size_t count,
     const char *name, inf_scan_t *out)
@@ -384,7 +384,7 @@ scan_some(const inf_repository_list_t *list, const uint32_t *at, size_t count,
     return err;
 }
 
-/* Repositories that have the same address in old are taken from there. */
+/* Opens a list; repositories with an address in old are taken from there. */
 static inf_err_t *
 list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
     char *const *addresses, size_t count, inf_repository_list_t **out)
@@ -422,7 +422,7 @@ list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
     return NULL;
 }
 
-/* A copy of old, with room for one more; item may be NULL. */
+/* A copy of old without item, which may be NULL, and with room for one more. */
 static inf_err_t *
 list_without(const inf_repository_list_t *old, const inf_repository_t *item,
     inf_repository_list_t **out)
@@ -458,7 +458,7 @@ list_room(size_t total, bool namespacing, inf_repository_list_t **out)
     return NULL;
 }
 
-/* The repositories that have been listed stay in front. */
+/* Adds a repository; listed ones come first. */
 static void
 list_add(inf_repository_list_t *list, inf_repository_t *item, bool listed)
 {
@@ -491,7 +491,7 @@ find(const inf_repository_list_t *list, const char *address)
     return NULL;
 }
 
-/* Whether both lists have the same entries, in any order. */
+/* Whether both lists have the same repositories, in any order. */
 static bool
 same_items(const inf_repository_list_t *a, const inf_repository_list_t *b)
 {
@@ -503,7 +503,7 @@ same_items(const inf_repository_list_t *a, const inf_repository_list_t *b)
     return same;
 }
 
-/* Neither its address nor a name that it maps to may be there. */
+/* Fails if the address, or a name of an alias, exists. */
 static inf_err_t *
 check_new(const inf_repository_list_t *list, const inf_repository_t *item)
 {
@@ -527,8 +527,8 @@ check_new(const inf_repository_list_t *list, const inf_repository_t *item)
     return NULL;
 }
 
-/* *list becomes the one that was there, and its reference the caller's.  Only
-   with the change lock held, under which now can be read without the other. */
+/* Exchanges *list and the current list, with its reference.  The change lock is
+   held, which suffices to read r->now. */
 static void
 put_in_place(inf_repositories_t *r, inf_repository_list_t **list)
 {

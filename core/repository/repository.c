@@ -172,8 +172,8 @@ inf_repository_poll(inf_repository_t *r)
     return err;
 }
 
-/* A storage of objects has no directories: before an empty listing can say
-   that a repository is empty, the repository has to be there. */
+/* Object storage has no directories: an empty listing means an empty repository
+   only if the repository itself exists. */
 inf_err_t *
 inf_repository_fetch(const inf_repository_t *r, inf_listing_t **out)
 {
@@ -192,7 +192,7 @@ inf_repository_fetch(const inf_repository_t *r, inf_listing_t **out)
     if (err == NULL && first && listing->entries.count == 0) {
         inf_entries_fini(&listing->entries);
         err = inf_storage_stat(r->storage, r->root, &self);
-        if (err == NULL) {              /* something may have come just now  */
+        if (err == NULL) {              /* it may have got entries just now  */
             err = inf_storage_list(r->storage, r->root, &listing->entries);
         }
     }
@@ -288,7 +288,7 @@ lock_of(const inf_repository_t *r)
     return (inf_lock_t *) (uintptr_t) &r->lock;
 }
 
-/* Without trailing slashes. */
+/* The length without trailing slashes. */
 static size_t
 address_len(const char *address)
 {

@@ -1,13 +1,12 @@
 /*
- * repository.h - one model repository: where it is, whether it could be
- *                listed, and what its last listing has found.
+ * repository.h - one model repository: its address, its state and its last
+ *                listing.
  *
- * Owner    Shared by reference: it stays open as long as a list, a model or a
- *          load refers to it.
- * Thread   any; a poll may take minutes where the repository is remote.
+ * Owner    Shared by reference: open while a list, a model or a load refers to
+ *          it.
+ * Thread   any; a poll of a remote repository may take minutes.
  * Units    none.
- * Errors   A listing that fails is returned, and kept as the reason of the
- *          state.
+ * Errors   A failed listing is returned, and kept as the state's reason.
  * Route    repositories -> [repository] -> scan, model source, index
  */
 
@@ -19,13 +18,13 @@
 #include "core/base/lock.h"
 #include "core/repository/scan.h"
 
-/* A local repository counts as LISTED until a listing fails; nothing asks a
-   remote one for anything before it has been LISTED. */
+/* A local repository is LISTED until a listing fails; a remote one is used only
+   after it has been LISTED. */
 typedef enum {
-    INF_REPOSITORY_PENDING = 1,     /* its first listing has not ended       */
-    INF_REPOSITORY_LISTED  = 2,     /* the last listing succeeded            */
-    INF_REPOSITORY_STALE   = 4,     /* listed before; the last one failed    */
-    INF_REPOSITORY_FAILED  = 8      /* never listed; the last one failed     */
+    INF_REPOSITORY_PENDING = 1,     /* first listing not ended               */
+    INF_REPOSITORY_LISTED  = 2,     /* last listing succeeded                */
+    INF_REPOSITORY_STALE   = 4,     /* listed before; last listing failed    */
+    INF_REPOSITORY_FAILED  = 8      /* never listed; last listing failed     */
 } inf_repository_state_t;
 
 /* Sets of states. */
@@ -34,7 +33,7 @@ typedef enum {
 #define INF_REPOSITORY_NEVER_LISTED                                           \
     ((uint32_t) INF_REPOSITORY_PENDING | INF_REPOSITORY_FAILED)
 
-/* The result of a listing; constant but for refs. */
+/* The result of a listing; constant except refs. */
 typedef struct {
     _Atomic uint32_t refs;      /* seq_cst                                   */
     inf_entries_t    entries;
@@ -46,23 +45,23 @@ typedef struct {
     inf_repository_state_t state;
     char                  *reason;      /* of STALE and FAILED; NULL: out of
                                            memory                            */
-    inf_listing_t         *listing;     /* the last one; NULL: none yet      */
+    inf_listing_t         *listing;     /* the last one; NULL: none          */
 
-    /* constant once it is in a list */
+    /* constant once in a list */
     inf_storage_t         *storage;
-    char                  *root;        /* in the storage's spelling         */
+    char                  *root;        /* in the storage's notation         */
     char                  *address;     /* without trailing slashes          */
     inf_scan_alias_t      *aliases;
     size_t                 alias_count;
-    bool                   at_start;    /* the server has started with it    */
+    bool                   at_start;    /* present at the start              */
 } inf_repository_t;
 
-/* inf_storage_open, or a test's own. */
+/* inf_storage_open, or a test's function. */
 typedef inf_err_t *(*inf_storage_open_fn)(const char *address,
     inf_storage_t **out, char **root);
 
-/* *out is a reference; nothing was asked of a remote storage yet.  ref returns
-   repository. */
+/* Opens a repository; *out is a reference; a remote storage is not accessed
+   yet. ref returns repository. */
 INF_CHECK inf_err_t *inf_repository_open(const char *address,
     inf_storage_open_fn open, inf_repository_t **out);
 inf_repository_t *inf_repository_ref(inf_repository_t *repository);
@@ -70,8 +69,8 @@ inf_repository_t *inf_repository_ref(inf_repository_t *repository);
 /* repository may be NULL. */
 void inf_repository_unref(inf_repository_t *repository);
 
-/* Some directories hold models of other names (copied), one or more of each.
-   ALREADY_EXISTS: two have one name.  INVALID_ARG: an alias is no model's
+/* Sets aliases (copied): directories whose models have other names, one or more
+   each.  ALREADY_EXISTS: a repeated name.  INVALID_ARG: not a valid model
    name. */
 INF_CHECK inf_err_t *inf_repository_set_aliases(inf_repository_t *repository,
     const inf_scan_alias_t *aliases, size_t count);
@@ -83,7 +82,7 @@ INF_CHECK inf_err_t *inf_repository_mapping_conflict(
 /* Whether its storage is remote; constant. */
 bool inf_repository_is_remote(const inf_repository_t *repository);
 
-/* Trailing slashes don't matter. */
+/* Whether it has that address; trailing slashes are ignored. */
 bool inf_repository_is_at(const inf_repository_t *repository,
     const char *address);
 
@@ -91,24 +90,24 @@ bool inf_repository_is_at(const inf_repository_t *repository,
 bool inf_repository_is_in(const inf_repository_t *repository,
     uint32_t states);
 
-/* Why it is STALE or FAILED. */
+/* The error of a STALE or FAILED repository. */
 INF_CHECK inf_err_t *inf_repository_failure(
     const inf_repository_t *repository);
 
-/* FAILED becomes PENDING: another first listing is to come. */
+/* Makes a FAILED repository PENDING, for another first listing. */
 void inf_repository_retry(inf_repository_t *repository);
 
-/* Lists it once, keeps the result and moves the state. */
+/* Lists it, keeps the result and sets the state. */
 INF_CHECK inf_err_t *inf_repository_poll(inf_repository_t *repository);
 
-/* The two halves of that: only fetch asks the storage.  settle takes listing,
-   NULL on error. */
+/* The two halves of inf_repository_poll: only fetch accesses the storage.
+   settle takes listing, which is NULL on error. */
 INF_CHECK inf_err_t *inf_repository_fetch(const inf_repository_t *repository,
     inf_listing_t **listing);
 void inf_repository_settle(inf_repository_t *repository,
     inf_listing_t *listing, const inf_err_t *err);
 
-/* A reference, or NULL; *state (unless NULL): the state that goes with it. */
+/* A reference to the last listing, or NULL; *state (unless NULL): its state. */
 inf_listing_t *inf_repository_listing(const inf_repository_t *repository,
     inf_repository_state_t *state);
 

@@ -8,9 +8,9 @@
 
 #define CHANGE_RANK 61
 
-/* Listings that models have still to be reconciled with; bits. */
+/* Kinds of listings not applied to models yet; bits. */
 #define FIRST    1u
-#define AT_START 2u             /* FIRST, of a repository that the start has */
+#define AT_START 2u             /* FIRST, of a repository of the start       */
 #define LATER    4u
 
 typedef enum {
@@ -19,7 +19,7 @@ typedef enum {
     CHANGE_BUSY
 } change_state_t;
 
-/* All but core_config is in the arena. */
+/* A desired configuration; all except core_config is in the arena. */
 typedef struct {
     inf_arena_t              arena;
     inf_repository_desired_t it;
@@ -29,13 +29,13 @@ struct inf_repository_change_s {
     inf_lifecycle_t *lifecycle;     /* these are set in new()                */
     inf_pollers_t   *pollers;
 
-    _Atomic bool     pending;       /* seq_cst; desired or listings, or busy */
+    _Atomic bool     pending;       /* seq_cst: desired, listings or busy    */
 
     inf_lock_t       lock;          /* rank 61; guards what follows          */
     inf_cond_t       wake;
-    desired_t       *desired;       /* NULL: none waits                      */
-    desired_t       *actual;        /* put into effect last; while busy the
-                                       thread's                              */
+    desired_t       *desired;       /* NULL: none                            */
+    desired_t       *actual;        /* last put into effect; the thread's while
+                                       busy                                  */
     uint32_t         listings;
     change_state_t   state;
     bool             stopping;
@@ -276,8 +276,8 @@ start_locked(inf_repository_change_t *c)
     return err;
 }
 
-/* A desired configuration that couldn't be put into effect is not tried again
-   before one comes that differs. */
+/* The thread: puts configurations into effect.  A failed one is not tried again
+   until another one comes. */
 static void *
 change_main(void *arg)
 {
@@ -321,7 +321,7 @@ update_pending_locked(inf_repository_change_t *c)
         || c->listings != 0);
 }
 
-/* Operations that waited for a first listing go on at once. */
+/* Called after a listing; edits that waited for a first listing continue. */
 static void
 listed(void *userp, inf_repository_t *item, bool first)
 {
@@ -343,7 +343,7 @@ listed(void *userp, inf_repository_t *item, bool first)
     inf_err_log(inf_err_add(err, "models of a repository are not loaded"));
 }
 
-/* A model is missed that may lie in a repository that has failed. */
+/* Lists failed repositories again, because a model is missing. */
 static void
 relist(void *userp)
 {
@@ -352,8 +352,8 @@ relist(void *userp)
         INF_LISTED_RECONCILE);
 }
 
-/* Models of local repositories are reconciled at once; remote ones are listed
-   again, and come when they have been. */
+/* Puts d into effect: reconciles models of local repositories at once, and
+   lists remote ones again, whose models follow then. */
 static inf_err_t *
 apply(inf_repository_change_t *c, desired_t *d)
 {
@@ -377,7 +377,7 @@ apply(inf_repository_change_t *c, desired_t *d)
         inf_log(INF_LOG_NOTICE, "the repositories have changed");
     }
     relist(c);
-    if (changed) {                      /* what is waited for may be gone    */
+    if (changed) {                      /* an awaited repository may be gone */
         inf_lifecycle_resume_pending(c->lifecycle);
     }
     if (err != NULL || (!changed && !other

@@ -9,7 +9,7 @@
 #include "core/model/versions.h"
 #include "core/proto/message_utf8.h"
 
-/* A scan under way: its result and how much room that has. */
+/* A scan: its result and the room in it. */
 typedef struct {
     inf_scan_t            *out;
     const inf_scan_root_t *roots;
@@ -126,7 +126,7 @@ inf_scan_dir(const inf_scan_root_t *root, const char *name)
     return inf_scan_name(root, name, 0) == name ? name : NULL;
 }
 
-/* The one that a model of that name has; NULL: none. */
+/* The alias of that name; NULL: none. */
 static const inf_scan_alias_t *
 find_alias(const inf_scan_root_t *root, const char *name)
 {
@@ -497,7 +497,7 @@ scan_version(scan_t *s, const inf_scan_model_t *model,
         inf_scan_printable(entry->name, text), why);
 }
 
-/* Takes err, of the scan so far, and returns the whole scan's. */
+/* Ends the scan; takes err and returns it, or another error. */
 static inf_err_t *
 scan_end(scan_t *s, inf_err_t *err)
 {
@@ -578,7 +578,7 @@ scan_add_model(scan_t *s, const inf_scan_model_t *model)
     return NULL;
 }
 
-/* model and the text are copied. */
+/* Adds a problem; copies model and text. */
 static inf_err_t *
 scan_problem(scan_t *s, inf_log_level_t level, uint32_t repository,
     const char *model, const char *fmt, ...)
@@ -621,7 +621,7 @@ scan_problem(scan_t *s, inf_log_level_t level, uint32_t repository,
     return NULL;
 }
 
-/* Bytes of the character at p, 0 if they are not a whole valid one. */
+/* Length of the character at p, 0 if it is not complete and valid. */
 static size_t
 name_char_len(const char *p, size_t left)
 {

@@ -4,13 +4,13 @@
  * Owner    The path belongs to the caller.
  * Thread   any.
  * Units    none.
- * Errors   INVALID_ARG: a configured path leaves the model's directory, or
- *          the model has sequence_batching.  NOT_FOUND: it isn't there.
+ * Errors   INVALID_ARG: a configured path leaves the model's directory, or the
+ *          model has sequence_batching.  NOT_FOUND: no such file.
  * Route    model load -> [strategy search] -> plug-in operations
  *
- * Parameter TRITON_BATCH_STRATEGY_PATH names it, whole or from the model's
- * directory on; else a batchstrategy.so in the version's directory, the
- * model's, or the backend's global one, in this order.
+ * Parameter TRITON_BATCH_STRATEGY_PATH is its path, absolute or in the model's
+ * directory; otherwise a batchstrategy.so is used from the directory of the
+ * version, the model, or the backend (global), in this order.
  */
 
 #ifndef INF_REPOSITORY_STRATEGY_SEARCH_H
@@ -18,7 +18,7 @@
 
 #include "core/model/model.h"
 
-/* *path NULL: the model has none. */
+/* Finds the library; *path NULL: the model has none. */
 INF_CHECK inf_err_t *inf_strategy_search(const inf_model_t *model,
     const char *const *global_dirs, size_t global_count, char **path);
 
