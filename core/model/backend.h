@@ -1,13 +1,13 @@
 /*
  * backend.h - one backend: a shared library, its settings, its state.
  *
- * Owner    The lifecycle's backend table owns it until the server ends;
- *          models refer to it.
- * Thread   fields are set while it is loaded, then read by anyone; state is
- *          the backend's own business.
+ * Owner    The lifecycle's backend table owns it until the server ends; models
+ *          refer to it.
+ * Thread   Fields are set while it is loaded, then read by any; state is the
+ *          backend's own.
  * Units    none.
  * Errors   none here.
- * Route    repository finds the library, abi opens it and fills this in.
+ * Route    repository finds the library, abi opens it and sets the fields.
  */
 
 #ifndef INF_MODEL_BACKEND_H
@@ -19,7 +19,7 @@
 #include "core/base/queue.h"
 #include "core/model/instance_groups.h"
 
-/* TRITONBACKEND_EXECUTION_DEVICE_BLOCKING */
+/* value of TRITONBACKEND_EXECUTION_DEVICE_BLOCKING */
 #define INF_BACKEND_DEVICE_BLOCKING 1u
 
 struct inf_json_text_s;
@@ -28,20 +28,20 @@ struct inf_plugin_s;
 typedef struct inf_backend_s {
     char       *name;
     char       *library;            /* full path                             */
-    char       *dir;                /* of the library: its artifacts         */
-    void       *state;              /* its own                               */
+    char       *dir;                /* directory of its files                */
+    void       *state;              /* the backend's own                     */
     uint32_t    execution_policy;   /* TRITONBACKEND_ExecutionPolicy         */
     bool        parallel_loading;
 
-    inf_preferred_group_t *preferred;   /* GetBackendAttribute's             */
+    inf_preferred_group_t *preferred;   /* from GetBackendAttribute          */
     uint32_t               preferred_count;
 
-    struct {                        /* of its table of backends              */
+    struct {                        /* used by the table of backends         */
         inf_link_t  link;
-        uint64_t    opened_with;        /* hash of its settings,             */
-        bool        opened_as_python;   /* which are the Python backend's    */
-        uint64_t    file;               /* that was last in its library's
-                                           place; 0: none                    */
+        uint64_t    opened_with;        /* hash of its settings              */
+        bool        opened_as_python;   /* settings are the Python backend's */
+        uint64_t    file;               /* file last found at its library's
+                                           path; 0: none                     */
     } repository;
 
     struct {

@@ -63,7 +63,7 @@ inf_model_config_merge_json(inf_model_config_t *c, const char *json,
     return err;
 }
 
-/* A configured scheduler must come back as it was. */
+/* Fails if the backend changed a configured scheduler. */
 static inf_err_t *
 complete_check(const Inference__ModelConfig *msg,
     const Inference__ModelConfig *from)
@@ -119,7 +119,7 @@ complete_list(ProtobufCMessage *to, const ProtobufCMessage *from,
     return NULL;
 }
 
-/* All scheduling choices are in one oneof. */
+/* Takes the scheduler; all choices are in one oneof. */
 static inf_err_t *
 complete_scheduler(Inference__ModelConfig *msg,
     const Inference__ModelConfig *from)

@@ -1,16 +1,15 @@
 /*
- * config_complete.h - what a backend adds to its model's configuration.
+ * config_complete.h - takes a backend's additions to its model's configuration.
  *
- * Owner    c stays the caller's and is changed in place; from stays the
- *          caller's too.
+ * Owner    c and from stay the caller's; c is changed in place.
  * Thread   the loader's, before the model is published.
  * Units    none.
- * Errors   INTERNAL: the backend changed or dropped a configured scheduler.
- *          On error c is as it was.
+ * Errors   INTERNAL: the backend changed or dropped a configured scheduler.  On
+ *          error c is unchanged.
  * Route    reader -> backend's initialize -> [completion] -> validate
  *
  * Taken: max_batch_size, all inputs, all outputs, a scheduler if none was
- * configured, model_transaction_policy.decoupled if that message is there.
+ * configured, and model_transaction_policy.decoupled if that message is set.
  */
 
 #ifndef INF_MODEL_CONFIG_COMPLETE_H
@@ -19,11 +18,11 @@
 #include "core/base/error.h"
 #include "core/model/model_config.h"
 
-/* Takes over (see above) from a message that stays the caller's. */
+/* Takes the fields listed above from a message, which stays the caller's. */
 INF_CHECK inf_err_t *inf_model_config_merge(inf_model_config_t *c,
     const Inference__ModelConfig *from_backend);
 
-/* From the text that a backend hands over (JSON, strict). */
+/* The same from a backend's text (strict JSON). */
 INF_CHECK inf_err_t *inf_model_config_merge_json(inf_model_config_t *c,
     const char *json, size_t len);
 

@@ -10,7 +10,8 @@
 #include "core/proto/text_format.h"
 #include "model_config.pb-c.h"
 
-/* For each place the text is read from its start; so much is read at most. */
+/* Limit of bytes read to find places: the text is read from its start for
+   each. */
 #define PLACING_BYTES ((size_t) 64 << 20)
 
 static bool findings_reserve(inf_findings_t *f);

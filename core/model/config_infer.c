@@ -8,11 +8,11 @@
 #include "core/model/config_edit.h"
 #include "core/model/versions.h"
 
-/* The version directory that is looked into; all texts may be empty. */
+/* The version directory searched; all texts may be empty. */
 typedef struct {
     Inference__ModelConfig *msg;
     bool                    searched;       /* for a version directory      */
-    char                    version[24];    /* its name; empty: there is none */
+    char                    version[24];    /* its name; empty: none          */
     inf_entries_t           content;
     bool                    onnx_directory; /* model.onnx/model.onnx        */
 } infer_t;
@@ -68,7 +68,7 @@ inf_config_infer(Inference__ModelConfig *msg, const inf_storage_t *st,
     return err;
 }
 
-/* Empty when there is no version directory. */
+/* Lists the version directory; empty without one. */
 static inf_err_t *
 infer_content(infer_t *in, const inf_storage_t *st, const char *model_dir)
 {
@@ -95,7 +95,7 @@ infer_content(infer_t *in, const inf_storage_t *st, const char *model_dir)
     return err;
 }
 
-/* A directory of that name counts when the model is in it. */
+/* Notes whether model.onnx is a directory with the model. */
 static inf_err_t *
 infer_inspect(infer_t *in, const inf_storage_t *st,
     const char *version_dir)
@@ -139,7 +139,7 @@ infer_first_version(const inf_entries_t *entries)
     return NULL;
 }
 
-/* The first that settles the backend ends the search. */
+/* Finds the backend; the first match ends the search. */
 static inf_err_t *
 infer_backend(infer_t *in, const char *model_name)
 {
@@ -183,7 +183,8 @@ infer_backend(infer_t *in, const char *model_name)
     return err;
 }
 
-/* The platform decides here, because two formats share the backend. */
+/* Fills TensorFlow's fields; the platform decides, as two formats share the
+   backend. */
 static inf_err_t *
 infer_tensorflow(infer_t *in, bool *settled)
 {
@@ -241,7 +242,8 @@ infer_tensorflow_platform(const infer_t *in)
         ? "tensorflow_savedmodel" : "";
 }
 
-/* A backend with one platform (or none: NULL) and one model file. */
+/* Fills the fields of a backend with one platform (or none: NULL) and one model
+   file. */
 static inf_err_t *
 infer_plain(infer_t *in, const char *backend, const char *platform,
     const char *filename, infer_kind_t kind, bool *settled)
@@ -320,7 +322,8 @@ infer_pytorch(infer_t *in, bool *settled)
                            platform);
 }
 
-/* The backend finds model.pt by itself where the platform was given. */
+/* Fills PyTorch's fields; the backend finds model.pt itself if the platform is
+   set. */
 static inf_err_t *
 infer_pytorch_fill(Inference__ModelConfig *msg)
 {
@@ -335,8 +338,8 @@ infer_pytorch_fill(Inference__ModelConfig *msg)
                            "default_model_filename", "model.pt");
 }
 
-/* The backend chooses among its files: a model.so counts before them, and
-   alone it may be any backend's. */
+/* Fills the fields of backend cuda, which chooses among its files.  A model.so
+   precedes them, and alone may be any backend's. */
 static inf_err_t *
 infer_cuda(infer_t *in, bool *settled)
 {
@@ -360,7 +363,7 @@ infer_cuda(infer_t *in, bool *settled)
     return NULL;
 }
 
-/* "name.backend" */
+/* Fills the backend from a model name of the form "name.backend". */
 static inf_err_t *
 infer_custom(infer_t *in, const char *model_name)
 {
@@ -389,7 +392,7 @@ infer_custom(infer_t *in, const char *model_name)
     return err;
 }
 
-/* Triton's error text, and the name that was looked for. */
+/* The error, with Triton's text and the file names tried. */
 static inf_err_t *
 infer_failed(const infer_t *in, const char *model_name)
 {
@@ -421,7 +424,8 @@ infer_failed(const infer_t *in, const char *model_name)
         model_name, in->version, in->content.items[0].name);
 }
 
-/* The name that tells a backend and ends as this file's; or NULL. */
+/* The file name that implies a backend and has this file's extension; or
+   NULL. */
 static const char *
 infer_expected(const char *file)
 {
@@ -450,7 +454,8 @@ infer_must_search(const Inference__ModelConfig *msg)
         || text_is(msg->backend, "tensorflow"));
 }
 
-/* Content counts only where the configuration says nothing. */
+/* Whether files may imply the backend: the configuration has neither a platform
+   nor a model file. */
 static bool
 infer_may_search(const Inference__ModelConfig *msg)
 {
@@ -492,7 +497,7 @@ text_is_empty(const char *s)
     return s[0] == '\0';
 }
 
-/* Leaves a field that says something already. */
+/* Sets a field, unless it is set. */
 static inf_err_t *
 infer_fill(Inference__ModelConfig *msg, char *const *field,
     const char *field_name, const char *value)

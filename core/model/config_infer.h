@@ -1,16 +1,16 @@
 /*
- * config_infer.h - name, backend, platform and model file from what the
- *                  model's directory holds.
+ * config_infer.h - infers name, backend, platform and model file from the
+ *                  contents of the model's directory.
  *
  * Owner    The message stays the caller's; it is changed in place.
  * Thread   one at a time per message.
  * Units    none.
- * Errors   INVALID_ARG: nothing tells the backend.  INTERNAL: unreadable
+ * Errors   INVALID_ARG: nothing implies the backend.  INTERNAL: unreadable
  *          directory.
  * Route    reader: parse -> [infer] -> normalise -> validate
  *
- * Looks into the version directory whose name sorts first as text, so "10"
- * comes before "9"; names that are no version are passed over.
+ * The search is in the version directory whose name is first as text, so "10"
+ * precedes "9"; other names are skipped.
  */
 
 #ifndef INF_MODEL_CONFIG_INFER_H

@@ -13,14 +13,14 @@
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 
-/* A model directory on its way to a configuration. */
+/* The state of reading a model directory. */
 typedef struct {
     const inf_storage_t        *st;
     const char                 *model_dir;
     const char                 *model_name;
     const inf_config_options_t *opt;
-    char                       *file;       /* NULL: there is none         */
-    const inf_storage_t        *file_st;    /* where it is                 */
+    char                       *file;       /* NULL: none                  */
+    const inf_storage_t        *file_st;    /* storage of file             */
     Inference__ModelConfig     *msg;
 } load_t;
 
@@ -104,11 +104,11 @@ inf_model_config_explain(const inf_model_config_t *c,
         return NULL;
     }
 
-    place_findings(st, c->file, f, 1);      /* it tells of the first only    */
+    place_findings(st, c->file, f, 1);      /* the error has the first only  */
     return inf_findings_error(f, c->origin);
 }
 
-/* file NULL: there is none, and nothing has a place. */
+/* Sets places of findings; file NULL: without a file there are none. */
 static void
 place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f,
     size_t most)
@@ -123,7 +123,7 @@ place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f,
     inf_err_t *err = inf_storage_read(st, file, INF_CONFIG_FILE_MAX, &text,
         &len);
     if (err != NULL) {
-        inf_err_free(err);              /* it was there a moment ago         */
+        inf_err_free(err);              /* the file was there a moment ago   */
         return;
     }
 
@@ -165,7 +165,7 @@ inf_model_config_parse(const inf_storage_t *st, const char *model_dir,
     return err;
 }
 
-/* Parsed, completed from the directory and normalised; no rules yet. */
+/* Parses, completes and normalises the configuration, without checks. */
 static inf_err_t *
 load_make(load_t *l, inf_model_config_t **out)
 {
@@ -203,7 +203,7 @@ load_make(load_t *l, inf_model_config_t **out)
     return err;
 }
 
-/* Nothing tells the backend; takes err. */
+/* The error if nothing implies the backend; takes err. */
 static inf_err_t *
 load_not_inferred(const load_t *l, inf_err_t *err)
 {
@@ -251,7 +251,7 @@ load_override(load_t *l)
     return NULL;
 }
 
-/* Sets l->file, or leaves it NULL when there is none. */
+/* Sets l->file, or NULL without a file. */
 static inf_err_t *
 load_find_file(load_t *l)
 {
@@ -332,7 +332,8 @@ load_probe(load_t *l, const inf_storage_t *st, const char *dir,
     return err;
 }
 
-/* The backend is asked for everything then, unless the mode is strict. */
+/* Without a file the backend completes everything, unless the mode is
+   strict. */
 static inf_err_t *
 load_no_file(load_t *l)
 {

@@ -50,7 +50,7 @@ inf_config_names_find(const inf_config_names_t *n, inf_slice_t name)
     return names_place(n, name, names_hash(name))->value;
 }
 
-/* FNV-1a */
+/* The FNV-1a hash of a name. */
 static uint32_t
 names_hash(inf_slice_t name)
 {
@@ -64,7 +64,7 @@ names_hash(inf_slice_t name)
     return hash;
 }
 
-/* Where name is, or the empty place where it would be. */
+/* The place of name, or the empty place for it. */
 static inf_config_names_place_t *
 names_place(const inf_config_names_t *n, inf_slice_t name, uint32_t hash)
 {

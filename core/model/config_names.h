@@ -5,7 +5,7 @@
  *          their bytes must outlive the table.
  * Thread   add: one at a time; find on a finished table: any.
  * Units    none.
- * Errors   inf_config_names_add says when memory ran out.
+ * Errors   inf_config_names_add reports out of memory.
  * Route    tensor names of a configuration, duplicates in a scan.
  */
 
@@ -23,7 +23,7 @@
 typedef struct {
     inf_slice_t name;
     uint32_t    hash;
-    uint32_t    value;      /* INF_CONFIG_NAMES_NONE: an empty place       */
+    uint32_t    value;      /* INF_CONFIG_NAMES_NONE: empty                */
 } inf_config_names_place_t;
 
 typedef struct {
@@ -38,15 +38,15 @@ typedef enum {
     INF_CONFIG_NAMES_NOMEM
 } inf_config_names_result_t;
 
-/* The caller's memory; the names stay their owner's. */
+/* Initializes the caller's memory; names stay their owner's. */
 void inf_config_names_init(inf_config_names_t *n);
 void inf_config_names_fini(inf_config_names_t *n);
 
-/* value is below INF_CONFIG_NAMES_NONE. */
+/* Adds a name; value is below INF_CONFIG_NAMES_NONE. */
 inf_config_names_result_t inf_config_names_add(inf_config_names_t *n,
     inf_slice_t name, uint32_t value);
 
-/* INF_CONFIG_NAMES_NONE when unknown. */
+/* The value of a name, or INF_CONFIG_NAMES_NONE. */
 uint32_t inf_config_names_find(const inf_config_names_t *n, inf_slice_t name);
 
 #endif /* INF_MODEL_CONFIG_NAMES_H */

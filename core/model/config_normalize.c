@@ -39,7 +39,7 @@ inf_config_normalize(Inference__ModelConfig *msg)
     return err;
 }
 
-/* A policy that is there but empty stays: it means all versions. */
+/* Sets the version policy; an empty one stays and means all versions. */
 static inf_err_t *
 normalize_version_policy(Inference__ModelConfig *msg)
 {
@@ -125,7 +125,7 @@ normalize_pinned(Inference__ModelConfig *msg)
     return NULL;
 }
 
-/* A message that is there but empty stays: it means no. */
+/* Sets a buffer option; an empty message stays and means no. */
 static inf_err_t *
 normalize_buffer(ProtobufCMessage *optimization, const char *field)
 {

@@ -1,5 +1,5 @@
 /*
- * config_normalize.h - the defaults that every reader may rely on.
+ * config_normalize.h - sets the defaults that readers rely on.
  *
  * Owner    The message stays the caller's; it is changed in place.
  * Thread   one at a time per message.
@@ -8,8 +8,8 @@
  * Route    reader: infer -> [normalise] -> validate; again after a backend
  *          has completed the configuration.
  *
- * Instance groups have their own file: they need the backend's preferred
- * groups.
+ * Instance groups are normalized in their own file, because they need the
+ * backend's preferred groups.
  */
 
 #ifndef INF_MODEL_CONFIG_NORMALIZE_H
@@ -18,7 +18,7 @@
 #include "core/base/error.h"
 #include "model_config.pb-c.h"
 
-/* Twice is as good as once. */
+/* Sets the defaults; a second call changes nothing. */
 INF_CHECK inf_err_t *inf_config_normalize(Inference__ModelConfig *msg);
 
 #endif /* INF_MODEL_CONFIG_NORMALIZE_H */

@@ -1,5 +1,5 @@
 /*
- * config_parameter.h - a model's free parameters by name.
+ * config_parameter.h - gets a model's free parameters by name.
  *
  * Owner    The text is the configuration's.
  * Thread   any.
@@ -14,7 +14,7 @@
 
 #include "model_config.pb-c.h"
 
-/* NULL: there is none of that name; "": it has no value. */
+/* The value of a parameter; NULL: no such parameter; "": no value. */
 const char *inf_config_parameter(const Inference__ModelConfig *msg,
     const char *name);
 

@@ -68,7 +68,7 @@ find_preferred(const Inference__ModelConfig *msg, inf_findings_t *f)
     }
 }
 
-/* Without levels the policies by level are not looked at. */
+/* Checks priorities; without levels, policies by level are ignored. */
 static void
 find_priorities(const Inference__ModelConfig *msg, inf_findings_t *f)
 {

@@ -1,6 +1,6 @@
 /*
- * config_rules_ensemble.c - rules of an ensemble and its graph of tensors,
- * as far as they need no other model.
+ * config_rules_ensemble.c - rules of an ensemble and its graph of tensors that
+ *                           need no other model.
  */
 
 #include "core/model/config_validate.h"
@@ -15,8 +15,8 @@
 
 typedef Inference__ModelEnsembling__Step step_t;
 
-/* One ensemble tensor.  It is ready when an input or a finished step gives
-   it; a step is finished when all its inputs are ready. */
+/* A tensor of the ensemble.  It is ready if it is an input, or the output of a
+   finished step; a step is finished when all its inputs are ready. */
 typedef struct {
     const char *name;
     uint32_t    producer;       /* step, or NO_STEP                        */
@@ -33,8 +33,8 @@ typedef struct {
     inf_config_names_t names;   /* tensor name -> index into nodes         */
     node_t            *nodes;
     size_t             node_count;
-    uint32_t          *waiting; /* per step: inputs that are not ready     */
-    uint32_t          *queue;   /* steps whose inputs are all ready        */
+    uint32_t          *waiting; /* by step: inputs not ready               */
+    uint32_t          *queue;   /* steps with all inputs ready             */
 } graph_t;
 
 static void find_kind(const Inference__ModelConfig *msg, bool scheduled,
@@ -115,7 +115,7 @@ find_forbidden(const Inference__ModelConfig *msg, inf_findings_t *f)
     }
 }
 
-/* Whether every step has its parts, so that the graph can be looked at. */
+/* Whether every step is complete enough to check the graph. */
 static bool
 find_steps(const Inference__ModelConfig *msg, inf_findings_t *f)
 {
@@ -170,7 +170,7 @@ find_graph(const Inference__ModelConfig *msg, inf_findings_t *f)
     graph_free(&g);
 }
 
-/* Room for every tensor that steps could name; names are views. */
+/* Allocates the graph for every tensor that steps name; names are views. */
 static bool
 graph_make(graph_t *g, const Inference__ModelConfig *msg)
 {
@@ -198,7 +198,7 @@ graph_free(graph_t *g)
     free(g->queue);
 }
 
-/* False when a tensor has two producers, or memory ran out. */
+/* Links producers; false if a tensor has two, or out of memory. */
 static bool
 graph_link(graph_t *g, inf_findings_t *f)
 {
@@ -261,8 +261,8 @@ graph_node(graph_t *g, const char *name)
     return NULL;
 }
 
-/* The ensemble's own inputs and outputs must be tensors of the graph.  The
-   text's odd quote is Triton's: it is looked for as it is. */
+/* Checks that the ensemble's inputs and outputs are tensors of the graph.  The
+   text is exactly Triton's, with its unbalanced quote. */
 static bool
 graph_ends(graph_t *g, inf_findings_t *f)
 {
@@ -301,7 +301,7 @@ graph_ends(graph_t *g, inf_findings_t *f)
     return inf_findings_total(f) == before;
 }
 
-/* Marks what becomes ready; false when memory ran out. */
+/* Marks ready tensors; false when out of memory. */
 static bool
 graph_run(graph_t *g)
 {
@@ -351,7 +351,7 @@ graph_run(graph_t *g)
     return true;
 }
 
-/* node is ready: steps that waited for it alone go into the queue. */
+/* Handles a ready node: queues steps that waited for it alone. */
 static uint32_t
 graph_touch(graph_t *g, const uint32_t *consumers, const uint32_t *first,
     node_t *node, uint32_t queued)

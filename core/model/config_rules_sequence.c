@@ -28,7 +28,7 @@ static const char *const control_kinds[] = {
     "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_CORRID"
 };
 
-/* the generated names don't fit on a line */
+/* the generated names do not fit on a line */
 #define CONTROL_CORRID                                                       \
 INFERENCE__MODEL_SEQUENCE_BATCHING__CONTROL__KIND__CONTROL_SEQUENCE_CORRID
 
@@ -136,7 +136,7 @@ find_control_kind(const Inference__ModelConfig *msg, unsigned kind,
     }
 }
 
-/* START, END, READY: exactly one of the lists, with two entries. */
+/* Checks START, END or READY: exactly one list, with two entries. */
 static void
 find_boolean(const char *model, const char *key, const control_t *c,
     inf_findings_t *f)
@@ -196,7 +196,7 @@ find_correlation(const char *model, const char *key, const control_t *c,
     case INFERENCE__DATA_TYPE__TYPE_INT32:
     case INFERENCE__DATA_TYPE__TYPE_STRING:
         return;
-    default:                            /* any number may stand in a file */
+    default:                            /* a file may contain any number */
         inf_findings_add(f, INF_ERR_INVALID_ARG, key, "unexpected data type "
             "for control CONTROL_SEQUENCE_CORRID for %s. Allowed data types "
             "are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "

@@ -6,7 +6,7 @@
 #include "core/model/config_names.h"
 #include "core/model/config_storage.h"
 
-/* the generated names don't fit on a line */
+/* the generated names do not fit on a line */
 #define STATE_ZERO_DATA                                                      \
 INFERENCE__MODEL_SEQUENCE_BATCHING__INITIAL_STATE__STATE_DATA_ZERO_DATA
 #define STATE_DATA_FILE                                                      \

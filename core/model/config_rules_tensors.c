@@ -9,7 +9,7 @@
 #include "core/model/config_names.h"
 #include "core/proto/message_utf8.h"
 
-/* The fields that inputs and outputs have in common. */
+/* The common fields of inputs and outputs. */
 typedef struct {
     const Inference__ModelConfig        *msg;
     const char                          *side;      /* "input", "output"   */
@@ -74,7 +74,7 @@ static const char *const batch_input_kinds[] = {
     "BATCH_ITEM_SHAPE_FLATTEN"
 };
 
-/* the generated name doesn't fit on a line */
+/* the generated name does not fit on a line */
 #define BATCH_OUTPUT_SCATTER                                                 \
 INFERENCE__BATCH_OUTPUT__KIND__BATCH_SCATTER_WITH_INPUT_SHAPE
 
@@ -182,7 +182,7 @@ find_shape(const io_t *io, inf_findings_t *f)
         return;
     }
 
-    /* one place is left for the batch dimension */
+    /* one dimension is reserved for the batch */
     if (io->dim_count > INF_MAX_DIMS - 1) {
         add_io(io, "dims", f, "has more than 63 dimensions");
         return;
@@ -226,7 +226,8 @@ find_reshape(const io_t *io, inf_findings_t *f)
     }
 }
 
-/* Between two wildcards both shapes must hold as many elements. */
+/* Why the reshape is invalid: between two wildcards both shapes must have
+   equally many elements.  NULL: it is valid. */
 static const char *
 reshape_problem(const io_t *io)
 {
@@ -278,8 +279,8 @@ reshape_problem(const io_t *io)
     return NULL;
 }
 
-/* Product of the dims up to the next wildcard, which is stepped over; false
-   when that was the last segment.  The whole product fits, so a part does. */
+/* The product of dims up to the next wildcard, which is skipped; false after
+   the last segment.  The product of all dims fits, so this one does. */
 static bool
 segment_next(const int64_t *dims, size_t count, size_t *at, int64_t *product)
 {
@@ -325,7 +326,7 @@ elements_overflow(const int64_t *dims, size_t count)
     return false;
 }
 
-/* "model input 'INPUT0' <text> for <model>" */
+/* Adds "model input 'INPUT0' <text> for <model>". */
 static void
 add_io(const io_t *io, const char *field, inf_findings_t *f,
     const char *text)
@@ -343,7 +344,7 @@ add_io(const io_t *io, const char *field, inf_findings_t *f,
         io->side, io->name, text, io->msg->name);
 }
 
-/* "<text> for <model>: input 'INPUT0'" */
+/* Adds "<text> for <model>: input 'INPUT0'". */
 static void
 add_tensorrt_only(const io_t *io, const char *field, inf_findings_t *f,
     const char *text)
@@ -498,7 +499,7 @@ find_targets(const Inference__ModelConfig *msg, size_t index,
     }
 }
 
-/* False when memory ran out; names is then good for fini only. */
+/* Collects names; false when out of memory, names may then only be freed. */
 static bool
 names_of_inputs(const Inference__ModelConfig *msg, inf_config_names_t *names)
 {

@@ -100,7 +100,7 @@ inf_storage_cancel(inf_storage_t *st)
 bool
 inf_entries_add(inf_entries_t *e, const inf_entry_t *entry, const char *name)
 {
-    /* full at every power of two, so the capacity needs no field */
+    /* capacity is the next power of two, so no field is needed */
     if ((e->count & (e->count - 1)) == 0) {
         size_t capacity = e->count == 0 ? 1 : 2 * e->count;
         inf_entry_t *items = realloc(e->items, capacity * sizeof(*items));

@@ -1,18 +1,18 @@
 /*
- * config_storage.h - files as the model room sees them: a table of functions
- *                    that the repository room fills in, once per storage.
+ * config_storage.h - access to files for the model room: a table of functions,
+ *                    set by the repository room for each storage.
  *
- * Owner    The opener of a storage closes it.  Names, bytes and paths given
- *          out belong to the caller.
+ * Owner    The opener closes the storage.  Returned names, bytes and paths
+ *          belong to the caller.
  * Thread   any; an open storage is not changed by its functions.
  * Units    bytes; times are ns since 1970.
- * Errors   NOT_FOUND: nothing there.  INTERNAL: the storage failed (text says
- *          how).  INVALID_ARG: not a regular file, or larger than the limit.
- *          UNSUPPORTED: a path that leaves the directory it must stay in.
+ * Errors   NOT_FOUND: no such file.  INTERNAL: the storage failed (with its
+ *          text).  INVALID_ARG: not a regular file, or larger than the limit.
+ *          UNSUPPORTED: a path leaves its directory.
  * Route    repository -> [storage] -> configuration, labels, scan
  *
- * Paths are whole and in the storage's own spelling: "/srv/models/m" here,
- * "s3://bucket/models/m" elsewhere.
+ * Paths are full and in the storage's notation: "/srv/models/m", or
+ * "s3://bucket/models/m".
  */
 
 #ifndef INF_MODEL_CONFIG_STORAGE_H
@@ -36,43 +36,44 @@ typedef enum {
 typedef struct {
     char             *name;         /* last component; NULL from stat      */
     inf_entry_kind_t  kind;
-    int               errnum;       /* why BROKEN                          */
+    int               errnum;       /* why it is BROKEN                    */
     uint64_t          size;         /* of a FILE                           */
     int64_t           changed_ns;   /* later of content and attributes     */
-    uint64_t          id;           /* the same for all links to one thing;
-                                       0: the storage has no links         */
+    uint64_t          id;           /* equal for all links to a file; 0: no
+                                       links                               */
 } inf_entry_t;
 
 typedef struct {
-    inf_entry_t *items;             /* sorted by name, bytewise            */
+    inf_entry_t *items;             /* sorted by name, as bytes            */
     size_t       count;
 } inf_entries_t;
 
 typedef struct {
     void (*close)(inf_storage_t *st);
 
-    /* Adds entries to out, in any order, after an error too.  One bad entry is
-       an entry of kind BROKEN, never a failed listing. */
+    /* Adds entries to out in any order, even before an error.  An unreadable
+       entry has kind BROKEN and does not fail the listing. */
     inf_err_t *(*list)(const inf_storage_t *st, const char *dir,
         inf_entries_t *out);
 
     inf_err_t *(*stat)(const inf_storage_t *st, const char *path,
         inf_entry_t *out);
 
-    /* NUL-terminated, though the bytes may hold NULs of their own. */
+    /* Reads a file; adds a NUL, though the bytes may contain others. */
     inf_err_t *(*read)(const inf_storage_t *st, const char *path,
         size_t limit, char **data, size_t *len);
 
-    /* UNSUPPORTED unless path, with links resolved, stays within dir. */
+    /* UNSUPPORTED unless path, with links resolved, is within dir. */
     inf_err_t *(*contain)(const inf_storage_t *st, const char *dir,
         const char *path);
 
-    /* A directory of the local disk with dir's content, and its return. */
+    /* localize: a directory on the local disk with dir's content; release gives
+       it back. */
     inf_err_t *(*localize)(inf_storage_t *st, const char *dir, char **local);
     void (*release)(inf_storage_t *st, char *local);
 
-    /* Another machine has it: an answer may take minutes.  Once cancel, from
-       any thread, was called, requests to it fail soon. */
+    /* Whether the storage is remote, so that an operation may take minutes.
+       After cancel, from any thread, its requests fail soon. */
     bool remote;
     void (*cancel)(inf_storage_t *st);
 } inf_storage_ops_t;
@@ -81,7 +82,7 @@ struct inf_storage_s {
     const inf_storage_ops_t *ops;
 };
 
-/* As the operation of the same name. */
+/* The operations of the same names. */
 INF_CHECK inf_err_t *inf_storage_list(const inf_storage_t *st,
     const char *dir, inf_entries_t *out);
 INF_CHECK inf_err_t *inf_storage_stat(const inf_storage_t *st,
@@ -90,30 +91,30 @@ INF_CHECK inf_err_t *inf_storage_read(const inf_storage_t *st,
     const char *path, size_t limit, char **data, size_t *len);
 INF_CHECK inf_err_t *inf_storage_contain(const inf_storage_t *st,
     const char *dir, const char *path);
-/* A file of one of a model's directories: <model_dir>/<directory>/<file>, and
-   nothing that a link or a ".." leads to outside the model. */
+/* Reads <model_dir>/<directory>/<file>, unless a link or ".." leads outside the
+   model. */
 INF_CHECK inf_err_t *inf_storage_read_in(const inf_storage_t *st,
     const char *model_dir, const char *directory, const char *file,
     size_t limit, char **data, size_t *len);
 
-/* As the operation: *local is given back with inf_storage_release. */
+/* The operation; give *local back with inf_storage_release. */
 INF_CHECK inf_err_t *inf_storage_localize(inf_storage_t *st, const char *dir,
     char **local);
 
-/* Takes local back; local may be NULL. */
+/* Gives local back; it may be NULL. */
 void inf_storage_release(inf_storage_t *st, char *local);
 
 /* st may be NULL. */
 void inf_storage_close(inf_storage_t *st);
 
-/* Whether the operations go over a network (ops->remote). */
+/* Whether operations use a network (ops->remote). */
 bool inf_storage_is_remote(const inf_storage_t *st);
 
-/* Requests to it under way, and later ones, fail soon: UNAVAILABLE.  Does
-   nothing where no answer is waited for. */
+/* Makes running and later requests fail soon with UNAVAILABLE.  Does nothing
+   for local storage. */
 void inf_storage_cancel(inf_storage_t *st);
 
-/* For implementations: adds name (copied); false when out of memory. */
+/* For implementations: adds an entry; name is copied.  false: out of memory. */
 bool inf_entries_add(inf_entries_t *e, const inf_entry_t *entry,
     const char *name);
 void inf_entries_sort(inf_entries_t *e);

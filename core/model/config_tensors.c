@@ -7,7 +7,7 @@
 #include "core/base/log.h"
 #include "core/model/config_names.h"
 
-/* Inputs or outputs. */
+/* Inputs, or outputs. */
 typedef struct {
     inf_config_tensor_t *items;
     uint32_t             count;
@@ -208,7 +208,7 @@ list_reserve(inf_config_tensors_t *t, tensor_list_t *list, size_t count)
     return list->items == NULL ? inf_err_nomem() : NULL;
 }
 
-/* Copies view; the first of equal names counts. */
+/* Copies view into the list; of equal names the first is kept. */
 static inf_err_t *
 list_add(inf_config_tensors_t *t, tensor_list_t *list,
     const inf_config_tensor_t *view, const char *side, const char *model,
@@ -314,7 +314,7 @@ tensor_shape_view(inf_config_tensor_t *v, const int64_t *dims,
     }
 }
 
-/* Validation has seen to it that the product fits. */
+/* Sets the product of dims, which validation has bounded. */
 static void
 tensor_count_elements(inf_config_tensor_t *v)
 {

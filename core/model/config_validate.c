@@ -7,7 +7,7 @@
 #include "core/model/config_storage.h"
 #include "core/model/private_inputs.h"
 
-/* the generated names don't fit on a line */
+/* the generated names do not fit on a line */
 #define WARMUP_DATA_FILE                                                     \
 INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE_INPUT_DATA_FILE
 #define METRIC_HISTOGRAM                                                     \
@@ -120,7 +120,8 @@ find_backend(const Inference__ModelConfig *msg, inf_findings_t *f)
     }
 }
 
-/* Of several platforms of a backend the first is named. */
+/* Platforms and their backends; of several for a backend the first is
+   preferred. */
 static const char *const platforms[][2] = {
     { "tensorflow_graphdef",   "tensorflow"  },
     { "tensorflow_savedmodel", "tensorflow"  },
@@ -142,7 +143,7 @@ platform_backend(const char *platform)
     return "";
 }
 
-/* "": any platform goes with it. */
+/* The platform of a backend; "": any. */
 static const char *
 backend_platform(const char *backend)
 {
@@ -155,7 +156,7 @@ backend_platform(const char *backend)
     return "";
 }
 
-/* Files that a model names stay in the directory where they are looked for. */
+/* Checks that files named by a model stay in their directory. */
 static void
 find_files(const Inference__ModelConfig *msg, inf_findings_t *f)
 {

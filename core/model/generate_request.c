@@ -10,7 +10,7 @@
 #include "core/proto/infer_request.h"
 #include "core/proto/number.h"
 
-/* The largest size of one request's tensors together. */
+/* The maximum total size of a request's tensors. */
 #define MAX_TENSORS INF_INFER_MAX_JSON
 
 static inf_err_t *set_id(inf_request_t *req,
@@ -77,7 +77,7 @@ set_id(inf_request_t *req, const inf_generate_members_t *list)
     return err;
 }
 
-/* The id is a member like others, too. */
+/* Adds inputs and parameters; the id is a member, too. */
 static inf_err_t *
 add_members(const inf_model_t *model, inf_request_t *req,
     const inf_generate_members_t *list)
@@ -143,8 +143,8 @@ add_tensor(const inf_model_t *model, inf_request_t *req,
     return size > 0 ? decode(req, list, m, t, input, size) : NULL;
 }
 
-/* A scalar, or an array of scalars that the datatype's elements may be; which
-   of them do not fit is found by decoding. */
+/* Checks that the member is a scalar or an array of scalars suitable for the
+   datatype; decoding finds invalid values. */
 static inf_err_t *
 check_tensor(const inf_generate_member_t *m, const inf_config_tensor_t *t)
 {
@@ -173,7 +173,7 @@ check_tensor(const inf_generate_member_t *m, const inf_config_tensor_t *t)
     return NULL;
 }
 
-/* At most as many bytes as the JSON, 4 times. */
+/* The tensor's size: at most 4 times the bytes of its JSON. */
 static uint64_t
 tensor_size(const inf_generate_member_t *m, const inf_config_tensor_t *t)
 {
@@ -183,9 +183,9 @@ tensor_size(const inf_generate_member_t *m, const inf_config_tensor_t *t)
 }
 
 /*
- * A request says how many elements there are, the model how they are arranged:
- * the fixed dimensions take their share, the innermost variable one (the batch
- * may be it) the rest, each other one 1.  Without elements there is no shape.
+ * Finds the shape from the number of elements and the model's dims.  The
+ * innermost variable dimension (perhaps the batch) takes what the fixed ones
+ * leave; other variable ones are 1.  There is no shape for 0 elements.
  */
 static inf_err_t *
 find_shape(const inf_model_t *model, const inf_generate_member_t *m,
@@ -233,8 +233,8 @@ find_shape(const inf_model_t *model, const inf_generate_member_t *m,
     return NULL;
 }
 
-/* A backend may read to the end of the last INF_ARENA_ALIGN bytes, as of what
-   lies in the request arena. */
+/* Decodes the elements into memory padded to INF_ARENA_ALIGN bytes, as in the
+   request arena, because a backend may read to the end. */
 static inf_err_t *
 decode(inf_request_t *req, const inf_generate_members_t *list,
     const inf_generate_member_t *m, const inf_config_tensor_t *t,

@@ -1,13 +1,14 @@
 /*
- * generate_request.h - from the JSON of a generate request to the inputs and
- *                      parameters that the model knows.
+ * generate_request.h - converts the JSON of a generate request to inputs and
+ *                      parameters of the model.
  *
- * Owner    The JSON is the caller's and is not needed afterwards; the tensors
- *          are made in the request's arena.
- * Thread   any; req is not queued yet.  The time goes by the JSON's length.
+ * Owner    The JSON is the caller's and not needed afterwards; the tensors are
+ *          in the request's arena.
+ * Thread   any; req is not queued yet.  The time depends on the length of the
+ *          JSON.
  * Units    bytes.
- * Errors   INVALID_ARG: what is wrong with the JSON, with a member's type, or
- *          with the number of its elements.
+ * Errors   INVALID_ARG: a problem of the JSON, of a member's type, or of the
+ *          number of its elements.
  * Route    service -> [generate request] -> normalise -> scheduler
  */
 
@@ -18,7 +19,8 @@
 #include "core/model/model.h"
 #include "core/tensor/request.h"
 
-/* Sets id, inputs and parameters of req; it is normalised after that. */
+/* Sets id, inputs and parameters of req, which is to be normalised
+   afterwards. */
 INF_CHECK inf_err_t *inf_generate_request(const inf_model_t *model,
     inf_request_t *req, inf_slice_t json);
 

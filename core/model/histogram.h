@@ -1,7 +1,7 @@
 /*
- * histogram.h - how long something took, by buckets from 10 us to a minute.
+ * histogram.h - counts durations in buckets from 10 us to a minute.
  *
- * Owner    The statistics that it is part of; zeroed memory needs no init.
+ * Owner    The statistics that contain it; zeroed memory needs no init.
  * Thread   any: relaxed atomics.
  * Units    ns.
  * Errors   none.
@@ -16,18 +16,18 @@
 
 #define INF_HISTOGRAM_BOUNDS 21
 
-/* A bucket each, and one for what lies beyond them. */
+/* A bucket for each bound, and one for larger values. */
 typedef struct {
     _Atomic uint64_t counts[INF_HISTOGRAM_BOUNDS + 1]; /* relaxed: statistics */
 } inf_histogram_t;
 
-/* Where to begin to look for a time, by its number of bits. */
+/* Where the search for a time begins, by its number of bits. */
 extern const uint8_t inf_histogram_first[65];
 
-/* Rising; a bucket holds what is at most its bound. */
+/* Ascending; a bucket holds values up to its bound. */
 extern const uint64_t inf_histogram_bounds_ns[INF_HISTOGRAM_BOUNDS];
 
-/* In seconds, as metrics show them. */
+/* In seconds, as in metrics. */
 extern const char *const inf_histogram_bounds_text[INF_HISTOGRAM_BOUNDS];
 
 static inline void
@@ -42,7 +42,7 @@ inf_histogram_add(inf_histogram_t *h, uint64_t ns)
     atomic_fetch_add_explicit(&h->counts[i], 1, memory_order_relaxed);
 }
 
-/* Adds from's counts to into, as they are at the moment. */
+/* Adds the present counts of from to into. */
 void inf_histogram_fold(inf_histogram_t *into, const inf_histogram_t *from);
 
 #endif /* INF_MODEL_HISTOGRAM_H */

@@ -10,14 +10,14 @@
 
 typedef Inference__ModelInstanceGroup group_t;
 
-#define GPUS_TOLD 8             /* of those left out, in one text            */
+#define GPUS_TOLD 8             /* maximum of omitted GPUs in a text         */
 
 #define KIND_AUTO  INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_AUTO
 #define KIND_GPU   INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_GPU
 #define KIND_CPU   INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_CPU
 #define KIND_MODEL INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_MODEL
 
-/* A group under test, for the texts. */
+/* A group being checked, for texts. */
 typedef struct {
     const Inference__ModelConfig *msg;
     const group_t                *group;
@@ -208,8 +208,8 @@ groups_apply(const Inference__ModelConfig *msg)
         != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING;
 }
 
-/* Named like the model; the first preferred group that can be had shapes
-   it. */
+/* Adds a group named like the model, shaped by the first preferred group that
+   is possible. */
 static inf_err_t *
 groups_add_default(Inference__ModelConfig *msg,
     const inf_instance_host_t *host)
@@ -255,7 +255,7 @@ default_take(group_t *group, const inf_preferred_group_t *preferred,
     }
 
     if (gpu && preferred->gpu_count > 0 && group->n_gpus == 0) {
-        return NULL;                    /* none of those it wants is here */
+        return NULL;                    /* none of its GPUs is here */
     }
 
     switch (preferred->kind) {
@@ -334,7 +334,7 @@ group_resolve_auto(group_t *group, const inf_gpus_t *gpus)
     }
 }
 
-/* Fills fields that the configuration leaves open from preferred groups of the
+/* Fills fields that the configuration leaves unset from preferred groups of the
    same kind. */
 static inf_err_t *
 group_prefer(group_t *group, const inf_instance_host_t *host)
@@ -421,7 +421,7 @@ count_of(uint64_t count)
     return count > INT32_MAX ? INT32_MAX : (int32_t) count;
 }
 
-/* The ABI and the .proto file number the kinds differently. */
+/* Converts the kind: the ABI and the .proto file use different numbers. */
 static inf_instance_kind_t
 kind_of(const group_t *group)
 {
@@ -451,7 +451,7 @@ check_group(const check_t *c)
     check_anywhere(c);
 }
 
-/* The checks that do not depend on the machine's GPUs. */
+/* Checks that do not depend on the machine's GPUs. */
 static void
 check_anywhere(const check_t *c)
 {
@@ -476,7 +476,7 @@ check_anywhere(const check_t *c)
     case KIND_AUTO:
         break;
 
-    default:                            /* any number may stand in a file */
+    default:                            /* a file may contain any number */
         check_add(c, INF_ERR_INVALID_ARG, "kind", "has an unknown kind; "
             "known are KIND_AUTO, KIND_GPU, KIND_CPU and KIND_MODEL");
     }
@@ -501,7 +501,7 @@ check_gpus(const check_t *c)
         "has kind KIND_GPU but specifies no GPUs");
 }
 
-/* The reason follows where it is not just that the machine has none. */
+/* Checks that there is a GPU; adds the reason unless the machine has none. */
 static void
 check_any_gpu(const check_t *c)
 {
@@ -579,7 +579,7 @@ check_profiles(const check_t *c)
     }
 }
 
-/* The finding stands where the largest group is. */
+/* Checks the total number; the finding is at the largest group. */
 static void
 check_total(const Inference__ModelConfig *msg, uint32_t max_instances,
     inf_findings_t *f)
@@ -613,7 +613,7 @@ check_add(const check_t *c, inf_err_code_t code, const char *field,
     char key[INF_KEY_MAX];
     char name[INF_KEY_MAX];
 
-    /* the name it will get */
+    /* its name after normalization */
     inf_key(name, "%s_%zu", c->msg->name, c->index);
     inf_findings_add(c->findings, code,
         inf_key(key, "instance_group[%zu].%s", c->index, field),
@@ -622,7 +622,7 @@ check_add(const check_t *c, inf_err_code_t code, const char *field,
         text);
 }
 
-/* Frees text. */
+/* Adds a finding; frees text. */
 static void
 check_add_buf(const check_t *c, const char *field, inf_buf_t *text)
 {

@@ -7,7 +7,7 @@
 #include "core/base/log.h"
 #include "core/tensor/memory.h"
 
-/* Ours: made by inf_instance_new. */
+/* An instance made by inf_instance_new. */
 typedef struct {
     inf_instance_t      instance;
     inf_instance_spec_t spec;
@@ -57,7 +57,7 @@ inf_instance_free(inf_instance_t *instance)
     }
 
     own_instance_t *own = inf_link_entry(instance, own_instance_t, instance);
-    own->spec.name = NULL;                  /* the model's                   */
+    own->spec.name = NULL;                  /* owned by the model            */
     inf_instance_spec_fini(&own->spec);
     inf_statistics_fini(&instance->statistics);
     free(instance->memory.rows);
@@ -77,7 +77,7 @@ inf_instances_link(inf_model_t *model, inf_instance_t *const *instances,
         return inf_err_nomem();
     }
 
-    inf_lock(&model->usage_lock);       /* some may have gone meanwhile      */
+    inf_lock(&model->usage_lock);       /* others may have gone meanwhile    */
     uint32_t had = model->instance_count;
     for (uint32_t i = 0; i < had; i++) {
         wider[i] = model->instances[i];
@@ -212,7 +212,7 @@ inf_instances_failed_gpu(inf_model_t *model)
     return found;
 }
 
-/* One thread at a time builds instances of a model; two rarely meet. */
+/* Waits for the right to make instances of the model; conflicts are rare. */
 void
 inf_instances_begin(inf_model_t *model)
 {
@@ -262,8 +262,8 @@ inf_model_sum_responses(inf_model_t *model, uint32_t index,
     return any;
 }
 
-/* NULL: out of memory.  There are as many as the configurations of one model
-   have spelled. */
+/* Keeps a name for the model's life; NULL: out of memory.  There are as many as
+   the model's configurations have used. */
 static char *
 keep_name(inf_model_t *model, const char *text)
 {
@@ -285,7 +285,8 @@ keep_name(inf_model_t *model, const char *text)
     return name->text;
 }
 
-/* Counters of a GPU don't go back while it has instances; visited. */
+/* The instance that inherits the counters, visited: a GPU's counters must not
+   decrease while it has instances. */
 static inf_instance_t *
 heir_locked(const inf_instance_t *instance)
 {

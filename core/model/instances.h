@@ -1,12 +1,13 @@
 /*
- * instances.h - which instances a model has: they come and go while it serves.
+ * instances.h - the instances of a model, which can be added and removed while
+ *               it serves.
  *
  * Owner    The model owns its instances; each owns its spec.  Names stay as
- *          long as the model, because requests carry them further than the
- *          instance goes.
+ *          long as the model, because requests use them longer than the
+ *          instance exists.
  * Thread   new, link: one operation on the model at a time (its load, then
- *          changes); leave, unlink: that, or a thread that ends them; visit
- *          and the sums: any.
+ *          changes); leave, unlink: that operation, or a thread that ends
+ *          instances; visit and the sums: any.
  * Units    none.
  * Errors   out of memory.
  * Route    model load, instance change -> [instances] -> runner, statistics
@@ -17,50 +18,52 @@
 
 #include "core/model/model.h"
 
-/* Not linked yet; takes what spec refers to and empties it, on success. */
+/* Creates an unlinked instance; on success takes the contents of spec and
+   empties it. */
 INF_CHECK inf_err_t *inf_instance_new(inf_model_t *model,
     inf_instance_spec_t *spec, inf_instance_t **out);
 
-/* One that is not linked, or not any more; instance may be NULL. */
+/* Frees an instance that is not linked; it may be NULL. */
 void inf_instance_free(inf_instance_t *instance);
 
-/* The model's last ones from now on. */
+/* Adds instances behind the model's others. */
 INF_CHECK inf_err_t *inf_instances_link(inf_model_t *model,
     inf_instance_t *const *instances, uint32_t count);
 
-/* No visit begins any more; idle: none is left, and no work. */
+/* leave: lets no more visits begin.  idle: whether no visit and no work is
+   left. */
 void inf_instance_leave(inf_instance_t *instance);
 bool inf_instance_is_idle(inf_instance_t *instance);
 
-/* Takes it out of the model; what it has counted stays, with another instance
-   on its GPU if there is one. */
+/* Removes it from the model; its counts go to another instance on its GPU, or
+   to the model. */
 void inf_instance_unlink(inf_instance_t *instance);
 
-/* All that the model has. */
+/* Frees all instances of the model. */
 void inf_instances_free(inf_model_t *model);
 
-/* The first after `after` (NULL: of all); it stays until it is passed as
-   `after`, or to inf_instance_visited.  NULL: there is none. */
+/* The instance after `after` (NULL: the first), which stays until it is passed
+   as `after` or to inf_instance_visited.  NULL: end. */
 inf_instance_t *inf_instance_visit_next(inf_model_t *model,
     inf_instance_t *after);
 void inf_instance_visited(inf_instance_t *instance);
 
-/* A GPU that has failed and that an instance is on; -1: there is none. */
+/* A failed GPU of an instance; -1: none. */
 int64_t inf_instances_failed_gpu(inf_model_t *model);
 
-/* Around calls that initialise or finalise instances of a model that serves:
-   no two at a time. */
+/* Enclose calls that initialize or finalize instances of a serving model, one
+   at a time. */
 void inf_instances_begin(inf_model_t *model);
 void inf_instances_end(inf_model_t *model);
 
-/* Adds up what the model and its instances have counted; and the responses
-   of that index, false: there were none. */
+/* Add up the counts of the model and its instances; the second, for responses
+   of an index; false: none. */
 void inf_model_sum_statistics(inf_model_t *model, inf_statistics_t *sum);
 bool inf_model_sum_responses(inf_model_t *model, uint32_t index,
     inf_response_stat_t *sum);
 
-/* Adds up statistics, one by one, at one moment; spec NULL: no instance's.  fn
-   calls nothing but the adding. */
+/* Receives statistics one by one at one moment; spec NULL: not an instance's.
+   fn only adds them up. */
 typedef void (*inf_statistics_fn)(void *userp, const inf_instance_spec_t *spec,
     const inf_statistics_t *s);
 

@@ -8,13 +8,13 @@
 #include "core/base/path.h"
 #include "core/base/refs.h"
 
-/* One output's labels: slices into its file's bytes. */
+/* One output's labels: slices of its file's bytes. */
 typedef struct {
     inf_label_list_t  list;
     char             *output;
     char             *bytes;
     inf_slice_t      *names;
-    inf_labels_t     *owner;        /* of what list names; NULL: the file    */
+    inf_labels_t     *owner;        /* of inherited labels; NULL: own file   */
 } label_file_t;
 
 struct inf_labels_s {
@@ -147,7 +147,7 @@ labels_fill(inf_labels_t *l, const inf_storage_t *st, const char *model_dir,
     return NULL;
 }
 
-/* Elements beyond the last label are answered without one. */
+/* Warns if an output has more elements than labels. */
 static void
 labels_check_count(size_t count, const Inference__ModelConfig *msg,
     const Inference__ModelOutput *output)
@@ -173,7 +173,7 @@ static inf_err_t *
 labels_add(inf_labels_t *l, const inf_storage_t *st, const char *model_dir,
     const Inference__ModelOutput *output)
 {
-    /* l->count grows last, so a half-made file is freed here */
+    /* l->count is incremented last, so a partial file is freed here */
     label_file_t file = { .bytes = NULL };
     size_t len;
 
@@ -220,7 +220,7 @@ labels_read(const inf_storage_t *st, const char *model_dir,
     return err;
 }
 
-/* A line ends at "\n" alone; "\r" belongs to the label. */
+/* Splits the file; lines end at "\n" alone, "\r" is part of the label. */
 static bool
 labels_split(label_file_t *file, size_t len)
 {

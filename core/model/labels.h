@@ -1,11 +1,11 @@
 /*
- * labels.h - names of classes, by output.
+ * labels.h - names of an output's classes.
  *
- * Owner    Shared: ref and unref.  Slices live as long as the table.
+ * Owner    Shared: ref and unref.  Slices are valid as long as the table.
  * Thread   any, after load().
  * Units    a label's index is its line in the file, from 0.
- * Errors   UNSUPPORTED: the file is outside the model's directory.
- *          NOT_FOUND, INTERNAL: it can't be read.
+ * Errors   UNSUPPORTED: the file is outside of the model's directory.
+ *          NOT_FOUND, INTERNAL: the file cannot be read.
  * Route    loader -> [labels] -> classification of responses
  */
 
@@ -29,14 +29,14 @@ typedef struct {
     size_t             count;
 } inf_label_list_t;
 
-/* A model without label files gets an empty table. */
+/* Loads the labels; empty without label files. */
 INF_CHECK inf_err_t *inf_labels_load(const inf_storage_t *st,
     const char *model_dir, const Inference__ModelConfig *msg,
     inf_labels_t **out);
 
 /*
- * Before l is shared: its output, if it has no labels of its own, has those of
- * another model's.  from may be NULL, or have none.
+ * Gives the output, unless it has labels, those of another model's output.
+ * Called before l is shared; from may be NULL, or have none.
  */
 INF_CHECK inf_err_t *inf_labels_inherit(inf_labels_t *l, inf_slice_t output,
     inf_labels_t *from, inf_slice_t source);
@@ -47,11 +47,11 @@ inf_labels_t *inf_labels_ref(inf_labels_t *l);
 /* l may be NULL. */
 void inf_labels_unref(inf_labels_t *l);
 
-/* NULL when the output has no labels; l may be NULL. */
+/* The labels of an output, or NULL; l may be NULL. */
 const inf_label_list_t *inf_labels_find(const inf_labels_t *l,
     inf_slice_t output);
 
-/* Empty when the output has no labels or the index is past the end. */
+/* The label of an index, or an empty slice. */
 inf_slice_t inf_labels_get(const inf_labels_t *l, inf_slice_t output,
     size_t index);
 

@@ -210,8 +210,8 @@ make_histogram(inf_latencies_t *l, const Inference__ModelConfig *msg)
     return NULL;
 }
 
-/* The configuration may name them in any order, one more than once, infinity,
-   which is there anyway, and what is no number; gives how many are left. */
+/* Sorts the bounds and removes repeated ones, infinity (always there) and NaN;
+   returns their number. */
 static size_t
 settle_bounds(double *to, const double *from, size_t count)
 {
@@ -233,7 +233,7 @@ settle_bounds(double *to, const double *from, size_t count)
     return kept;
 }
 
-/* NULL: the configuration has none. */
+/* The configured buckets, or NULL. */
 static const Inference__ModelMetrics__MetricControl__HistogramOptions *
 find_buckets(const Inference__ModelConfig *msg)
 {
@@ -267,7 +267,7 @@ by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Stamps come from backends: a clock run backwards counts as nothing. */
+/* The time between stamps, which come from backends; 0 if they decrease. */
 static uint64_t
 span_us(uint64_t from_ns, uint64_t to_ns)
 {

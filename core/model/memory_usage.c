@@ -73,7 +73,7 @@ inf_model_memory_usage(inf_model_t *model, inf_memory_row_t **rows,
     return NULL;
 }
 
-/* False: there are more rows, *count, than room. */
+/* Copies all rows; false: *count exceeds room. */
 static bool
 gather_locked(const inf_model_t *model, inf_memory_row_t *rows, size_t room,
     size_t *count)
@@ -109,7 +109,7 @@ row_order(const void *a, const void *b)
         : x->memory_id < y->memory_id ? -1 : 1;
 }
 
-/* Adds up equal neighbours; returns how many are left. */
+/* Merges equal neighbours; returns the number of rows. */
 static size_t
 merge(inf_memory_row_t *rows, size_t count)
 {

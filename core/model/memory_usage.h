@@ -1,8 +1,9 @@
 /*
- * memory_usage.h - what a backend says its model and instances occupy.
+ * memory_usage.h - the memory that a backend reports for its model and
+ *                  instances.
  *
  * Owner    The model, for itself and for each instance; a new report replaces
- *          the one before.
+ *          the previous one.
  * Thread   any: under the model's usage_lock.
  * Units    bytes.
  * Errors   out of memory.
@@ -26,19 +27,19 @@ typedef struct {
     uint64_t           byte_size;
 } inf_memory_row_t;
 
-/* One report; zeroed memory is an empty one. */
+/* The last report; zeroed memory is empty. */
 typedef struct {
-    inf_memory_row_t *rows;         /* the model's usage_lock                */
-    size_t            count;        /* the model's usage_lock                */
+    inf_memory_row_t *rows;         /* under the model's usage_lock          */
+    size_t            count;        /* under the model's usage_lock          */
 } inf_memory_usage_t;
 
-/* Replaces usage, which is model's or one of its instances', by a copy of
-   rows; count 0 frees it. */
+/* Replaces usage, of model or one of its instances, by a copy of rows; count 0
+   frees it. */
 INF_CHECK inf_err_t *inf_model_report_memory(struct inf_model_s *model,
     inf_memory_usage_t *usage, const inf_memory_row_t *rows, size_t count);
 
-/* The sum per type and id over the model and its instances, in that order;
-   the caller frees *rows, NULL when there are none. */
+/* Sums by type and id over the model and its instances, sorted; the caller
+   frees *rows, which is NULL without rows. */
 INF_CHECK inf_err_t *inf_model_memory_usage(struct inf_model_s *model,
     inf_memory_row_t **rows, size_t *count);
 

@@ -90,7 +90,7 @@ inf_model_leave(inf_model_t *model)
     atomic_fetch_sub(&model->visitors, 1);
 }
 
-/* Visits are rare and short, and this is rarer: looking again is enough. */
+/* Waits by polling: visits are rare and short, and this call is rarer. */
 void
 inf_model_close(inf_model_t *model)
 {

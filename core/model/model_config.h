@@ -1,9 +1,9 @@
 /*
- * model_config.h - one model's configuration, and where it was read.
+ * model_config.h - one model's configuration, and the file it was read from.
  *
- * Owner    The loader, then its model; it owns the message.
- * Thread   The message is changed by the loader alone, until the model is
- *          published; after that it is read by anyone.
+ * Owner    The loader, then its model; the message belongs to it.
+ * Thread   The loader alone changes the message, until the model is published;
+ *          then any thread reads it.
  * Units    none.
  * Errors   out of memory.
  * Route    reader -> [configuration] -> loader, backend (as JSON), scheduler
@@ -19,12 +19,12 @@
 
 typedef struct {
     Inference__ModelConfig *msg;        /* never NULL                      */
-    char                   *file;       /* where it was read; NULL: no file */
-    char                   *origin;     /* for texts: the file, or a word
-                                           such as "config override"       */
+    char                   *file;       /* its path; NULL: no file */
+    char                   *origin;     /* for texts: the file, or words such
+                                           as "config override"            */
 } inf_model_config_t;
 
-/* Takes msg on success; file may be NULL; both texts are copied. */
+/* Creates one; takes msg on success; file may be NULL; texts are copied. */
 INF_CHECK inf_err_t *inf_model_config_new(Inference__ModelConfig *msg,
     const char *file, const char *origin, inf_model_config_t **out);
 

@@ -275,7 +275,7 @@ check_size(const inf_model_t *model, const inf_input_t *in)
     }
 
     if (in->datatype == INF_TYPE_BYTES) {
-        return NULL;            /* sizes are among the bytes: string_check.h */
+        return NULL;            /* string_check.h checks the sizes           */
     }
 
     uint32_t size = inf_datatype_size(in->datatype);
@@ -295,7 +295,7 @@ check_size(const inf_model_t *model, const inf_input_t *in)
     return NULL;
 }
 
-/* A place for each of the model's outputs finds repeated names and sorts. */
+/* Checks wanted outputs; an array by output finds repeated names and sorts. */
 static inf_err_t *
 check_outputs(const inf_model_t *model, inf_request_t *req)
 {

@@ -1,11 +1,11 @@
 /*
- * normalize.h - brings a request into the form its model expects, or says
- *               why that can't be.
+ * normalize.h - converts a request to the form its model expects, or rejects
+ *               it.
  *
- * Owner    The request stays the caller's; new shapes live in its arena.
+ * Owner    The request stays the caller's; new shapes are in its arena.
  * Thread   one at a time per request.
  * Units    dims are elements, sizes bytes.
- * Errors   INVALID_ARG naming the tensor, what was expected and what came.
+ * Errors   INVALID_ARG naming the tensor, the expected and the actual value.
  * Route    record -> request -> [normalise] -> scheduler.
  */
 
@@ -16,22 +16,21 @@
 #include "core/tensor/request.h"
 
 /*
- * Checks names, counts, datatypes, shapes and byte sizes, splits off the
- * batch, applies the configured reshape, and asks for all outputs when none
- * was asked for.  Its time goes by the number of tensors: no byte of theirs is
- * read, and where there are strings, string_check.h remains to be done.
+ * Checks names, counts, datatypes, shapes and byte sizes, splits off the batch,
+ * applies the configured reshape, and wants all outputs if none is wanted.  Its
+ * time depends on the number of tensors, whose bytes are not read; strings
+ * remain to be checked by string_check.h.
  */
 INF_CHECK inf_err_t *inf_request_normalize(const inf_model_t *model,
     inf_request_t *req);
 
-/* For callers that add many tensors: whether the model has one of that
-   name. */
+/* Check, before many tensors are added, that the model has one of that name. */
 INF_CHECK inf_err_t *inf_model_knows_input(const inf_model_t *model,
     inf_slice_t name);
 INF_CHECK inf_err_t *inf_model_knows_output(const inf_model_t *model,
     inf_slice_t name);
 
-/* req, which has asked for none, asks for all. */
+/* Makes req, which wants no outputs, want all. */
 void inf_request_want_all_outputs(const inf_model_t *model,
     inf_request_t *req);
 

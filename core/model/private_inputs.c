@@ -17,11 +17,10 @@ static inf_err_t *copy_inputs(inf_request_t *req, int64_t gpu,
 static inf_err_t *copy_buffer(inf_arena_t *arena, inf_buffer_t *b,
     inf_copies_t *copies);
 
-/* These run operators in place on the memory that they are given. */
+/* Backends with operators that write to their input memory. */
 static const char *const writing_backends[] = { "pytorch" };
 
-/* These read a GPU's memory through a library that takes whole tensors of the
-   GPU that it computes on. */
+/* Backends that read GPU memory only as whole tensors of their own GPU. */
 static const char *const own_gpu_backends[] = {
     "onnxruntime", "trees", "fil"
 };
@@ -101,9 +100,9 @@ inf_private_inputs_make(inf_request_t *req, int64_t gpu)
     return late;
 }
 
-/* Strings of a client's memory always are, from wherever: their lengths are
-   checked, and then a backend goes by them.  After the first time only what
-   lies on a GPU is left. */
+/* Whether the input is to be copied.  Strings in a client's memory always are:
+   their lengths are checked before a backend relies on them.  In later calls
+   only inputs on a GPU are left. */
 static bool
 is_wanted(const inf_request_t *req, const inf_input_t *in,
     const inf_buffer_t *b, int64_t gpu)
@@ -126,7 +125,7 @@ is_read_there(const inf_input_t *in, const inf_buffer_t *b, int64_t gpu)
             && (uintptr_t) b->base % size == 0);
 }
 
-/* Of inputs in regions, before anything is copied. */
+/* Counts the copies of inputs in regions, before anything is copied. */
 static inf_err_t *
 count_copies(inf_request_t *req, int64_t gpu)
 {
@@ -167,7 +166,7 @@ count_copies(inf_request_t *req, int64_t gpu)
     return NULL;
 }
 
-/* Copies the wanted inputs; the bytes are there when all copies have ended. */
+/* Copies the inputs; the bytes are valid when all copies have ended. */
 static inf_err_t *
 copy_inputs(inf_request_t *req, int64_t gpu, inf_copies_t *copies)
 {
@@ -186,7 +185,7 @@ copy_inputs(inf_request_t *req, int64_t gpu, inf_copies_t *copies)
     return NULL;
 }
 
-/* Aligned as in the worker's arena. */
+/* Copies a buffer, aligned as in the worker's arena. */
 static inf_err_t *
 copy_buffer(inf_arena_t *arena, inf_buffer_t *b, inf_copies_t *copies)
 {

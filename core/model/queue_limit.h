@@ -1,11 +1,11 @@
 /*
- * queue_limit.h - how many requests may wait for a model that chose no
- *                 scheduler; others say it in their queue policies.
+ * queue_limit.h - the limit of queued requests of a model without a scheduler;
+ *                 others have queue policies.
  *
- * Owner    nobody.
+ * Owner    none.
  * Thread   any.
- * Units    requests; 0: any number.
- * Errors   INVALID_ARG: what stands there is no count, or has no meaning.
+ * Units    requests; 0: no limit.
+ * Errors   INVALID_ARG: the value is not a count, or has no effect.
  * Route    configuration's parameters -> [queue limit] -> default scheduler
  */
 
@@ -17,10 +17,10 @@
 #include "core/base/error.h"
 #include "model_config.pb-c.h"
 
-/* The model's parameter that says it. */
+/* The parameter of the model. */
 #define INF_QUEUE_LIMIT_KEY "INFERENCE_MAX_QUEUE_SIZE"
 
-/* *limit 0: no limit, or the parameter is not there. */
+/* Reads the limit; *limit 0: no limit, or no parameter. */
 INF_CHECK inf_err_t *inf_config_queue_limit(const Inference__ModelConfig *msg,
     uint32_t *limit);
 

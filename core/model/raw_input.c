@@ -50,8 +50,8 @@ inf_request_add_raw(const inf_model_t *model, inf_request_t *req,
     return inf_request_add_data(req, in, data);
 }
 
-/* Appends the input's dimensions to those that shape has; one of them may be
-   variable, and follows from the size of the data. */
+/* Appends the input's dimensions to shape; the size of the data determines one
+   variable dimension. */
 static inf_err_t *
 deduce_shape(const inf_config_tensor_t *t, uint64_t size, int64_t *shape,
     uint32_t *dims)
@@ -93,7 +93,7 @@ deduce_shape(const inf_config_tensor_t *t, uint64_t size, int64_t *shape,
     return NULL;
 }
 
-/* The length that stands before a string in a BYTES tensor. */
+/* Adds the length before a string of a BYTES tensor. */
 static inf_err_t *
 add_length(inf_request_t *req, inf_input_t *in, uint64_t size)
 {

@@ -2,12 +2,12 @@
  * raw_input.h - the raw binary request of KServe v2: a body without a JSON
  *               header, which is the model's only input.
  *
- * Owner    The request stays the caller's.  It refers to the bytes; shape and
- *          the length of a string live in its arena.
+ * Owner    The request stays the caller's and refers to the bytes; shape and
+ *          the length of a string are in its arena.
  * Thread   one at a time per request.
  * Units    dims are elements, sizes bytes.
- * Errors   INVALID_ARG, UNSUPPORTED: the model's table does not say how the
- *          bytes are to be read.
+ * Errors   INVALID_ARG, UNSUPPORTED: the model's table does not determine how
+ *          to read the bytes.
  * Route    record -> [raw input] -> normalise.
  */
 
@@ -17,7 +17,7 @@
 #include "core/model/model.h"
 #include "core/tensor/request.h"
 
-/* One raw input: takes name, datatype and shape from the model; data is the
+/* Adds the raw input: name, datatype and shape are the model's, data is the
    whole body (KServe v2 raw binary request). */
 INF_CHECK inf_err_t *inf_request_add_raw(const inf_model_t *model,
     inf_request_t *req, const inf_buffer_t *data);

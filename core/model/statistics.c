@@ -177,7 +177,7 @@ inf_statistics_find_response(const inf_statistics_t *s, uint32_t index)
     if (index >= atomic_load_explicit(&s->response_count,
             memory_order_relaxed))
     {
-        return NULL;            /* its page may be there for others          */
+        return NULL;            /* its page may exist for other sizes        */
     }
 
     uint32_t offset;
@@ -270,7 +270,7 @@ inf_statistics_fold(inf_statistics_t *into, const inf_statistics_t *from)
     }
 }
 
-/* Stamps come from backends: a clock run backwards counts as nothing. */
+/* The time between stamps, which come from backends; 0 if they decrease. */
 static uint64_t
 span(uint64_t from, uint64_t to)
 {
@@ -299,7 +299,7 @@ fold_batches(inf_statistics_t *into, const inf_batch_page_t *from)
     }
 }
 
-/* Finds or claims the slot of a batch size; NULL: there is no room for it. */
+/* Finds or claims the slot of a batch size; NULL: no room. */
 static inf_batch_stat_t *
 batch_slot(inf_statistics_t *s, uint64_t rows)
 {
@@ -326,7 +326,7 @@ batch_slot(inf_statistics_t *s, uint64_t rows)
     return NULL;
 }
 
-/* Made if it isn't there; NULL: out of memory. */
+/* The next page, created if missing; NULL: out of memory. */
 static inf_batch_page_t *
 batch_page_after(inf_batch_page_t *page)
 {
@@ -355,7 +355,7 @@ by_batch_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Page p begins at index 64 * (2^p - 1). */
+/* The page of an index; page p begins at index 64 * (2^p - 1). */
 static uint32_t
 response_page(uint32_t index, uint32_t *offset)
 {
@@ -369,7 +369,7 @@ response_page(uint32_t index, uint32_t *offset)
     return page;
 }
 
-/* NULL: out of memory. */
+/* The counters of an index, created if missing; NULL: out of memory. */
 static inf_response_stat_t *
 response_slot(inf_statistics_t *s, uint32_t index)
 {

@@ -7,7 +7,7 @@
 /* of an input, so far */
 typedef struct {
     uint64_t seen;
-    uint64_t skip;      /* of the current one, in later buffers              */
+    uint64_t skip;      /* bytes of the current string in later buffers      */
 } strings_t;
 
 static inf_err_t *check_inputs(const inf_request_t *req);
@@ -60,7 +60,8 @@ check_inputs(const inf_request_t *req)
     return err;
 }
 
-/* Each length is read once: the client's side may write to it meanwhile. */
+/* Checks an input; reads each length once, because the client's side may write
+   to it meanwhile. */
 static inf_err_t *
 check_input(const inf_model_t *model, const inf_input_t *in)
 {
@@ -106,7 +107,8 @@ check_input(const inf_model_t *model, const inf_input_t *in)
     return NULL;
 }
 
-/* Bytes at the buffer's end that are too few for a length; 0: it is whole. */
+/* Counts strings; returns the bytes at the end that are too few for a length;
+   0: none. */
 static uint64_t
 count_strings(strings_t *strings, const inf_buffer_t *b)
 {
@@ -132,7 +134,7 @@ count_strings(strings_t *strings, const inf_buffer_t *b)
     }
 }
 
-/* Normalising has seen to it that the product fits. */
+/* The number of elements, which normalising has bounded. */
 static uint64_t
 count_elements(const inf_input_t *in)
 {

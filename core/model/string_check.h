@@ -1,18 +1,18 @@
 /*
- * string_check.h - the length prefixes of a request's BYTES inputs: one walk
- *                  over all of them.
+ * string_check.h - checks the length prefixes of a request's BYTES inputs in
+ *                  one pass.
  *
  * Owner    The request stays the caller's.
- * Thread   the thread that takes the payload, or the C API's caller; never
- *          the intake.
+ * Thread   the thread that takes the payload, or the C API's caller; not the
+ *          intake.
  * Units    elements, bytes.
- * Errors   INVALID_ARG naming the input, what was expected and what came.
+ * Errors   INVALID_ARG naming the input, the expected and the actual value.
  * Route    normalise -> scheduler -> [string check] -> executor
  *
- * The walk takes time by what the client sends, so normalising only notes
- * that it is due (strings_unchecked), and the thread that takes the payload, or
- * asks a batch strategy about the request, does it.  GPU buffers are
- * taken on trust.
+ * The time of the check depends on the client's data, so normalising only marks
+ * the request (strings_unchecked), and the check runs on the thread that takes
+ * the payload, or that asks a batch strategy about the request.  GPU buffers
+ * are not checked.
  */
 
 #ifndef INF_MODEL_STRING_CHECK_H
@@ -21,10 +21,10 @@
 #include "core/tensor/request.h"
 
 /*
- * Nothing to do unless req->strings_unchecked, which is off afterwards.  The
- * error is as the client is told it, with the request's id.  If an ensemble
- * made req and its client's inputs are malformed, the error is about those and
- * has the cause INF_CAUSE_STRINGS.
+ * Checks the strings if req->strings_unchecked, which is cleared.  The error is
+ * worded for the client, with the request's id.  If an ensemble made req from
+ * malformed inputs of its client, the error is about those and has the cause
+ * INF_CAUSE_STRINGS.
  */
 INF_CHECK inf_err_t *inf_request_check_strings(inf_request_t *req);
 

@@ -8,8 +8,8 @@
 typedef struct {
     uint32_t used;
     uint64_t total;
-    uint64_t counts[INF_SUMMARY_BLOCKS][INF_SUMMARY_BLOCK];     /* of blocks
-                                           that are used                     */
+    uint64_t counts[INF_SUMMARY_BLOCKS][INF_SUMMARY_BLOCK];     /* of used
+                                                                   blocks    */
 } merged_t;
 
 static void merge(merged_t *into, uint32_t used,
@@ -137,7 +137,7 @@ quantile(const merged_t *m, double q)
     return last;
 }
 
-/* The middle of what is counted there. */
+/* The middle of the slot's range. */
 static double
 value_of(uint32_t block, uint32_t slot)
 {

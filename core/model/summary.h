@@ -1,17 +1,18 @@
 /*
- * summary.h - quantiles of the values of the last minute, of several kinds
- *             that are observed at the same moments.
+ * summary.h - quantiles of the last minute's values, of several kinds observed
+ *             together.
  *
- * Owner    its maker.
- * Thread   any: relaxed atomics; a value that meets the turn of a window may
- *          be lost to the quantiles.
- * Units    values are whole numbers; below 128 they are kept exactly, above
- *          in steps of at most 1/64 of the value; 2^36 and more count as that.
+ * Owner    The creator.
+ * Thread   any: relaxed atomics; a value at the begin of a window may be
+ *          missing in quantiles.
+ * Units    values are whole numbers: exact below 128, above in steps of at most
+ *          1/64 of the value; 2^36 and more count as 2^36.
  * Errors   none.
  * Route    latencies -> [summary] -> metrics text
  *
- * A minute is five windows.  128 values have a slot each, then 64 slots are
- * one power of two: so are blocks, and blocks without a value are not read.
+ * A minute has five windows.  The first 128 values have a slot each; then each
+ * power of two has 64 slots.  Slots are grouped in blocks of 64, and blocks
+ * without values are not read.
  */
 
 #ifndef INF_MODEL_SUMMARY_H
@@ -30,9 +31,9 @@
 
 #define INF_SUMMARY_KINDS     7u
 
-/* One cache line. */
+/* One window; a cache line. */
 typedef struct {
-    _Alignas(64) _Atomic uint64_t epoch;    /* relaxed: which window of all
+    _Alignas(64) _Atomic uint64_t epoch;    /* relaxed: number of the window in
                                                time                          */
     _Atomic uint32_t used[INF_SUMMARY_KINDS];   /* a bit for each block      */
 } inf_summary_window_t;
@@ -49,15 +50,15 @@ typedef struct {
 inf_summary_t *inf_summary_new(void);
 void inf_summary_free(inf_summary_t *s);
 
-/* values[i] is the quantiles[i] (0 to 1) of the last minute; NaN: there were
-   no values. */
+/* Sets values[i] to the quantiles[i] (0 to 1) of the last minute; NaN: no
+   values. */
 void inf_summary_quantiles(const inf_summary_t *s, uint32_t kind,
     uint64_t now_ns, const double *quantiles, size_t count, double *values);
 
-/* The window's first value: empties it of the values of a minute ago. */
+/* Begins a window, by clearing the values of a minute ago. */
 void inf_summary_turn(inf_summary_t *s, uint32_t window, uint64_t epoch);
 
-/* The window of now, for the values of this moment. */
+/* The window for values of now. */
 static inline uint32_t
 inf_summary_window(inf_summary_t *s, uint64_t now_ns)
 {

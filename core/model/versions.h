@@ -1,14 +1,15 @@
 /*
- * versions.h - version directories: their names, and which of them to serve.
+ * versions.h - version directories: their names, and the choice of versions to
+ *              serve.
  *
- * Owner    Lists belong to the caller.
+ * Owner    The caller owns lists.
  * Thread   any.
  * Units    a version is a number from 0 to 2^63 - 1.
- * Errors   INVALID_ARG: the policy leaves no version.
+ * Errors   INVALID_ARG: the policy selects no version.
  * Route    scan -> [versions] -> loader
  *
- * Only plain decimal names are versions: no sign, no blank, nothing after
- * the digits, no leading zero ("0" itself is one), no more than 63 bits.
+ * Only plain decimal names are versions: without sign, blanks, further
+ * characters or leading zeros ("0" is valid), at most 63 bits.
  */
 
 #ifndef INF_MODEL_VERSIONS_H
@@ -24,31 +25,31 @@
 
 typedef enum {
     INF_VERSION_OK,
-    INF_VERSION_RESERVED,       /* warmup, initial_state, configs: no word */
+    INF_VERSION_RESERVED,       /* warmup, initial_state, configs */
     INF_VERSION_NOT_A_NUMBER,
     INF_VERSION_LEADING_ZERO,
     INF_VERSION_TOO_LARGE
 } inf_version_verdict_t;
 
-/* Reads a directory's name; *version is set for INF_VERSION_OK only. */
+/* Parses a directory's name; sets *version only for INF_VERSION_OK. */
 inf_version_verdict_t inf_version_parse(inf_slice_t name, int64_t *version);
 
-/* "which ...": goes after the directory's name; NULL for OK, RESERVED. */
+/* "which ...", to follow the directory's name; NULL for OK and RESERVED. */
 const char *inf_version_verdict_text(inf_version_verdict_t v);
 
-/* Sorts and drops repeats; returns the new count. */
+/* Sorts and removes repeats; returns the new count. */
 size_t inf_versions_sort(int64_t *versions, size_t count);
 
 /*
- * Moves the versions that policy selects to the front of versions (sorted,
- * no repeats) and sets *chosen.  policy NULL: the highest.  Versions that a
- * specific policy names and nobody has are logged.
+ * Moves the versions selected by policy to the front of versions (sorted, no
+ * repeats) and sets *chosen.  policy NULL: the highest.  Logs versions of a
+ * specific policy that do not exist.
  */
 INF_CHECK inf_err_t *inf_versions_choose(
     const Inference__ModelVersionPolicy *policy, const char *model_name,
     int64_t *versions, size_t count, size_t *chosen);
 
-/* The same in a new list; malloc'ed. */
+/* The same into a new, malloc'ed list. */
 INF_CHECK inf_err_t *inf_versions_select(
     const Inference__ModelVersionPolicy *policy, const char *model_name,
     const int64_t *versions, size_t count, int64_t **out, size_t *chosen);

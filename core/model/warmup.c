@@ -40,7 +40,7 @@ struct inf_warmup_s {
     size_t           count;
 };
 
-/* Where a sample's data comes from. */
+/* The source of a sample's data. */
 typedef struct {
     const inf_storage_t *st;
     const char          *model_dir;
@@ -49,25 +49,25 @@ typedef struct {
 
 typedef struct warmup_batch_s warmup_batch_t;
 
-/* One request; it is over when it was released and answered for good, but its
+/* A request.  It is finished when it was released and finally answered, but its
    memory stays while the backend holds its factory. */
 typedef struct {
     inf_request_t   request;
     inf_factory_t   factory;
     warmup_batch_t *batch;
-    bool            answered;   /* the batch's lock, and so the next two     */
+    bool            answered;   /* under the batch's lock, as the next two   */
     bool            released;
     bool            over;
 } warmup_shot_t;
 
 struct warmup_batch_s {
     inf_lock_t    lock;         /* rank 33; guards the next two              */
-    uint32_t      waiting;      /* shots that are not over                   */
-    inf_err_t    *err;          /* the first one                             */
-    _Atomic uint32_t refs;      /* living factories, and the runner; acq_rel */
-    inf_cond_t    over;         /* nothing waits any more                    */
+    uint32_t      waiting;      /* unfinished shots                          */
+    inf_err_t    *err;          /* the first error                           */
+    _Atomic uint32_t refs;      /* live factories, and the runner; acq_rel   */
+    inf_cond_t    over;         /* no shot is left                           */
     uint32_t      count;        /* set in new()                              */
-    warmup_shot_t shots[];      /* each its own request                      */
+    warmup_shot_t shots[];      /* one request each                          */
 };
 
 static inf_err_t *sample_make(const warmup_source_t *from,
@@ -248,7 +248,7 @@ input_make(const warmup_source_t *from, const char *name,
         return err;
     }
 
-    /* an empty string is its length alone */
+    /* an empty string has only its length */
     uint64_t each = out->datatype == INF_TYPE_BYTES ? sizeof(uint32_t)
         : inf_datatype_size(out->datatype);
     if (elements > WARMUP_MAX_BYTES / each) {
@@ -260,7 +260,8 @@ input_make(const warmup_source_t *from, const char *name,
     return input_data(from, config, elements * each, out);
 }
 
-/* One batch item: the batch dimension is 1, for the model's own inputs. */
+/* The shape of one batch item, with batch dimension 1 for inputs of the
+   model. */
 static inf_err_t *
 input_shape(const warmup_source_t *from, const input_config_t *config,
     warmup_input_t *out, uint64_t *elements)
@@ -301,7 +302,7 @@ input_shape(const warmup_source_t *from, const input_config_t *config,
     return NULL;
 }
 
-/* Which kind was chosen counts, not the value given with it. */
+/* Makes the data of the chosen kind; the value given with it is ignored. */
 static inf_err_t *
 input_data(const warmup_source_t *from, const input_config_t *config,
     uint64_t size, warmup_input_t *out)
@@ -370,7 +371,7 @@ fill_random(char *data, size_t size)
     }
 }
 
-/* One execution of batch_size requests with one item each. */
+/* Runs one execution of batch_size requests with one item each. */
 static inf_err_t *
 sample_run(const warmup_sample_t *sample, inf_instance_t *instance,
     inf_warmup_execute_fn execute)
@@ -473,7 +474,7 @@ shot_fill(warmup_shot_t *shot, const warmup_sample_t *sample,
     return NULL;
 }
 
-/* Until every request is answered and released; gives the batch up. */
+/* Waits until every request is answered and released; frees the batch. */
 static inf_err_t *
 batch_wait(warmup_batch_t *batch)
 {
@@ -506,7 +507,7 @@ batch_unref(warmup_batch_t *batch)
     free(batch);
 }
 
-/* Takes err; only the first of a batch is kept. */
+/* Notes progress; takes err, of which a batch keeps the first. */
 static void
 shot_progress(warmup_shot_t *shot, bool answered, bool released,
     inf_err_t *err)
@@ -548,12 +549,12 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
         response->err = NULL;
     }
 
-    /* before the response's reference to the factory is given up */
+    /* before the response's reference to the factory is released */
     shot_progress(userp, (flags & INF_SEND_FINAL) != 0, false, err);
     inf_response_free(response);
 }
 
-/* Nobody can answer any more: it may be that the backend forgot to. */
+/* Called when no answer can follow: the backend may have forgotten it. */
 static void
 sink_factory_free(void *userp, inf_factory_t *factory)
 {

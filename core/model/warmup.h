@@ -1,16 +1,16 @@
 /*
- * warmup.h - the samples that every instance runs before its model is ready.
+ * warmup.h - runs samples on every instance before its model is ready.
  *
- * Owner    The loader owns the samples; they outlive the runs.
+ * Owner    The loader owns the samples, which outlive the runs.
  * Thread   new, free: the loader's.  run: the instance's thread, several
  *          instances at once.
  * Units    bytes.
- * Errors   INVALID_ARG, naming the sample: its data can't be made, or the
+ * Errors   INVALID_ARG, naming the sample: its data cannot be made, or the
  *          backend answered with an error.  UNAVAILABLE: it is stopping.
  * Route    configuration, storage -> [warm-up] -> executor -> backend
  *
- * Samples bypass scheduler and normalisation: what the configuration says of
- * a tensor is what the backend sees.
+ * Samples bypass scheduler and normalisation: the backend sees tensors as
+ * described in the sample.
  */
 
 #ifndef INF_MODEL_WARMUP_H
@@ -22,17 +22,17 @@
 
 typedef struct inf_warmup_s inf_warmup_t;
 
-/* As the executor's: takes the requests; the array is the caller's. */
+/* As the executor's: takes the requests; the array stays the caller's. */
 typedef void (*inf_warmup_execute_fn)(inf_instance_t *instance,
     inf_request_t **requests, uint32_t count);
 
-/* *out is NULL if the model's configuration (as built) has no samples. */
+/* Makes the samples; *out NULL: model->built has none. */
 INF_CHECK inf_err_t *inf_warmup_new(const inf_storage_t *st,
     const char *model_dir, const inf_model_t *model, inf_warmup_t **out);
 void inf_warmup_free(inf_warmup_t *w);
 
-/* Runs every sample on the instance and waits for its answers; the first
-   failing one ends it.  stopping (or NULL) ends it between two runs. */
+/* Runs every sample on the instance and waits for its answers, until the first
+   failure.  stopping (or NULL) ends it between two runs. */
 INF_CHECK inf_err_t *inf_warmup_run(const inf_warmup_t *w,
     inf_instance_t *instance, inf_warmup_execute_fn execute,
     const _Atomic bool *stopping);

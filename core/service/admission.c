@@ -15,29 +15,35 @@
 #include "core/wire/sockets.h"
 
 #define ADMISSION_EVENTS  16
-#define ADMISSION_LIMIT   1024      /* channels, and connections, at most    */
-#define ADMISSION_FDS     8         /* a channel's descriptors, and more     */
-#define ADMISSION_PER_PEER 4        /* of one process                        */
-#define ADMISSION_SILENCE_NS UINT64_C(10000000000) /* of a new connection    */
-#define ADMISSION_LINES   64        /* about workers, in a second's log      */
+#define ADMISSION_LIMIT   1024      /* maximum of channels, and of
+                                       connections                           */
+#define ADMISSION_FDS     8         /* descriptors of a channel, with a
+                                       reserve                               */
+#define ADMISSION_PER_PEER 4        /* limit for one process                 */
+#define ADMISSION_SILENCE_NS UINT64_C(10000000000) /* limit for a new
+                                                      connection to register */
+#define ADMISSION_LINES   64        /* log lines about workers in a second   */
 
-/* Where registrations come from: the pair that all workers of nginx share, or
-   an external connection, which is one process's own. */
+/* A source of registrations: the socket pair shared by all workers of nginx, or
+   an external connection of one process. */
 typedef struct {
-    inf_peer_t  peer;               /* in a->connections unless the pair     */
+    inf_peer_t  peer;               /* in a->connections, except the pair    */
     int         fd;
-    uint64_t    silent_ns;          /* since when; 0: it has registered      */
+    uint64_t    silent_ns;          /* since this time; 0: it has registered */
 } admission_source_t;
 
 struct inf_admission_s {
     inf_admission_options_t  options;
     int                      epoll_fd;
-    uint32_t                 limit;         /* of channels; of connections   */
+    uint32_t                 limit;         /* of channels, and of
+                                               connections                   */
     admission_source_t       pair;
-    admission_source_t       listening;     /* its events only               */
+    admission_source_t       listening;     /* for its events only           */
     inf_link_t               connections;   /* external ones                 */
-    uint64_t                 lines_ns;      /* when this second's log began  */
-    uint32_t                 lines;         /* in it, with those left out    */
+    uint64_t                 lines_ns;      /* start of this second of the
+                                               log                           */
+    uint32_t                 lines;         /* in this second, including
+                                               dropped ones                  */
 };
 
 static const inf_channel_pin_ops_t arena_pin = {
@@ -112,7 +118,7 @@ inf_admission_free(inf_admission_t *a)
     free(a);
 }
 
-/* Models and their files need descriptors, too. */
+/* The limit of channels, which leaves descriptors for models and files. */
 static uint32_t
 channel_limit(void)
 {
@@ -242,7 +248,7 @@ connection_free(inf_admission_t *a, admission_source_t *connection)
     free(connection);
 }
 
-/* One message in a turn: a flood of them holds up no ring for long. */
+/* Reads one message in a turn, so that many of them do not delay the rings. */
 static void
 on_registration(inf_admission_t *a, admission_source_t *source)
 {
@@ -282,7 +288,8 @@ on_registration(inf_admission_t *a, admission_source_t *source)
     }
 }
 
-/* All workers hold the same end, and each of them can shut it down. */
+/* Handles the end of the pair: all workers hold the same end, and each can shut
+   it down. */
 static void
 pair_closed(inf_admission_t *a)
 {
@@ -310,7 +317,8 @@ add_worker(inf_admission_t *a, const inf_hello_t *hello, size_t len, int *fds,
 
     inf_err_t *err = admit(a, a->options.channels, pid, "channels");
     if (err != NULL) {
-        inf_fds_close(fds, fd_count);       /* its worker sees the end of it */
+        inf_fds_close(fds, fd_count);       /* the worker sees the end of its
+                                               socket                        */
         return err;
     }
 
@@ -322,7 +330,8 @@ add_worker(inf_admission_t *a, const inf_hello_t *hello, size_t len, int *fds,
     return a->options.admitted(a->options.userp, channel, pid);
 }
 
-/* Sessions take descriptors and address space: each process has a bound. */
+/* Fails if a process has too many sessions, which take descriptors and address
+   space. */
 static inf_err_t *
 admit(const inf_admission_t *a, const inf_link_t *peers, uint32_t pid,
     const char *what)
@@ -348,7 +357,7 @@ admit(const inf_admission_t *a, const inf_link_t *peers, uint32_t pid,
     return NULL;
 }
 
-/* Consumes err. */
+/* Logs a rejection; takes err. */
 static void
 rejected(inf_admission_t *a, inf_err_t *err)
 {
@@ -359,7 +368,7 @@ rejected(inf_admission_t *a, inf_err_t *err)
     }
 }
 
-/* A worker that comes and goes in a loop fills no log. */
+/* Limits the log lines about workers that register repeatedly. */
 bool
 inf_admission_may_log(inf_admission_t *a)
 {

@@ -131,7 +131,7 @@ pinner_main(void *arg)
     return NULL;
 }
 
-/* NULL: there is to be no other. */
+/* Takes the next job; NULL: the thread ends. */
 static pinner_job_t *
 wait_for_job(inf_arena_pinner_t *p)
 {

@@ -56,7 +56,7 @@ check_policies(const inf_host_policies_t *policies, unsigned *errors)
     }
 }
 
-/* Takes err, which may be NULL. */
+/* Prints err, which is taken and may be NULL. */
 static void
 print_error(inf_log_level_t level, inf_err_t *err, unsigned *errors)
 {
@@ -66,7 +66,7 @@ print_error(inf_log_level_t level, inf_err_t *err, unsigned *errors)
     }
 }
 
-/* A message that a load would log: it fails no check. */
+/* Prints a message that a load would log; it does not count as an error. */
 static void
 print_record(void *userp, inf_log_level_t level, const char *file, int line_no,
     const char *text)

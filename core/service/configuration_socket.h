@@ -1,11 +1,10 @@
 /*
- * configuration_socket.h - new configurations, as the supervisor sends them.
+ * configuration_socket.h - receives new configurations from the supervisor.
  *
- * Owner    A configuration that came is the caller's: its descriptor is to be
- *          closed.
+ * Owner    The caller owns a received configuration and closes its descriptor.
  * Thread   the thread with the intake role.
  * Units    none.
- * Errors   A message that is no configuration is logged and ignored.
+ * Errors   An invalid message is logged and ignored.
  * Route    supervisor -> [configuration socket] -> intake -> core main
  */
 
@@ -15,13 +14,14 @@
 #include <stdint.h>
 
 typedef enum {
-    INF_CONFIGURATION_NONE,     /* nothing that can be used                  */
+    INF_CONFIGURATION_NONE,     /* no usable message                         */
     INF_CONFIGURATION_CAME,
-    INF_CONFIGURATION_BEAT,     /* is the core alive?                        */
-    INF_CONFIGURATION_CLOSED    /* neither master nor supervisor is left     */
+    INF_CONFIGURATION_BEAT,     /* question whether the core is alive        */
+    INF_CONFIGURATION_CLOSED    /* master and supervisor have gone           */
 } inf_configuration_event_t;
 
-/* The next message; fd and generation are set with INF_CONFIGURATION_CAME. */
+/* Receives the next message; sets fd and generation for
+   INF_CONFIGURATION_CAME. */
 inf_configuration_event_t inf_configuration_receive(int socket_fd, int *fd,
     uint64_t *generation);
 

@@ -1,8 +1,8 @@
-/* control.c - the control threads: one runs calls one after another, one takes
-   those that ask for readiness, one takes loads and unloads apart and hands
-   them to the loaders, one lists the repositories, which may be on machines
-   that are slow to answer, one reads long requests of generate, and one has
-   what clients set: regions, the log and traces. */
+/* control.c - the control threads.  One runs calls one after another; one,
+   calls that ask for readiness; one parses loads and unloads and passes them to
+   the loaders; one lists repositories, which may be slow remote ones; one
+   parses long generate requests; one has settings of clients: regions, log and
+   traces. */
 
 #include "core/service/control.h"
 
@@ -22,12 +22,13 @@
 #include "core/service/infer.h"
 
 #define CONTROL_RANK  8
-#define CONTROL_LIMIT 16384u    /* queued calls; then UNAVAILABLE            */
-#define CONTROL_SHARE 1024u     /* of one channel, not answered; as many more
+#define CONTROL_LIMIT 16384u    /* maximum of queued calls; then UNAVAILABLE */
+#define CONTROL_SHARE 1024u     /* unanswered calls of one channel; and as many
                                    that ask for readiness                    */
-#define CONTROL_SMALL 65536u    /* larger calls are copied by our thread     */
+#define CONTROL_SMALL 65536u    /* larger calls are copied by the control
+                                   thread                                    */
 
-/* Files that come with a load are in the call. */
+/* A load's call includes its files. */
 #define CONTROL_LOAD_MAX ((size_t) 1 << 30)
 
 typedef struct {
@@ -36,41 +37,41 @@ typedef struct {
     uint32_t       slot;
     uint32_t       generation;
     uint16_t       method;
-    inf_in_flight_t *in_flight; /* a request to be read; NULL: a call        */
+    inf_in_flight_t *in_flight; /* a request to be parsed; NULL: a call      */
     bool           rest;        /* the request is a REST body                */
-    bool           rest_answer; /* so is the answer                          */
-    bool           again;       /* a core before this one had taken it       */
-    const void    *shared;      /* still in the request arena; NULL: here    */
+    bool           rest_answer; /* the answer is a REST body                 */
+    bool           again;       /* an earlier core had taken it              */
+    const void    *shared;      /* still in the request arena; NULL: copied  */
     size_t         len;
     char           request[];
 } control_call_t;
 
-/* A thread and what waits for it. */
+/* A thread and its queued calls. */
 typedef struct {
     inf_control_t        *control; /* these are set in new()                 */
-    inf_registry_reader_t models;       /* the thread's                      */
+    inf_registry_reader_t models;       /* thread's own                      */
     pthread_t             thread;
 
     inf_lock_t            lock;         /* rank 8; guards the rest           */
     inf_cond_t            work;
-    inf_link_t            turns;        /* queues of sessions that have
-                                           calls: one call, then the next    */
-    uint32_t              queued;       /* calls of all of them              */
-    inf_core_config_t    *configured;   /* SETTINGS: of a reload that is to be
-                                           taken over, a reference; NULL:
-                                           none                              */
-    bool                  log_configured;   /* it has changed the log        */
+    inf_link_t            turns;        /* queues of sessions with calls,
+                                           served in turn                    */
+    uint32_t              queued;       /* calls of all sessions             */
+    inf_core_config_t    *configured;   /* SETTINGS: configuration of a reload
+                                           to apply, a reference; NULL: none */
+    bool                  log_configured;   /* the reload changed the log    */
     bool                  stopping;
 } control_lane_t;
 
 typedef enum {
-    CONTROL_QUICK,              /* reads what there is                       */
-    CONTROL_READY,              /* asked by machines that don't wait long    */
+    CONTROL_QUICK,              /* reads present state                       */
+    CONTROL_READY,              /* asked by load balancers, which do not wait
+                                   long                                      */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
     CONTROL_LISTS,              /* index, status: may take long              */
     CONTROL_GENERATE,           /* JSON of generate                          */
-    CONTROL_SETTINGS            /* client_settings.h; opens memory of clients
-                                   and of the last core's                    */
+    CONTROL_SETTINGS            /* client_settings.h; maps memory of clients
+                                   and of the last core's clients            */
 } control_kind_t;
 
 static_assert(CONTROL_SETTINGS + 1 == INF_SESSION_CALL_QUEUES,
@@ -79,7 +80,7 @@ static_assert(CONTROL_SETTINGS + 1 == INF_SESSION_CALL_QUEUES,
 struct inf_control_s {
     inf_server_t   *server;
     control_lane_t  lanes[INF_SESSION_CALL_QUEUES];
-    uint32_t        lane_count;         /* started                           */
+    uint32_t        lane_count;         /* started ones                      */
 };
 
 static inf_err_t *lane_start(inf_control_t *control, const char *name);
@@ -149,7 +150,7 @@ inf_control_free(inf_control_t *control)
         return;
     }
 
-    /* nobody waits for another machine any more */
+    /* interrupts waits for remote repositories */
     inf_repository_change_stop(control->server->change);
     for (uint32_t i = 0; i < control->lane_count; i++) {
         lane_stop(&control->lanes[i]);
@@ -227,8 +228,8 @@ inf_control_configure(inf_control_t *control, inf_core_config_t *config,
     inf_core_config_unref(before);
 }
 
-/* Takes the call: one too many is answered at once.  Requests are bounded by
-   their channel's slots. */
+/* Queues the call, which is taken; rejects it at once if there are too many.
+   Requests are limited by their channel's slots. */
 static void
 call_queue(control_lane_t *lane, control_call_t *call)
 {
@@ -264,7 +265,8 @@ queue_locked(control_lane_t *lane, control_call_t *call)
     lane->queued++;
 }
 
-/* NULL: there is none.  A session with more calls goes to the end. */
+/* Takes the next call; NULL: none.  A session with more calls goes to the
+   end. */
 static control_call_t *
 take_locked(control_lane_t *lane)
 {
@@ -288,7 +290,7 @@ calls_of(const control_lane_t *lane, inf_session_t *session)
     return &session->queues[lane - lane->control->lanes];
 }
 
-/* The count of its channel's that it belongs to. */
+/* The counter of the channel for this kind of call. */
 static _Atomic uint32_t *
 unanswered(const control_call_t *call)
 {
@@ -312,7 +314,7 @@ lane_start(inf_control_t *control, const char *name)
     return err;
 }
 
-/* Queued calls are run first. */
+/* Stops a lane after its queued calls. */
 static void
 lane_stop(control_lane_t *lane)
 {
@@ -349,7 +351,7 @@ lane_main(void *arg)
             if (lane->stopping) {
                 break;
             }
-            /* an idle reader must not keep unloaded models alive */
+            /* an idle reader must not keep unloaded models */
             inf_unlock(&lane->lock);
             inf_registry_reader_fini(&lane->models);
             lane->models.generation = 0;
@@ -375,7 +377,7 @@ lane_main(void *arg)
     return NULL;
 }
 
-/* Takes the call. */
+/* Runs the call, which is taken. */
 static void
 run(control_lane_t *lane, control_call_t *call)
 {
@@ -390,8 +392,8 @@ run(control_lane_t *lane, control_call_t *call)
     }
 }
 
-/* The intake copies little; the arena keeps the rest until we have
-   answered. */
+/* Creates a call.  The intake copies small ones; the arena keeps others until
+   the answer. */
 static inf_err_t *
 new_call(const inf_submission_t *submission, const void *bytes,
     control_call_t **out)
@@ -452,7 +454,7 @@ run_call(control_lane_t *lane, control_call_t *call)
     call_free(call);
 }
 
-/* The message that the body stands for, packed. */
+/* Converts the REST body to the packed message. */
 static inf_err_t *
 from_rest(const control_call_t *call, inf_buf_t *copy, inf_slice_t *request)
 {
@@ -470,8 +472,8 @@ from_rest(const control_call_t *call, inf_buf_t *copy, inf_slice_t *request)
     return err != NULL ? err : inf_buf_status(copy);
 }
 
-/* The thread that gets the result answers; this one waits for no loader and no
-   backend. */
+/* Passes the call on.  The thread that gets the result answers, so that this
+   one does not wait for a loader or a backend. */
 static void
 hand_over(control_lane_t *lane, control_call_t *call)
 {
@@ -502,7 +504,7 @@ ready_done(void *userp, inf_err_t *err, inf_slice_t bytes)
     call_free(call);
 }
 
-/* Bytes that the worker can still write are copied before they are read. */
+/* Copies bytes that the worker can still write, before they are parsed. */
 static inf_err_t *
 own_bytes(const control_call_t *call, inf_buf_t *copy, inf_slice_t *bytes)
 {
@@ -516,8 +518,8 @@ own_bytes(const control_call_t *call, inf_buf_t *copy, inf_slice_t *bytes)
     return inf_buf_status(copy);
 }
 
-/* A call without anything to say but how it went; may come from a loader.  Or
-   a request, which is read or has failed. */
+/* Ends a call that returns only success or an error, perhaps on a loader
+   thread; or a request that was parsed or has failed. */
 static void
 call_done(void *userp, inf_err_t *err)
 {

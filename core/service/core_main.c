@@ -28,30 +28,30 @@
 
 #define RESPONSE_BOUND_DEFAULT (UINT64_C(1) << 30)
 
-/* The socket of external_path. */
+/* The external socket. */
 typedef struct {
     int                fd;              /* -1: none                          */
-    dev_t              device;          /* of its name, as it was bound      */
+    dev_t              device;          /* of its name, when it was bound    */
     ino_t              inode;
 } listener_t;
 
 typedef struct {
     inf_core_config_t *start;           /* a reference                       */
-    inf_core_config_t *now;             /* likewise; after a reload another  */
+    inf_core_config_t *now;             /* a reference; replaced by reloads  */
     uint64_t           generation;
-    inf_server_t      *server;          /* NULL: not yet, or not now         */
+    inf_server_t      *server;          /* NULL: none now                    */
     uint64_t           beats;           /* counted so far                    */
-    uint64_t           left_ns;         /* when it began to leave; 0: not    */
+    uint64_t           left_ns;         /* start of the exit; 0: none        */
     listener_t         listener;
-    bool               busy;            /* threads still use all of it       */
+    bool               busy;            /* threads still use its objects     */
 } core_t;
 
 static inf_intake_t *volatile core_intake;  /* for the signal handlers   */
-static volatile sig_atomic_t  core_order;   /* the last signal that has told
-                                               the core to end; 0: none  */
+static volatile sig_atomic_t  core_order;   /* last signal to end the core;
+                                               0: none                   */
 static inf_crash_page_t *core_page;
 static int               core_journal_fd;   /* 0: none                       */
-static pid_t             core_pid;      /* of a child of a backend it differs */
+static pid_t             core_pid;      /* differs in a child of a backend    */
 static bool              core_supervised;
 
 static int usage(const char *program);
@@ -90,7 +90,7 @@ inf_core_main(int argc, char *const *argv)
     core_t core = { .listener.fd = -1 };
     inf_err_t *err;
 
-    set_dump(false);   /* before there is anything to be read       */
+    set_dump(false);   /* before secrets are read                   */
     close_on_exec();
 
     if (argc == 2 && strcmp(argv[1], "--supervised") == 0) {
@@ -127,7 +127,8 @@ inf_core_main(int argc, char *const *argv)
     } else {
         inf_log(INF_LOG_NOTICE, "the core has ended");
     }
-    if (core.busy) {            /* exit() would take their ground away       */
+    if (core.busy) {            /* exit() would free objects that these threads
+                                   still use                                 */
         _exit(status);
     }
     return status;
@@ -142,8 +143,8 @@ usage(const char *program)
 }
 
 /*
- * Whether other processes of this user may read our memory, environment and
- * descriptors; a core dump is the same in a file.
+ * Sets whether other processes of this user may read our memory, environment
+ * and descriptors, and whether a core dump is written.
  */
 static void
 set_dump(bool on)
@@ -202,7 +203,8 @@ start_alone(const char *path, inf_core_config_t **config, listener_t *listener)
     return listen_at(c->external_path, c->n_external_users > 0, listener);
 }
 
-/* One core per lease: the lock tells who lives, and vanishes at exit. */
+/* Locks the lease: one core per lease.  The lock shows that the core lives, and
+   vanishes at its exit. */
 static inf_err_t *
 take_lease(void)
 {
@@ -212,7 +214,8 @@ take_lease(void)
         : inf_err_os(errno, "another core holds the lease");
 }
 
-/* nginx's master sees by it that the program's file has been replaced. */
+/* Records the program's file, so that nginx's master notices its
+   replacement. */
 static void
 note_program(void)
 {
@@ -231,8 +234,8 @@ note_program(void)
     }
 }
 
-/* The uid of each connection is checked; others: users other than ours may
-   connect. */
+/* Listens at path; others: users other than ours may connect.  The uid of each
+   connection is checked. */
 static inf_err_t *
 listen_at(const char *path, bool others, listener_t *listener)
 {
@@ -250,7 +253,7 @@ listen_at(const char *path, bool others, listener_t *listener)
 
     struct stat st;
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
-        unlink(path);           /* of a core that is gone                    */
+        unlink(path);           /* of a core that has gone                   */
     }
 
     mode_t mask = umask(others ? 0111 : 0177);
@@ -270,7 +273,7 @@ listen_at(const char *path, bool others, listener_t *listener)
     return NULL;
 }
 
-/* Another core may have taken the path meanwhile. */
+/* Removes the socket, unless another core has bound the path meanwhile. */
 static void
 stop_listening(const char *path, const listener_t *listener)
 {
@@ -284,7 +287,7 @@ stop_listening(const char *path, const listener_t *listener)
     close(listener->fd);
 }
 
-/* n_external_users of them, to be freed. */
+/* Looks up n_external_users users; *out is to be freed. */
 static inf_err_t *
 find_users(const NginxInference__CoreConfig *config, uid_t **out)
 {
@@ -317,7 +320,8 @@ find_users(const NginxInference__CoreConfig *config, uid_t **out)
     return NULL;
 }
 
-/* Nothing we hold may leak into the processes that backends start. */
+/* Sets FD_CLOEXEC on all descriptors, so that processes started by backends do
+   not inherit them. */
 static void
 close_on_exec(void)
 {
@@ -329,7 +333,7 @@ close_on_exec(void)
     }
 }
 
-/* Handlers, not masks: children must inherit a clean mask. */
+/* Installs handlers and no mask, because children inherit a mask. */
 static void
 install_signals(void)
 {
@@ -341,19 +345,19 @@ install_signals(void)
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGQUIT, &sa, NULL);
 
-    /* a print after the last nginx process has gone must not end the core;
-       a handler, because ignoring would be inherited by backends' children */
+    /* output after the last nginx process has gone must not end the core; a
+       handler, because backends' children would inherit SIG_IGN */
     sa.sa_handler = on_pipe;
     sigaction(SIGPIPE, &sa, NULL);
 
-    /* noted, then the default: a core dump and the supervisor's next core */
+    /* recorded, then the default action: a core dump, and the next core */
     const int crashes[] = { SIGABRT,
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         SIGSEGV, SIGBUS, SIGFPE, SIGILL
 #endif
     };
     sa.sa_sigaction = on_crash;
-    /* a thread that executes or loads has a stack of its own for it */
+    /* threads that execute or load have a signal stack */
     sa.sa_flags = (int) (SA_RESETHAND | SA_SIGINFO | SA_ONSTACK);
     for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
         sigaction(crashes[i], &sa, NULL);
@@ -366,7 +370,7 @@ on_pipe(int signo)
     (void) signo;
 }
 
-/* Another process that sends such a signal kills from outside. */
+/* Records a crash.  A signal sent by another process is not a crash. */
 static void
 on_crash(int signo, siginfo_t *info, void *context)
 {
@@ -386,7 +390,8 @@ on_crash(int signo, siginfo_t *info, void *context)
                 inf_lifecycle_title(model), model->version, certain);
         }
     }
-    note_end(0);                /* told to or not, this is no end of its own */
+    note_end(0);                /* even after an order to end, this is a
+                                   crash                                     */
     if (own) {
         inf_last_words_say(core_page);
     }
@@ -404,8 +409,8 @@ on_order(int signo)
     errno = saved;
 }
 
-/* An order that comes before there is an intake waits for it.  As in nginx,
-   executions end first after a QUIT. */
+/* Passes an order to end to the intake, once it exists.  As in nginx, QUIT lets
+   executions end first. */
 static void
 obey(void)
 {
@@ -419,7 +424,7 @@ obey(void)
     }
 }
 
-/* The supervisor takes the end of that pid neither for a crash nor for a hang.
+/* Records in the lease that this pid ends on order: neither a crash nor a hang.
    Async-signal-safe. */
 static void
 note_end(uint64_t pid)
@@ -431,9 +436,9 @@ note_end(uint64_t pid)
 }
 
 /*
- * One record: a letter for the level, then the text; never waits.  nginx puts
- * its own time in front, and the format with a time of its own is added to
- * that for who asks for it.
+ * Sends a log record: a letter for the level, then the text; does not wait.
+ * nginx adds its own time; a configured log format with a time is included in
+ * the text.
  */
 static void
 log_to_socket(void *userp, inf_log_level_t level, const char *file,
@@ -534,7 +539,7 @@ run(core_t *core)
     return err;
 }
 
-/* A reload of nginx sent its configuration; what can change now, does. */
+/* Applies the configuration of a reload, as far as it can change now. */
 static void
 configure(void *userp, int fd, uint64_t generation)
 {
@@ -556,7 +561,7 @@ configure(void *userp, int fd, uint64_t generation)
     inf_core_config_unref(wanted);
 }
 
-/* The supervisor sees the count move. */
+/* Increments the count that the supervisor watches. */
 static void
 beat(void *userp)
 {
@@ -576,9 +581,9 @@ beat(void *userp)
     }
 }
 
-/* A context that a kernel has poisoned serves nobody in this process, which can
-   make no other: the next core can.  Requests that execute are suspects there,
-   as after a crash, and no finalizer waits for the GPU. */
+/* Ends the process after a GPU context has failed: the process cannot create
+   another one, but the next core can.  Executing requests become suspects, as
+   after a crash, and no finalizer waits for the GPU. */
 static void
 end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
 {
@@ -590,7 +595,7 @@ end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
     bool several = false;
     const inf_model_t *model = guilty != NULL ? guilty
         : inf_execution_likely_culprit(&several);
-    loading |= model == NULL && !several;   /* nothing else can be why       */
+    loading |= model == NULL && !several;   /* no other cause is possible    */
     inf_crash_page_note_gpu(core_page, loading);
     if (!loading && model != NULL) {
         inf_crash_page_note_execution(core_page, inf_lifecycle_title(model),
@@ -599,7 +604,8 @@ end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
     inf_log(INF_LOG_ERROR, "model=%s: %s; this core ends, and the next one"
         " begins with it anew", model != NULL ? inf_lifecycle_title(model)
         : "?", why);
-    note_end(0);                /* told to or not, this is no end of its own */
+    note_end(0);                /* even after an order to end, this is a
+                                   crash                                     */
     _exit(EXIT_FAILURE);
 }
 
@@ -612,7 +618,7 @@ leaves(void *userp)
     return drain_left_ns(core);
 }
 
-/* The drain time begins when the core begins to end. */
+/* The rest of the drain time, which begins when the core begins to end. */
 static uint64_t
 drain_left_ns(const core_t *core)
 {
@@ -638,8 +644,8 @@ take_over(core_t *core, const inf_core_config_t *wanted)
 
     bool log = inf_core_config_log_differs(before, core->now);
     if (log) {
-        /* lines of this reload go by it; the thread of clients' settings
-           applies it once more, between their calls */
+        /* lines of this reload use it; the thread of clients' settings applies
+           it again, between their calls */
         inf_core_config_apply_log(core->now);
     }
     inf_intake_configure(core_intake, core->now, log);

@@ -11,7 +11,7 @@
 #ifndef INF_SERVICE_CORE_MAIN_H
 #define INF_SERVICE_CORE_MAIN_H
 
-/* Descriptors that the supervisor leaves open across exec. */
+/* Descriptors that the supervisor passes across exec. */
 enum {
     INF_CORE_FD_REGISTRATION = 3,
     INF_CORE_FD_LEASE        = 4,
@@ -19,7 +19,7 @@ enum {
     INF_CORE_FD_LOG          = 6,
     INF_CORE_FD_JOURNAL      = 7,
     INF_CORE_FD_CRASH_PAGE   = 8,
-    INF_CORE_FD_CONFIGURE    = 9    /* where a reload sends another CONFIG   */
+    INF_CORE_FD_CONFIGURE    = 9    /* receives the CONFIG of a reload       */
 };
 
 __attribute__((visibility("default"))) int inf_core_main(int argc,

@@ -1,4 +1,4 @@
-/* infer_cancel.c - requests that their worker does not wait for any more. */
+/* infer_cancel.c - cancels requests that their worker does not wait for. */
 
 #include "core/sched/entrance.h"
 #include "core/sched/rejection.h"
@@ -26,7 +26,7 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     if (inf_suspect_queue_cancel(in_flight)) {
         inf_reject_cancelled(&in_flight->request);
     } else if (factory->model != NULL
-        && !atomic_load(&in_flight->reading)) /* else inf_infer_read does it */
+        && !atomic_load(&in_flight->reading)) /* otherwise in inf_infer_read */
     {
         inf_infer_unqueue(in_flight);
     }
@@ -90,8 +90,8 @@ withdraw(inf_session_t *session, const inf_in_flight_t *last)
 }
 
 /*
- * Not: what an ensemble has begun, and requests of iterative sequences, which
- * are queued again between their executions.
+ * Whether the request may be withdrawn: not a request of an ensemble's run, nor
+ * of an iterative sequence, which is queued again between executions.
  */
 static bool
 may_be_withdrawn(const inf_in_flight_t *in_flight)

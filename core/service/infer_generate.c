@@ -1,4 +1,4 @@
-/* infer_generate.c - requests of generate: JSON that becomes tensors here. */
+/* infer_generate.c - generate requests: converts their JSON to tensors. */
 
 #include "core/base/buf.h"
 #include "core/base/clock.h"
@@ -14,7 +14,8 @@ inf_infer_read(inf_in_flight_t *in_flight, inf_err_t *err)
     bool queued = false;
     inf_infer_fed_t fed;
 
-    inf_factory_ref(factory);       /* the request may end before this does  */
+    inf_factory_ref(factory);       /* the request may end before this call
+                                       does                                  */
     if (err == NULL && !atomic_load(&factory->cancelled)) {
         err = inf_infer_generate(in_flight);
     }
@@ -37,7 +38,7 @@ inf_infer_read(inf_in_flight_t *in_flight, inf_err_t *err)
     inf_factory_unref(factory);
 }
 
-/* Reads a copy: the worker could still write to the JSON. */
+/* Parses a copy, because the worker can still write to the JSON. */
 inf_err_t *
 inf_infer_generate(inf_in_flight_t *in_flight)
 {

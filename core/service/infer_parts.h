@@ -13,18 +13,18 @@
 
 #include "core/service/infer.h"
 
-/* The JSON of generate becomes the request's tensors and parameters. */
+/* Converts the JSON of generate to the request's tensors and parameters. */
 INF_CHECK inf_err_t *inf_infer_generate(inf_in_flight_t *in_flight);
 
-/* Gives the complete request to its model: queued, run or rejected there.  On
-   error the request is still the caller's. */
+/* Submits the complete request to its model, which queues, runs or rejects it.
+   On error the request is still the caller's. */
 INF_CHECK inf_err_t *inf_infer_queue(inf_in_flight_t *in_flight,
     uint64_t now_ns, bool nonblocking, inf_infer_fed_t *fed);
 
-/* Answers a request that no queue has taken, with err, which is taken. */
+/* Answers a request that is in no queue with err, which is taken. */
 void inf_infer_reject(inf_in_flight_t *in_flight, inf_err_t *err);
 
-/* Rejects a cancelled request if it is still queued.  The caller has a
+/* Rejects a cancelled request if it is still queued.  The caller holds a
    reference of the factory. */
 void inf_infer_unqueue(inf_in_flight_t *in_flight);
 

@@ -10,7 +10,7 @@
 
 #define CHANNELS 1024u
 
-/* The handler of a crash finds them without a lock. */
+/* Read by the crash handler without a lock. */
 static _Atomic(char *) channels[CHANNELS];
 
 static size_t compose(inf_crash_page_t *page, char *text);
@@ -80,7 +80,7 @@ compose(inf_crash_page_t *page, char *text)
     return all.len;
 }
 
-/* A socket of the supervisor's that is full is not waited for. */
+/* Writes the text without waiting for a full socket of the supervisor. */
 static void
 print(const char *text, size_t len)
 {

@@ -1,12 +1,12 @@
 /*
- * last_words.h - what the core says when it crashes: which model, version,
- *                backend and instance was executing or loading.
+ * last_words.h - the core's report when it crashes: the model, version, backend
+ *                and instance that was executing or loading.
  *
- * Owner    Nothing is owned; a channel's place is the channel's.
- * Thread   add, remove: the intake role.  say: a handler of signals, or a
- *          thread that ends the process.
+ * Owner    none; a channel's memory is the channel's.
+ * Thread   add, remove: the intake role.  say: a signal handler, or a thread
+ *          that ends the process.
  * Units    bytes.
- * Errors   none: of more channels than there is room for, some are not told.
+ * Errors   none: if there are too many channels, some get no report.
  * Route    handler of a crash -> [last words] -> stderr, workers, crash page
  */
 
@@ -16,11 +16,11 @@
 #include "core/include/channel.h"
 #include "core/server/crash_page.h"
 
-/* text: INF_CRASH_MAX bytes that a worker reads, which stay until remove. */
+/* text: INF_CRASH_MAX bytes readable by a worker, valid until remove. */
 void inf_last_words_add(char *text);
 void inf_last_words_remove(const char *text);
 
-/* Async-signal-safe; page may be NULL. */
+/* Writes the last words to all; async-signal-safe; page may be NULL. */
 void inf_last_words_say(inf_crash_page_t *page);
 
 #endif /* INF_SERVICE_LAST_WORDS_H */

@@ -1,4 +1,4 @@
-/* main.c - the program inference-core: everything is in the library. */
+/* main.c - the program inference-core, whose code is in the library. */
 
 #include "core/service/core_main.h"
 

@@ -9,7 +9,7 @@ static inf_err_t *find_places(inf_in_flight_t *in_flight);
 static inf_err_t *add_region(inf_in_flight_t *in_flight, inf_ref_t name,
     uint64_t offset, uint64_t size);
 
-/* Of as many inputs and outputs as infer.c reads. */
+/* For the inputs and outputs that infer.c reads. */
 inf_err_t *
 inf_request_regions_find(inf_in_flight_t *in_flight)
 {
@@ -101,8 +101,8 @@ inf_request_regions_input(const inf_in_flight_t *in_flight, uint32_t nth,
     };
 }
 
-/* The first call allocates the list for all regions that the record may
-   name. */
+/* Adds a region; the first call allocates the list for all regions that the
+   record may name. */
 static inf_err_t *
 add_region(inf_in_flight_t *in_flight, inf_ref_t name, uint64_t offset,
     uint64_t size)

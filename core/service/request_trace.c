@@ -8,7 +8,7 @@
 #include "core/base/clock.h"
 #include "core/proto/json_doc.h"
 
-/* The events of a request outside of the core, by protocol. */
+/* Names of a request's events outside of the core, by protocol. */
 typedef struct {
     const char *receive_start;
     const char *receive_end;
@@ -139,7 +139,8 @@ front_of(uint64_t protocol)
         : INF_PROTOCOL_HTTP];
 }
 
-/* The worker has carried over what the client's headers say. */
+/* Reads the trace context that the worker has taken from the client's
+   headers. */
 static bool
 context_of(const inf_in_flight_t *in_flight, inf_trace_context_t *out,
     inf_slice_t *state)
@@ -169,8 +170,8 @@ context_of(const inf_in_flight_t *in_flight, inf_trace_context_t *out,
     return found;
 }
 
-/* The trace takes the record's first reference, also where it fails.  Times
-   are always told: who a trace is comes with its first one. */
+/* Makes the trace, which takes the record's first reference, even on failure.
+   Times are always reported: the first one brings the trace's identity. */
 static inf_err_t *
 make_trace(inf_in_flight_t *in_flight, inf_trace_record_t *record)
 {
@@ -207,7 +208,7 @@ make_trace(inf_in_flight_t *in_flight, inf_trace_record_t *record)
     return NULL;
 }
 
-/* The context by which a backend takes part in the same trace. */
+/* Passes the context on, so that a backend can join the same trace. */
 static inf_err_t *
 tell_context(inf_trace_t *trace, const inf_trace_record_t *record)
 {
@@ -276,7 +277,7 @@ note_who(inf_trace_record_t *record, inf_trace_t *trace)
     inf_trace_record_note(record, &e, true);
 }
 
-/* The activity's name is in the context, under its time. */
+/* Notes a custom activity; its name is in the context, keyed by its time. */
 static void
 note_custom(inf_trace_record_t *record, inf_trace_t *trace, uint64_t ns)
 {
@@ -313,7 +314,7 @@ id_of(inf_trace_t *trace)
     return id;
 }
 
-/* Data in a GPU's memory is not fetched. */
+/* Notes a tensor; data in GPU memory is not fetched. */
 static void
 on_tensor(TRITONSERVER_InferenceTrace *trace,
     TRITONSERVER_InferenceTraceActivity activity, const char *name,
@@ -348,7 +349,7 @@ on_freed(void *userp)
     inf_trace_record_unref(userp);
 }
 
-/* The worker has let go of the answer. */
+/* Called when the worker has released the answer. */
 static void
 on_sent(void *userp, uint64_t protocol)
 {

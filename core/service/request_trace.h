@@ -3,15 +3,16 @@
  *                   the last of its answer.
  *
  * Owner    The request in flight holds a reference of the trace until its
- *          request and its factory are gone; the trace holds the record.
- * Thread   begin: the one that submits the request.  The rest: as the request.
+ *          request and its factory have ended; the trace holds the record.
+ * Thread   begin: the thread that submits the request.  The rest: as the
+ *          request.
  * Units    ns on the monotonic clock.
- * Errors   A trace that can't be made is logged; its request goes on.
+ * Errors   A trace that cannot be made is logged; its request goes on.
  * Route    infer -> [request trace] -> trace record
  *
- * Triton's HTTP_SEND_END and GRPC_SEND_END are here when the worker has let go
- * of the answer's memory.  Answers of decoupled models have neither that nor
- * SEND_START.
+ * Triton's HTTP_SEND_END and GRPC_SEND_END are noted here when the worker has
+ * released the answer's memory.  Answers of decoupled models have neither that
+ * nor SEND_START.
  */
 
 #ifndef INF_SERVICE_REQUEST_TRACE_H
@@ -20,20 +21,20 @@
 #include "core/server/tracer.h"
 #include "core/service/session.h"
 
-/* Whether the parameter carries a header for us; it is none of the model's. */
+/* Whether the parameter carries a trace header and is not the model's. */
 bool inf_request_trace_is_header(inf_slice_t parameter);
 
-/* For a request that is about to be submitted, where the tracer is on: begins
-   a trace if it is this request's turn. */
+/* Begins a trace for a request about to be submitted, if the tracer, which is
+   on, selects it. */
 void inf_request_trace_begin(inf_in_flight_t *in_flight, inf_tracer_t *tracer,
     uint64_t now_ns);
 
-/* With a trace: a response (NULL: flags alone) that is about to be published
-   in region, which may be NULL. */
+/* For a traced request: notes a response (NULL: flags alone) that is about to
+   be published in region, which may be NULL. */
 void inf_request_trace_answer(inf_in_flight_t *in_flight,
     const inf_response_t *response, inf_channel_region_t *region);
 
-/* With a trace: the request is about to be the worker's again. */
+/* For a traced request: notes its release to the worker. */
 void inf_request_trace_released(inf_in_flight_t *in_flight);
 
 #endif /* INF_SERVICE_REQUEST_TRACE_H */

@@ -54,7 +54,7 @@ check_output(const inf_model_t *model, const inf_output_t *out)
     return what == NULL ? NULL : complain(model, out, what);
 }
 
-/* Of strings the client's side reads the lengths. */
+/* Why the size is wrong; the worker checks the lengths of strings. */
 static const char *
 wrong_size(const inf_output_t *out)
 {
@@ -62,7 +62,7 @@ wrong_size(const inf_output_t *out)
     bool strings = bytes == 0;
     bool overflow = false;
 
-    bytes = strings ? 4 : bytes;        /* a length each, at least           */
+    bytes = strings ? 4 : bytes;        /* at least a length each            */
     for (uint32_t i = 0; i < out->dim_count; i++) {
         if (out->shape[i] < 0) {
             return "has a negative dimension";

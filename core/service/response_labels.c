@@ -18,8 +18,8 @@ inf_response_labels(const inf_model_t *model, const inf_infer_record_t *rec,
     const inf_label_list_t *labels = asked == NULL ? NULL
         : inf_labels_find(model->labels, d->name);
 
-    /* the host has its bytes: parsers reject a region beside a classification,
-       and only a region is on a GPU; a broken worker gets no labels         */
+    /* only bytes on the host: parsers reject a region with a classification,
+       and only regions are on a GPU; a broken worker gets no labels */
     if (labels != NULL && labels->count <= UINT32_MAX && out->base != NULL
         && out->memory_type != INF_MEMORY_GPU)
     {
@@ -28,7 +28,7 @@ inf_response_labels(const inf_model_t *model, const inf_infer_record_t *rec,
     }
 }
 
-/* The client's entry for an output it wants classified; NULL: it doesn't. */
+/* The client's entry for an output to classify; NULL: none. */
 static const inf_record_output_t *
 classified(const inf_infer_record_t *rec, const char *name)
 {
@@ -49,7 +49,8 @@ classified(const inf_infer_record_t *rec, const char *name)
     return NULL;
 }
 
-/* Of the best k alone, in their order; all by index where these are many. */
+/* Adds the labels of the best k in their order, or all by index if k is
+   large. */
 static void
 describe_labels(inf_response_t *response, const inf_output_t *out, uint32_t k,
     bool batched, const inf_label_list_t *labels,
@@ -69,7 +70,7 @@ describe_labels(inf_response_t *response, const inf_output_t *out, uint32_t k,
 
     inf_err_t *err = inf_classifier_new(&c, &src, &response->arena);
     if (err != NULL) {
-        inf_err_free(err);              /* the worker says the same          */
+        inf_err_free(err);              /* the worker reports the same       */
         return;
     }
 

@@ -1,11 +1,11 @@
 /*
- * response_labels.h - the labels of an output that the client wants classified.
+ * response_labels.h - the labels of an output to be classified.
  *
- * Owner    the model has the labels; their list is the model's or in the
+ * Owner    The model has the labels; their list is the model's or in the
  *          response's arena.
  * Thread   as the response's.
  * Units    none.
- * Errors   none: where an output cannot be classified the worker says why.
+ * Errors   none: the worker reports outputs that cannot be classified.
  * Route    backend -> infer's sink -> [response_labels] -> record
  */
 
@@ -16,8 +16,8 @@
 #include "core/tensor/response.h"
 #include "core/wire/response_record.h"
 
-/* Adds to d, which describes out, the labels that a worker needs; rec is the
-   request's, NULL: it had none. */
+/* Adds the labels that a worker needs to d, which describes out; rec is the
+   request's record, or NULL. */
 void inf_response_labels(const inf_model_t *model,
     const inf_infer_record_t *rec, inf_response_t *response,
     const inf_output_t *out, inf_response_output_desc_t *d);

@@ -81,7 +81,7 @@ inf_response_write(inf_in_flight_t *in_flight, inf_response_t *response,
     return region;
 }
 
-/* Once for each request that asks for it. */
+/* Adds the load report, once for each request that asks for it. */
 static void
 report_load(inf_in_flight_t *in_flight, inf_response_builder_t *b)
 {
@@ -95,7 +95,8 @@ report_load(inf_in_flight_t *in_flight, inf_response_builder_t *b)
     }
 }
 
-/* out: NULL after an error, and without one where the arena has no room. */
+/* Writes the record's region.  *out NULL: after an error, or without one if the
+   arena is full. */
 static inf_err_t *
 write_region(inf_channel_t *channel, const inf_response_builder_t *b,
     inf_channel_region_t **parts, uint32_t part_count, uint64_t *size,
@@ -187,7 +188,7 @@ inf_response_describe(const inf_in_flight_t *in_flight,
         c->batch_size = req->payload_rows;
         c->device = device_of(in_flight);
 
-        /* An input may be read after the first output was made. */
+        /* an input may be read after the first output was made */
         uint64_t output = response->output_ns != 0 ? response->output_ns : now;
         c->compute_input_us = microseconds(req->exec_ns,
             req->input_ns < output ? req->input_ns : output);
@@ -195,7 +196,7 @@ inf_response_describe(const inf_in_flight_t *in_flight,
     }
 }
 
-/* An ensemble runs nowhere itself. */
+/* The device of the execution; none for an ensemble. */
 static uint32_t
 device_of(const inf_in_flight_t *in_flight)
 {

@@ -1,5 +1,5 @@
 /*
- * response_write.h - from a response to a record in the response arena.
+ * response_write.h - writes a response as a record in the response arena.
  *
  * Owner    The record's region is the caller's; it holds the outputs' regions.
  * Thread   as the response's.
@@ -13,12 +13,13 @@
 
 #include "core/service/session.h"
 
-/* Sets *size to the record's; NULL: the arena is full, or out of memory, and
-   the caller's status says so. */
+/* Writes the record and sets *size; NULL: the arena is full, or out of memory,
+   and the caller sends a status. */
 inf_channel_region_t *inf_response_write(inf_in_flight_t *in_flight,
     inf_response_t *response, uint64_t *size);
 
-/* Notes in c, whose cause is set, how the execution went, for logs. */
+/* Sets the fields of c, whose cause is set, that describe the execution, for
+   logs. */
 void inf_response_describe(const inf_in_flight_t *in_flight,
     const inf_response_t *response, inf_completion_t *c);
 

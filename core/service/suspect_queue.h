@@ -1,8 +1,8 @@
 /*
- * suspect_queue.h - requests that were executing when a core died, and wait
- *                   for their turn in this one.
+ * suspect_queue.h - requests that were executing when a core exited, and wait
+ *                   to run in this one.
  *
- * Owner    The intake owns the queue; a request that waits is its session's.
+ * Owner    The intake owns the queue; a waiting request is its session's.
  * Thread   init, push, next, cancel, pending: the intake role.  answered: any.
  * Units    ns.
  * Errors   none.
@@ -18,33 +18,33 @@
 #include "core/service/session.h"
 
 typedef struct inf_suspect_queue_s {
-    inf_suspects_t   suspects;      /* the intake role's                     */
-    _Atomic uint32_t answered;      /* release, acquire: of those under way,
-                                       since the intake last looked          */
+    inf_suspects_t   suspects;      /* used by the intake role               */
+    _Atomic uint32_t answered;      /* release, acquire: number answered since
+                                       the intake last looked                */
     void           (*wake)(void *userp);
     void            *userp;
 } inf_suspect_queue_t;
 
-/* wake has the intake look, from any thread. */
+/* wake is called from any thread to make the intake call next. */
 void inf_suspect_queue_init(inf_suspect_queue_t *q, void (*wake)(void *userp),
     void *userp);
 
-/* in_flight waits until next or cancel gives it back. */
+/* Queues in_flight until next or cancel returns it. */
 void inf_suspect_queue_push(inf_suspect_queue_t *q,
     inf_in_flight_t *in_flight);
 
-/* One whose turn it is, under way from now on; NULL: it is nobody's. */
+/* Takes the next suspect that may run; NULL: none. */
 inf_in_flight_t *inf_suspect_queue_next(inf_suspect_queue_t *q,
     uint64_t now_ns);
 
-/* false: it does not wait. */
+/* Removes a waiting suspect; false: it does not wait. */
 bool inf_suspect_queue_cancel(inf_in_flight_t *in_flight);
 
-/* in_flight, which need be no suspect, has a response: no core executes it
+/* Called when in_flight, suspect or not, has a response: no core executes it
    again. */
 void inf_suspect_queue_answered(inf_in_flight_t *in_flight);
 
-/* Whether next may have something to do. */
+/* Whether next may have a suspect. */
 static inline bool
 inf_suspect_queue_pending(const inf_suspect_queue_t *q)
 {
