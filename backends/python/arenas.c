@@ -9,7 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Of our server; NVIDIA's has none, and then every input is copied. */
+/* Provided by our server; without them (NVIDIA's server) every input is
+   copied. */
 bool inf_memory_file(const void *data, uint64_t len_bytes, uint64_t *id,
     int *fd, uint64_t *offset, uint64_t *size) __attribute__((weak));
 bool inf_memory_file_ended(uint64_t id) __attribute__((weak));
@@ -53,7 +54,7 @@ py_arenas_find(py_arenas_t *a, int socket_fd, const void *data,
     return true;
 }
 
-/* The interpreter unmaps what no input will lie in any more. */
+/* Tells the interpreter to unmap files that no input will be in any more. */
 static void
 drop_ended(py_arenas_t *a, int socket_fd)
 {
@@ -66,7 +67,7 @@ drop_ended(py_arenas_t *a, int socket_fd)
     }
 }
 
-/* A descriptor by which the file can only be read. */
+/* Sends a read-only descriptor of the file. */
 static bool
 send_file(int socket_fd, uint64_t id, int fd, uint64_t size)
 {
@@ -83,7 +84,7 @@ send_file(int socket_fd, uint64_t id, int fd, uint64_t size)
     return sent;
 }
 
-/* fd -1: none */
+/* Sends a message, with fd unless it is -1. */
 static bool
 send_words(int socket_fd, uint64_t id, uint64_t size, int fd)
 {

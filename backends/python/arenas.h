@@ -1,12 +1,12 @@
 /*
- * arenas.h - the server's memory that an interpreter maps: which part of which
- *            file an input is.
+ * arenas.h - finds the file of the server's memory that holds an input, for an
+ *            interpreter that maps it.
  *
  * Owner    An instance has one table for each life of its interpreter.
- * Thread   the one that has the instance's consumer role.
+ * Thread   the thread with the instance's consumer role.
  * Units    bytes.
- * Errors   false: memory without a file, or a server that can't say; the input
- *          is copied then.
+ * Errors   false: memory without a file, or an unknown server; the input is
+ *          copied then.
  * Route    messages -> [arenas] -> socket -> interpreter
  */
 
@@ -19,7 +19,7 @@
 #define PY_ARENAS_MAX 256u
 
 typedef struct py_arenas_s {
-    uint64_t sent[PY_ARENAS_MAX];      /* ids that the interpreter has      */
+    uint64_t sent[PY_ARENAS_MAX];      /* ids known to the interpreter      */
     uint64_t used[PY_ARENAS_MAX];
     uint64_t clock;
 } py_arenas_t;
@@ -29,7 +29,8 @@ typedef struct {
     uint64_t offset;
 } py_arena_place_t;
 
-/* Sends the file's descriptor over socket_fd where that is the first time. */
+/* Finds the file and offset of data; sends the file's descriptor over socket_fd
+   the first time. */
 bool py_arenas_find(py_arenas_t *a, int socket_fd, const void *data,
     uint64_t len_bytes, py_arena_place_t *place);
 

@@ -31,8 +31,8 @@ static TRITONSERVER_Error *read_outputs(py_bls_request_t *q, py_reader_t *r);
 static TRITONSERVER_Error *read_parameters(py_bls_request_t *q,
     py_reader_t *r);
 
-/* [id, correlation id, inputs, outputs, model, version, flags, timeout,
-   parameters, decoupled, request whose trace goes on] */
+/* Parses [id, correlation id, inputs, outputs, model, version, flags, timeout,
+   parameters, decoupled, request whose trace continues]. */
 TRITONSERVER_Error *
 py_bls_request_read(py_bls_request_t *q, TRITONSERVER_Server *server,
     py_requests_t *requests, py_reader_t *r)
@@ -75,7 +75,7 @@ request_make(py_bls_request_t *q, TRITONSERVER_Server *server, py_reader_t *r)
     const char *model = NULL;
     int64_t version = 0;
 
-    /* the model's name comes after inputs and outputs */
+    /* the model's name follows inputs and outputs */
     py_reader_t start = *r;
     TRITONSERVER_Error *err = request_new(q, server, r, &model, &version);
     if (err == NULL) {
@@ -99,7 +99,7 @@ request_make(py_bls_request_t *q, TRITONSERVER_Server *server, py_reader_t *r)
     return err;
 }
 
-/* Reads to the end of the version. */
+/* Creates the request; parses to the end of the version. */
 static TRITONSERVER_Error *
 request_new(py_bls_request_t *q, TRITONSERVER_Server *server, py_reader_t *r,
     const char **model, int64_t *version)
@@ -129,7 +129,7 @@ read_id(py_bls_request_t *q, py_reader_t *r)
         : py_error_message("request's id");
 }
 
-/* [..., flags, timeout, parameters, decoupled, ...] */
+/* Parses [..., flags, timeout, parameters, decoupled, ...]. */
 static TRITONSERVER_Error *
 read_options(py_bls_request_t *q, py_reader_t *r)
 {
@@ -176,7 +176,7 @@ check_policy(const py_bls_request_t *q, TRITONSERVER_Server *server,
         "for decoupled models.", model);
 }
 
-/* With Triton's words in front, which models look for. */
+/* Prefixes the error with Triton's text, which models compare. */
 static TRITONSERVER_Error *
 not_ready(TRITONSERVER_Error *err, const char *model)
 {

@@ -1,11 +1,11 @@
 /*
- * bls_request.h - a request of a model for another model (BLS), made of the
- *                 message that describes it.
+ * bls_request.h - a model's request to another model (BLS), built from its
+ *                 message.
  *
- * Owner    The caller has all that is in it, also after an error.
- * Thread   the one that has the instance's consumer role.
+ * Owner    The caller owns its contents, even after an error.
+ * Thread   the thread with the instance's consumer role.
  * Units    bytes.
- * Errors   those of the message, and the server's.
+ * Errors   Errors of the message, and the server's.
  * Route    streams -> [bls_request] -> server
  */
 
@@ -15,7 +15,7 @@
 #include "link.h"
 #include "requests.h"
 
-/* Its data, copied. */
+/* An input with a copy of its data. */
 typedef struct py_bls_input_s py_bls_input_t;
 
 typedef struct {
@@ -27,7 +27,8 @@ typedef struct {
     bool                           decoupled;
 } py_bls_request_t;
 
-/* q has a link alone.  requests: of which one's trace may go on. */
+/* Builds the request from a message; q has only its link.  requests: the
+   request whose trace continues is one of them. */
 BK_CHECK TRITONSERVER_Error *py_bls_request_read(py_bls_request_t *q,
     TRITONSERVER_Server *server, py_requests_t *requests, py_reader_t *r);
 

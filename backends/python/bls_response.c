@@ -7,12 +7,12 @@
 
 #include "messages.h"
 
-/* Of our server; in NVIDIA's any model may have a response cache. */
+/* Provided by our server; in NVIDIA's any model may have a response cache. */
 bool inf_outputs_are_cached(TRITONSERVER_InferenceRequest *request)
     __attribute__((weak));
 
-/* An output's memory: a block, which is the interpreter's once it was told of
-   it, or the backend's own. */
+/* An output's memory: a block, passed to the interpreter later, or the
+   backend's own. */
 typedef struct {
     py_link_t  *link;
     uint64_t    offset;
@@ -130,7 +130,7 @@ write_outputs(const py_bls_outputs_t *o, py_writer_t *w,
     return err;
 }
 
-/* Into a block, which is the interpreter's at once. */
+/* Copies the output into a block for the interpreter. */
 static TRITONSERVER_Error *
 write_copy(py_link_t *link, py_writer_t *w, const void *base, size_t size)
 {
@@ -188,7 +188,7 @@ py_bls_response_delete(TRITONSERVER_InferenceResponse *response)
     }
 }
 
-/* One for the process: it has no state, and outlives every response. */
+/* One allocator for the process: it has no state and outlives all responses. */
 static TRITONSERVER_Error *
 allocator_of(TRITONSERVER_ResponseAllocator **out)
 {

@@ -1,18 +1,17 @@
 /*
- * bls_response.h - outputs and responses of other models (BLS): the memory that
- *                  such a model writes to, and the message that the
- *                  interpreter gets.
+ * bls_response.h - outputs and responses of other models (BLS): the output
+ *                  memory, and the message to the interpreter.
  *
  * Owner    py_bls_outputs_t is a part of its stream, which outlives the
  *          responses.  A response is the caller's.
  * Thread   any: responses come on the threads of other models.
  * Units    bytes.
- * Errors   those of a response go into its message.
+ * Errors   Errors of a response are in its message.
  * Route    server -> [bls_response] -> streams -> reply
  *
- * Outputs are written straight into blocks of the channel, which the
- * interpreter could write to, too.  Where a response cache may keep them, they
- * are in memory of the backend's until the interpreter is told of them.
+ * Outputs are written directly to blocks of the channel, which the interpreter
+ * can write to, too.  Outputs that a response cache may keep are in memory of
+ * the backend until the interpreter gets them.
  */
 
 #ifndef PY_BLS_RESPONSE_H
@@ -22,19 +21,21 @@
 
 typedef struct {
     py_link_t *link;
-    bool       hidden;          /* from the interpreter; set in set()        */
+    bool       hidden;          /* not mapped by the interpreter; set in
+                                   set()                                     */
 } py_bls_outputs_t;
 
-/* o has a link alone. */
+/* Sets the allocator and callback of request; o has only its link. */
 BK_CHECK TRITONSERVER_Error *py_bls_outputs_set(py_bls_outputs_t *o,
     TRITONSERVER_InferenceRequest *request,
     TRITONSERVER_InferenceResponseCompleteFn_t on_response, void *userp);
 
-/* [error or none, outputs, parameters]; NULL: one without outputs */
+/* Writes [error or none, outputs, parameters]; response NULL: one without
+   outputs. */
 void py_bls_response_write(const py_bls_outputs_t *o, py_writer_t *w,
     TRITONSERVER_InferenceResponse *response);
 
-/* NULL does nothing. */
+/* Deletes a response, which may be NULL. */
 void py_bls_response_delete(TRITONSERVER_InferenceResponse *response);
 
 #endif /* PY_BLS_RESPONSE_H */

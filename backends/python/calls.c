@@ -85,7 +85,8 @@ py_call(py_interpreter_t *in, const py_entry_t *e)
     }
 }
 
-/* [bytes of its memory]: whether they can be read decides how tensors come */
+/* Handles [bytes of its memory]: if they can be read, tensors come as
+   addresses. */
 static void
 hello(py_interpreter_t *in, py_reader_t *r)
 {
@@ -122,14 +123,14 @@ done(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r)
         return;
     }
 
-    /* the message changes hands: pop gets the old one's memory */
+    /* the messages are exchanged: pop reuses the old one's memory */
     py_message_t old = in->result;
     in->result = in->link->message;
     in->link->message = old;
     in->done = true;
 }
 
-/* [why it is not ready, or none] */
+/* Handles [why it is not ready, or none]. */
 static void
 ready_done(py_interpreter_t *in, py_reader_t *r)
 {
@@ -148,7 +149,7 @@ ready_done(py_interpreter_t *in, py_reader_t *r)
     pthread_mutex_unlock(&in->lock);
 }
 
-/* [level, file, line, text] */
+/* Logs [level, file, line, text]. */
 static void
 write_log(const py_interpreter_t *in, py_reader_t *r)
 {
@@ -189,7 +190,7 @@ answer(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r,
     }
 }
 
-/* [final, response or none] */
+/* Sends [final, response or none]. */
 static TRITONSERVER_Error *
 send_response(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r)
 {
@@ -245,8 +246,8 @@ close_sender(py_interpreter_t *in, uint64_t id)
     }
 }
 
-/* A request whose batch is over, and that has had its last response or that
-   nobody can answer any more: the server answers it then. */
+/* Forgets a request whose batch has ended, after its last response or if it has
+   no sender any more; the server answers it then. */
 static void
 forget_if_over(py_interpreter_t *in, py_live_t *live)
 {
@@ -262,7 +263,7 @@ forget_if_over(py_interpreter_t *in, py_live_t *live)
     }
 }
 
-/* [error or none, value]; takes err */
+/* Replies [error or none, value]; takes err. */
 static void
 reply(py_interpreter_t *in, uint32_t slot, TRITONSERVER_Error *err,
     const py_writer_t *value)

@@ -1,12 +1,11 @@
 /*
- * calls.h - carries out what an interpreter sends: results, log lines,
- *           responses of senders, requests for other models, metrics, control
- *           of models.
+ * calls.h - handles messages of an interpreter: results, log lines, responses
+ *           of senders, requests to other models, metrics, control of models.
  *
  * Owner    none.
- * Thread   the one that has the consumer role.
+ * Thread   the thread with the consumer role.
  * Units    none.
- * Errors   An error goes back to the call that waits; one without a slot is
+ * Errors   An error is replied to the waiting call; without a slot it is
  *          logged.
  * Route    link -> [calls] -> requests, streams, metrics, control
  */

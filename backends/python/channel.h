@@ -1,19 +1,18 @@
 /*
- * channel.h - the memory that backend and interpreter share: its layout, and
- *             the words by which they wake each other.
+ * channel.h - the memory shared by backend and interpreter: its layout, and the
+ *             words for wake-ups.
  *
- * Owner    The backend makes it (a memfd without a name in any file system);
- *          both sides map it.  Down: written by the backend; up: by the
- *          interpreter.
+ * Owner    The backend creates it (a memfd); both sides map it.  Down: written
+ *          by the backend; up: by the interpreter.
  * Thread   a ring has one consumer; its producers exclude each other.
  * Units    bytes from the begin of the mapping.
- * Errors   The interpreter runs a user's code: the backend copies what it
- *          reads here before it checks it, and keeps its own positions.
+ * Errors   The interpreter runs user code: the backend copies messages before
+ *          it checks them, and keeps its own positions.
  * Route    execute -> [work ring] -> interpreter -> [up ring] -> backend
  *
- * A message is one value (value.h) in a block; an entry of a ring says where.
- * The consumer is done with the block when it has moved on to the next entry.
- * A call from the interpreter waits in a slot, into which its reply comes.
+ * A message is one value (value.h) in a block; a ring's entry has its place.
+ * The consumer has finished with the block when it takes the next entry.  A
+ * call from the interpreter waits in a slot for its reply.
  */
 
 #ifndef PY_CHANNEL_H
@@ -34,18 +33,20 @@
 #define PY_SLOTS           1024u
 #define PY_NO_SLOT         UINT32_MAX
 
-/* Addresses for the blocks of each direction; only pages in use cost. */
+/* Address space for the blocks of each direction; only used pages take
+   memory. */
 #define PY_HEAP_BYTES      (UINT64_C(1) << 36)
 
-/* Tensors up to this size travel inside their message. */
+/* Tensors up to this size are in their message. */
 #define PY_INLINE_MAX      2048u
 
-/* A message of the interpreter is copied before it is read. */
+/* Maximum size of a message from the interpreter, which is copied before it is
+   parsed. */
 #define PY_MESSAGE_MAX     (UINT64_C(256) << 20)
 
-/* Backend to interpreter: entries of the work ring; READY is one of the side
-   ring.  package/_host_channel.py has the same numbers, as it has those of
-   py_up_t: a new one is the last in both. */
+/* Backend to interpreter: entries of the work ring, and READY of the side ring.
+   package/_host_channel.py has the same numbers, also those of py_up_t: append
+   new ones to both. */
 typedef enum {
     PY_TASK_INITIALIZE = 1,
     PY_TASK_COMPLETE,          /* auto_complete_config                      */
@@ -55,21 +56,21 @@ typedef enum {
     PY_TASK_TAKEN              /* outputs of the last batch are copied      */
 } py_task_t;
 
-/* An input for another model and a file of one may have so many bytes: the
-   backend allocates what an interpreter says they take. */
+/* Limit of an input for another model, and of a file of one: the backend
+   allocates the size that an interpreter declares. */
 #define PY_COPY_MAX         (UINT64_C(1) << 32)
 
-/* Interpreter to backend. */
+/* Interpreter to backend: entries of the up ring. */
 typedef enum {
     PY_UP_HELLO = 1,
-    PY_UP_DONE,                /* of the task with that id                  */
-    PY_UP_FREE,                /* a block of the down heap                  */
+    PY_UP_DONE,                /* id: the task                              */
+    PY_UP_FREE,                /* id: a block of the down heap              */
     PY_UP_LOG,
     PY_UP_SEND,                /* a sender's response; id: the request      */
     PY_UP_CANCELLED,           /* id: the request                           */
-    PY_UP_CLOSE,               /* nobody has that request's sender any more */
-    PY_UP_EXEC,                /* a request for another model               */
-    PY_UP_NEXT,                /* id: of a decoupled one                    */
+    PY_UP_CLOSE,               /* that request has no sender any more       */
+    PY_UP_EXEC,                /* a request to another model                */
+    PY_UP_NEXT,                /* id: of a decoupled request                */
     PY_UP_STREAM_CANCEL,
     PY_UP_STREAM_CLOSE,
     PY_UP_LOAD,
@@ -89,35 +90,35 @@ typedef enum {
     PY_METRIC_OBSERVE
 } py_metric_op_t;
 
-/* How the consumer of a ring learns of an entry. */
+/* How the consumer of a ring is told of an entry. */
 typedef enum {
-    PY_WAIT_NONE,              /* it looks by itself                        */
-    PY_WAIT_FUTEX,             /* it sleeps on the ring's word `posted`     */
+    PY_WAIT_NONE,              /* not at all: it looks itself               */
+    PY_WAIT_FUTEX,             /* sleeps on the ring's `posted`             */
     PY_WAIT_EVENTFD
 } py_wait_t;
 
 typedef struct {
     uint32_t kind;              /* py_task_t, py_up_t                      */
-    uint32_t slot;              /* of the call that waits, or PY_NO_SLOT    */
+    uint32_t slot;              /* of the waiting call, or PY_NO_SLOT       */
     uint64_t id;
     uint64_t offset;            /* of the message; length 0: none            */
     uint64_t length;
 } py_entry_t;
 
 typedef struct {
-    _Atomic uint32_t tail;      /* producer's; release, acquire              */
-    _Atomic uint32_t posted;    /* moves with each entry: the consumer's
+    _Atomic uint32_t tail;      /* the producer's; release, acquire          */
+    _Atomic uint32_t posted;    /* changes with each entry: the consumer's
                                    futex; seq_cst                            */
     uint32_t         unused[14];
-    _Atomic uint32_t head;      /* consumer's; release, acquire              */
-    _Atomic uint32_t waiting;   /* py_wait_t, the consumer's; seq_cst        */
+    _Atomic uint32_t head;      /* the consumer's; release, acquire          */
+    _Atomic uint32_t waiting;   /* py_wait_t of the consumer; seq_cst        */
     _Atomic uint32_t full;      /* a producer sleeps on head; seq_cst        */
     uint32_t         unused2[13];
     py_entry_t       entries[PY_RING_ENTRIES];
 } py_ring_t;
 
 typedef struct {
-    _Atomic uint32_t replies;   /* how many so far; release, acquire         */
+    _Atomic uint32_t replies;   /* number so far; release, acquire           */
     uint32_t         unused;
     uint64_t         offset;
     uint64_t         length;
@@ -127,14 +128,14 @@ typedef struct {
 typedef struct {
     uint64_t   magic;
     uint32_t   version;
-    _Atomic uint32_t copies;    /* 1: the backend can't read the memory of
-                                   the interpreter, data come in blocks      */
+    _Atomic uint32_t copies;    /* 1: the backend cannot read the interpreter's
+                                   memory, data come in blocks               */
     uint64_t   size;            /* of the whole mapping                      */
-    uint64_t   down;            /* where the heaps begin                     */
+    uint64_t   down;            /* begin of the heaps                        */
     uint64_t   up;
     py_ring_t  work;
     py_ring_t  side;
-    py_ring_t  back;            /* the up ring: entries are py_up_t          */
+    py_ring_t  back;            /* the up ring, of py_up_t                   */
     py_slot_t  slots[PY_SLOTS];
 } py_header_t;
 

@@ -12,7 +12,7 @@
 #define FILES_MAX 4096u
 
 typedef struct {
-    py_job_t                 job;           /* first: the job is the call    */
+    py_job_t                 job;           /* must be first                 */
     py_link_t               *link;
     TRITONSERVER_Server     *server;
     py_up_t                  kind;
@@ -62,7 +62,8 @@ py_control_start(py_link_t *link, TRITONSERVER_Server *server,
     return err;
 }
 
-/* [name, version, dependents] or, to load, [name, config or none, files] */
+/* Parses [name, version, dependents] or, for a load, [name, config or none,
+   files]. */
 static TRITONSERVER_Error *
 control_read(control_t *c, py_reader_t *r)
 {
@@ -116,7 +117,7 @@ read_files(control_t *c, const char *config, py_reader_t *r)
     return err;
 }
 
-/* [name, contents] */
+/* Parses [name, contents]. */
 static TRITONSERVER_Error *
 read_file(control_t *c, py_reader_t *r)
 {

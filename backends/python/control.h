@@ -1,12 +1,12 @@
 /*
- * control.h - a model's calls that load and unload models and ask whether one
- *             is ready: they may take long, or ask the very instance that
- *             waits here.
+ * control.h - a model's calls that load and unload models, or ask whether one
+ *             is ready: they may take long, or ask the instance that waits for
+ *             them.
  *
- * Owner    A call has a thread of threads.h for itself.
+ * Owner    A call has its own thread of threads.h.
  * Thread   start: the consumer role's.
  * Units    none.
- * Errors   start: a message that is none, or no thread.  The rest is replied.
+ * Errors   start: an invalid message, or no thread.  Others are replied.
  * Route    calls -> [control] -> server -> reply
  */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define BLOCK_BYTES (1 << 18)
-#define ENTRY_BYTES 4096u       /* that one takes on the disk, at least      */
+#define ENTRY_BYTES 4096u       /* minimum size of one on the disk           */
 
 /* Owners, ACLs and extended attributes are not restored: the files belong to
    the server's user. */
@@ -67,7 +67,7 @@ py_archive_extract(const char *file, const char *directory,
     return err;
 }
 
-/* Filters that are programs of their own are left out. */
+/* Opens the archive, without filters that are external programs. */
 static TRITONSERVER_Error *
 open_reader(extraction_t *x)
 {
@@ -160,7 +160,7 @@ check_entry(const extraction_t *x, struct archive_entry *entry,
             "the archive is extracted to", name, x->file, hardlink);
     }
     if (hardlink != NULL) {
-        return NULL;                    /* it has no type of its own */
+        return NULL;                    /* hard links have no type */
     }
     switch (archive_entry_filetype(entry)) {
     case AE_IFREG:
@@ -180,8 +180,8 @@ check_entry(const extraction_t *x, struct archive_entry *entry,
     }
 }
 
-/* Gives the entry its path on disk, and the permissions that its owner needs
-   to read and remove it; no set-user-ID and the like. */
+/* Sets the entry's path on disk, and permissions that let its owner read and
+   remove it, without set-user-ID and the like. */
 static TRITONSERVER_Error *
 place_entry(const extraction_t *x, struct archive_entry *entry,
     const char *name)
@@ -195,7 +195,8 @@ place_entry(const extraction_t *x, struct archive_entry *entry,
         free(target);
         return bk_err_nomem("the path of an archive's entry");
     }
-    if (strlen(path) >= PATH_MAX) {     /* libarchive would change directory */
+    if (strlen(path) >= PATH_MAX) {     /* libarchive would change the
+                                           directory                         */
         free(path);
         free(target);
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "the name of entry "
@@ -255,7 +256,7 @@ count_bytes(extraction_t *x, uint64_t bytes)
     return NULL;
 }
 
-/* name: the entry's, or NULL. */
+/* name: of the entry, or NULL. */
 static TRITONSERVER_Error *
 failed(const extraction_t *x, struct archive *a, const char *name)
 {
@@ -295,7 +296,7 @@ bool
 py_archive_link_stays(const char *name, const char *target)
 {
     const char *end;
-    size_t depth = 0;           /* of the directory that the link is in */
+    size_t depth = 0;           /* of the link's directory */
     bool below = false;
 
     if (target[0] == '\0' || target[0] == '/') {
@@ -326,7 +327,7 @@ is_directory_itself(const char *name)
     return next_name(name, &end) == NULL;
 }
 
-/* The next component that is not ".", or NULL. */
+/* The next component other than ".", or NULL. */
 static const char *
 next_name(const char *path, const char **end)
 {

@@ -129,7 +129,7 @@ open_default(py_environment_t *e, const char *python)
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "interpreter "
                 "\"%s\" is not the absolute path of a program", python);
         }
-        e->python = strdup(python);     /* the link: it leads to packages    */
+        e->python = strdup(python);     /* the link, which leads to packages */
         return e->python != NULL ? NULL : bk_err_nomem("a path");
     }
 
@@ -143,7 +143,7 @@ open_default(py_environment_t *e, const char *python)
     return NULL;
 }
 
-/* Parts of the PATH that are no absolute paths are passed over. */
+/* Finds a program in PATH; entries that are not absolute are ignored. */
 static char *
 find_in_path(const char *name, const char *path)
 {
@@ -188,7 +188,7 @@ open_named(py_environment_t *e, const char *value,
         : NULL;
 }
 
-/* The path that value stands for. */
+/* Resolves value to a path. */
 static TRITONSERVER_Error *
 resolve(const char *value, const char *model_directory, char **path)
 {
@@ -239,7 +239,7 @@ find_directory(py_environment_t *e, const char *path, const char **directory)
     return err;
 }
 
-/* path: of the directory or archive, for the reader of the error. */
+/* Finds the interpreter; path: of the directory or archive, for errors. */
 static TRITONSERVER_Error *
 find_python(py_environment_t *e, const char *directory, const char *path)
 {

@@ -1,19 +1,18 @@
 /*
- * environment.h - the interpreter that runs a model, and the variables it is
- *                 started with: those of the server, or of the environment
- *                 that the model names (EXECUTION_ENV_PATH).
+ * environment.h - the interpreter that runs a model, and its environment
+ *                 variables: the server's, or those of the model's environment
+ *                 (EXECUTION_ENV_PATH).
  *
- * Owner    The backend owns the set; each model owns what it has opened.  The
- *          strings of an environment live until it is closed.
+ * Owner    The backend owns the set; each model owns what it has opened.
+ *          Strings of an environment are valid until it is closed.
  * Thread   Models open and close theirs from several loading threads.
  * Units    bytes, s.
- * Errors   INVALID_ARG naming the parameter's value, the file or the entry of
- *          an archive that is wrong.  INTERNAL: the system's reason.
+ * Errors   INVALID_ARG naming the invalid value, file or entry of an archive.
+ *          INTERNAL: the system's error.
  * Route    ModelInitialize -> [environment] -> posix_spawn
  *
  * An archive is extracted into a private directory, once for all models that
- * name it while its time and size stay, and removed when the last of them is
- * closed.
+ * name it while its time and size stay, and removed after the last of them.
  */
 
 #ifndef PY_ENVIRONMENT_H
@@ -27,32 +26,31 @@ typedef struct py_environments_s py_environments_t;
 typedef struct py_environment_s py_environment_t;
 
 typedef struct {
-    const char *directory;      /* where archives are extracted; NULL: TMPDIR,
-                                   or /tmp                                   */
-    uint64_t    archive_bytes;  /* of the files in one, at most              */
-    unsigned    activate_s;     /* that an activate script may take          */
+    const char *directory;      /* for archives; NULL: TMPDIR, or /tmp       */
+    uint64_t    archive_bytes;  /* limit of an archive's files               */
+    unsigned    activate_s;     /* limit of an activate script               */
 } py_environment_options_t;
 
 BK_CHECK TRITONSERVER_Error *py_environments_new(
     const py_environment_options_t *options, py_environments_t **out);
 
-/* Every environment has been closed; set may be NULL. */
+/* Frees the set, which may be NULL; every environment is closed. */
 void py_environments_free(py_environments_t *set);
 
-/* value: the model's EXECUTION_ENV_PATH; NULL or "": the interpreter is
- * python, or where that is NULL or "" the first python3 of the PATH.
- * model_directory is what $$TRITON_MODEL_DIRECTORY stands for. */
+/* Opens an environment.  value: the model's EXECUTION_ENV_PATH, in which
+   $$TRITON_MODEL_DIRECTORY is model_directory.  NULL or "": uses python, or if
+   that is NULL or "" the first python3 in PATH. */
 BK_CHECK TRITONSERVER_Error *py_environment_open(py_environments_t *set,
     const char *value, const char *model_directory, const char *python,
     py_environment_t **out);
 
-/* Every process of the environment has ended; e may be NULL. */
+/* Closes e, which may be NULL; its processes have ended. */
 void py_environment_close(py_environment_t *e);
 
-/* An absolute path. */
+/* The interpreter's absolute path. */
 const char *py_environment_python(const py_environment_t *e);
 
-/* "NAME=value" strings, with a NULL at the end. */
+/* "NAME=value" strings, followed by NULL. */
 char *const *py_environment_variables(const py_environment_t *e);
 
 #endif /* PY_ENVIRONMENT_H */

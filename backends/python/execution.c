@@ -8,7 +8,7 @@
 
 #include "messages.h"
 
-/* Outputs of so many bytes are not kept until the next batch. */
+/* Outputs larger than this are released before the next batch. */
 #define TAKEN_LEAST (UINT64_C(4) << 20)
 
 static TRITONSERVER_Error *batch_write(py_interpreter_t *in, py_batch_t *b,
@@ -98,7 +98,7 @@ py_execution_reject(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     }
 }
 
-/* One value, the list of the requests; those that can't be written are
+/* Writes the list of requests as one value; requests that cannot be written are
    answered at once. */
 static TRITONSERVER_Error *
 batch_write(py_interpreter_t *in, py_batch_t *b,
@@ -119,7 +119,7 @@ batch_write(py_interpreter_t *in, py_batch_t *b,
         request_write(in, b, requests[i]);
     }
 
-    if (b->count != count) {            /* the list's own count              */
+    if (b->count != count) {            /* the list's count                  */
         memcpy(in->writer.data + 1, &b->count, sizeof(b->count));
     }
     return in->writer.failed ? bk_err_nomem("a batch") : NULL;
@@ -159,14 +159,15 @@ request_write(py_interpreter_t *in, py_batch_t *b,
     b->rows += py_request_rows(request, in->model->batching);
 }
 
-/* A decoupled model reads on when its request was released. */
+/* Whether inputs are views; not for decoupled models, which may read after the
+   request was released. */
 static bool
 is_zero_copy(const py_model_t *m)
 {
     return m->settings.zero_copy && !m->decoupled;
 }
 
-/* Until the result is there or cannot come any more. */
+/* Waits for the result, or until none can come. */
 static void
 batch_await(py_interpreter_t *in)
 {
@@ -181,8 +182,9 @@ batch_await(py_interpreter_t *in)
     }
 }
 
-/* The batch is the last task of the ring; a process that has answered one of
-   its requests has taken it, also where the ring says otherwise. */
+/* Whether the process has not taken the batch, which is the ring's last task; a
+   process that has answered one of its requests has taken it, even if the ring
+   differs. */
 static bool
 is_untaken(py_interpreter_t *in, const py_batch_t *b)
 {
@@ -206,7 +208,7 @@ batch_forget(py_interpreter_t *in, const py_batch_t *b)
     }
 }
 
-/* [error or none, [[release flags, response or none]...]] */
+/* Applies [error or none, [[release flags, response or none]...]]. */
 static void
 batch_answer(py_interpreter_t *in, py_batch_t *b)
 {
@@ -249,7 +251,7 @@ batch_answer(py_interpreter_t *in, py_batch_t *b)
     }
 }
 
-/* false: it is none, and nothing has happened. */
+/* Applies a request's result; false: it is invalid, nothing has happened. */
 static bool
 result_apply(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
     py_reader_t *r)
@@ -300,7 +302,8 @@ response_is_error(const py_reader_t *at)
     return !py_read_list_of(&r, 3) || !py_read_none(&r);
 }
 
-/* One that the core does not run again is answered with the reason. */
+/* Runs a request again; if the core rejects that, answers it with the
+   reason. */
 static void
 request_again(py_interpreter_t *in, py_batch_t *b, py_answer_t *a)
 {
@@ -319,7 +322,7 @@ request_again(py_interpreter_t *in, py_batch_t *b, py_answer_t *a)
     request_end(in, b, a, false);
 }
 
-/* Reports it, and takes it to be released; who answers later goes on. */
+/* Reports the request and takes it for release; a sender continues. */
 static void
 request_end(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
     bool success)
@@ -330,7 +333,7 @@ request_end(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
         live->request, success, b->begin_ns, b->compute_ns, b->end_ns,
         bk_now_ns()), "statistics");
 
-    /* who answers later may still read inputs that were not copied */
+    /* a sender may still read inputs that are views */
     live->lasting = is_zero_copy(in->model) && !live->closed
         && !live->dropped;
     if (live->lasting) {

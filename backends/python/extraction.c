@@ -21,15 +21,15 @@ struct py_extraction_s {
     off_t            size;
     bk_directory_t   directory;
     unsigned         users;
-    bool             ready;         /* else a thread extracts it             */
+    bool             ready;         /* otherwise a thread extracts it        */
 };
 
 struct py_extractions_s {
-    pthread_mutex_t  lock;          /* guards the next two, and users and
-                                       ready of those in list                */
+    pthread_mutex_t  lock;          /* guards the next two, and users and ready
+                                       of those in list                      */
     pthread_cond_t   changed;
     py_extraction_t *list;
-    char            *place;         /* set in new(), like the next           */
+    char            *place;         /* set in new(), as the next             */
     uint64_t         bytes_max;
 };
 
@@ -191,7 +191,7 @@ extract(py_extractions_t *set, py_extraction_t *x)
         set->bytes_max);
 }
 
-/* One user: the thread that extracts it. */
+/* Creates an extraction with one user, the thread that extracts it. */
 static py_extraction_t *
 extraction_new(const char *file, const struct stat *st)
 {

@@ -10,7 +10,7 @@
 
 struct py_gpus_s {
     pthread_mutex_t  lock;      /* guards driver                             */
-    gpu_driver_t    *driver;    /* NULL: not opened so far                   */
+    gpu_driver_t    *driver;    /* NULL: not opened yet                      */
 };
 
 static TRITONSERVER_Error *buffer_copy(py_gpus_t *gpus,

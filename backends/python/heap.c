@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#define TRIM_LEAST 16                   /* shorter ones keep their pages     */
+#define TRIM_LEAST 16                   /* shorter blocks keep their pages   */
 
 static uint8_t order_of(uint64_t size);
 static bool block_new(py_heap_t *h, uint8_t order, uint32_t *id);

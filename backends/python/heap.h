@@ -1,17 +1,17 @@
 /*
- * heap.h - hands out blocks of one direction's part of the channel.
+ * heap.h - allocates blocks in one direction's part of the channel.
  *
- * Owner    The side that writes there.  All notes are in private memory, so
- *          the other side can damage nothing; blocks have ids, which are
- *          checked when they come back.
+ * Owner    The side that writes there.  Bookkeeping is in private memory, safe
+ *          from the other side; blocks have ids, which are checked when they
+ *          are freed.
  * Thread   one at a time; the caller's lock.
  * Units    bytes; a block's length is a power of two.
- * Errors   false: no memory for notes, or the addresses have ended.
+ * Errors   false: out of memory, or out of addresses.
  * Route    message, tensor -> [heap] -> channel
  *
- * The heap is a stretch of addresses in a sparse file: a block that is longer
- * than its contents costs no pages.  Idle pages beyond PY_HEAP_IDLE go back
- * to the system.
+ * The heap is a range of addresses in a sparse file: a block longer than its
+ * contents costs no pages.  Idle pages beyond PY_HEAP_IDLE are returned to the
+ * system.
  */
 
 #ifndef PY_HEAP_H
@@ -27,10 +27,10 @@
 
 typedef struct {
     uint64_t offset;                    /* in the file                       */
-    uint32_t next;                      /* free ones of its class            */
+    uint32_t next;                      /* next free one of its class        */
     uint8_t  order;
     bool     used;
-    bool     cold;                      /* free and without pages            */
+    bool     cold;                      /* free, without pages               */
 } py_block_t;
 
 typedef struct {
@@ -51,7 +51,7 @@ void py_heap_fini(py_heap_t *h);
 bool py_heap_alloc(py_heap_t *h, uint64_t size, uint32_t *id,
     uint64_t *offset);
 
-/* false: there is no such block, or it is free. */
+/* Frees a block; false: no such block, or already free. */
 bool py_heap_free(py_heap_t *h, uint64_t id);
 
 #endif /* PY_HEAP_H */

@@ -121,8 +121,8 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
         pthread_mutex_unlock(&in->role);
     }
 
-    /* the interpreter's own thread may have found the role taken: it is told
-       again                                                                 */
+    /* the interpreter's own thread may have found the role taken: wake it
+       again */
     (void) py_link_sleep(in->link);
     py_link_t *link = py_link_ref(in->link);
     pthread_mutex_unlock(&in->role);
@@ -134,8 +134,7 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     py_execution_answer(in, &batch);
 }
 
-/* The consumer role, once there is an interpreter that lives; false: there will
-   be none soon. */
+/* Takes the consumer role when a process serves; false: none will soon. */
 static bool
 role_take(py_interpreter_t *in)
 {
@@ -276,7 +275,7 @@ completed(py_interpreter_t *in, char **config)
     const char *text = NULL;
     py_reader_t r;
 
-    /* [none, JSON or none]: it has succeeded */
+    /* [none, JSON or none] on success */
     py_reader_init(&r, in->result.data, in->result.len);
     if (!py_read_list_of(&r, 2) || !py_read_none(&r)
         || !py_read_optional(&r, &text))

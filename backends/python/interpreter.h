@@ -1,19 +1,18 @@
 /*
- * interpreter.h - one interpreter with a model in it: started, asked, started
- *                 again when its process has ended.
+ * interpreter.h - one interpreter with a model: started, used, and started
+ *                 again after its process has ended.
  *
- * Owner    An instance has one; completing a configuration has one for itself.
- * Thread   run: one at a time.  ready: any.  A thread of its own starts the
- *          process, notices its end and takes what it sends while nothing
- *          runs.
+ * Owner    An instance has one; completing a configuration has its own.
+ * Thread   run: one at a time.  ready: any.  Its own thread starts the process,
+ *          notices its end and takes messages while nothing runs.
  * Units    ns on the monotonic clock.
  * Errors   new: why the model did not start.  run: none, each request gets its
- *          own.  A process that has ended: "Stub process 'NAME' is not
+ *          own.  After the process's end: "Stub process 'NAME' is not
  *          healthy.", UNAVAILABLE.
  * Route    instance -> [interpreter] -> link, requests, calls
  *
- * One thread at a time has the consumer role (the lock `role`): the one that
- * executes, so that a result wakes just it, or the interpreter's own.
+ * One thread at a time has the consumer role (the lock `role`): the executing
+ * thread, so that a result wakes only that, or the interpreter's own.
  */
 
 #ifndef PY_INTERPRETER_H
@@ -29,26 +28,26 @@
 typedef enum {
     PY_STARTING,
     PY_SERVING,
-    PY_FAILED,             /* reason says why; it may be tried again        */
+    PY_FAILED,             /* for reason; may be tried again                */
     PY_ENDED
 } py_state_t;
 
-/* How far the present process has come. */
+/* Progress of the present process. */
 typedef enum {
     PY_PROGRESS_NONE,
     PY_PROGRESS_HELLO,
-    PY_PROGRESS_USEFUL     /* it has answered a batch                       */
+    PY_PROGRESS_USEFUL     /* has answered a batch                          */
 } py_progress_t;
 
 /* The model's is_ready. */
 typedef struct {
     bool     defined;
-    bool     probing;           /* it is being asked                         */
+    bool     probing;           /* the process is being asked                */
     uint64_t answers;           /* so far                                    */
-    char     why_not[BK_ERR_MAX];           /* the last one's; "": ready     */
+    char     why_not[BK_ERR_MAX];           /* last answer; "": ready        */
 } py_readiness_t;
 
-/* initialize()'s arguments, but for what the model knows. */
+/* Arguments of initialize() that the model does not have. */
 typedef struct {
     const char *name;
     const char *kind;
@@ -56,13 +55,14 @@ typedef struct {
 } py_instance_name_t;
 
 typedef struct {
-    const py_model_t   *model;      /* set in new(), like the next four      */
-    TRITONBACKEND_ModelInstance *instance;  /* NULL: completes a config      */
+    const py_model_t   *model;      /* set in new(), as the next four        */
+    TRITONBACKEND_ModelInstance *instance;  /* NULL: completes a
+                                               configuration                 */
     char               *name;
     const char         *kind;
     int32_t             device;
     int                 stop_fd;
-    int                 wake_fd;    /* entries were left behind              */
+    int                 wake_fd;    /* entries are left in the ring          */
     pthread_t           thread;
 
     pthread_mutex_t     lock;       /* guards the next four                  */
@@ -71,19 +71,19 @@ typedef struct {
     char                reason[BK_ERR_MAX];
     py_readiness_t      ready;
 
-    pthread_mutex_t     role;       /* guards the rest; link is also set
-                                       with lock held                        */
+    pthread_mutex_t     role;       /* guards the rest; link is set with lock
+                                       held, too                             */
     py_link_t          *link;
     py_process_t        process;
     py_progress_t       progress;
-    bool                deaf;       /* it is told to stop, and knows         */
+    bool                deaf;       /* being stopped, ignores tasks          */
     py_requests_t       requests;
     py_arenas_t         arenas;
     py_metrics_t        metrics;
     py_streams_t        streams;
-    uint64_t            task;       /* the last one's id                     */
+    uint64_t            task;       /* id of the last one                    */
     bool                done;
-    py_message_t        result;     /* of it                                 */
+    py_message_t        result;     /* of the task                           */
     py_writer_t         writer;
 } py_interpreter_t;
 
@@ -92,23 +92,23 @@ BK_CHECK TRITONSERVER_Error *py_interpreter_new(py_interpreter_t **out,
     const py_instance_name_t *name);
 void py_interpreter_free(py_interpreter_t *in);
 
-/* Answers and releases all requests. */
+/* Executes requests: answers and releases all. */
 void py_interpreter_run(py_interpreter_t *in,
     TRITONBACKEND_Request **requests, uint32_t count);
 
-/* NULL: the model is ready, as far as it says. */
+/* Whether the model reports that it is ready: NULL. */
 BK_CHECK TRITONSERVER_Error *py_interpreter_ready(py_interpreter_t *in);
 
-/* The model's configuration as its auto_complete_config has completed it: JSON
-   for free(); NULL: there is no such function. */
+/* The configuration completed by the model's auto_complete_config, as JSON to
+   be freed; NULL: no such function. */
 BK_CHECK TRITONSERVER_Error *py_interpreter_complete(
     const py_model_t *model, char **config);
 
-/* Carries out what the process has sent, at most a full ring of it: one that
-   sends faster than that is done can keep nobody.  With the consumer role. */
+/* Handles what the process has sent, at most a full ring, so that a fast sender
+   cannot block the caller.  With the consumer role. */
 void py_interpreter_drain(py_interpreter_t *in);
 
-/* "Stub process 'NAME' is not healthy." */
+/* The error "Stub process 'NAME' is not healthy." */
 BK_CHECK TRITONSERVER_Error *py_interpreter_unhealthy(
     const py_interpreter_t *in);
 

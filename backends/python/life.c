@@ -15,7 +15,7 @@
 #define PAUSE_MS        100
 #define PAUSE_MAX_MS    30000
 
-/* How a wait of the interpreter's own thread has ended. */
+/* Result of a wait of the interpreter's own thread. */
 typedef enum {
     EVENT_NONE,             /* the time is over                              */
     EVENT_CALLS,
@@ -51,7 +51,8 @@ static int pause_of(unsigned failures, bool failed);
 static void state_set(py_interpreter_t *in, py_state_t state,
     TRITONSERVER_Error *reason);
 
-/* Starts the process, again and again once the model has run. */
+/* The thread: starts the process, and again after its end once the model has
+   run. */
 void *
 py_life_main(void *arg)
 {
@@ -76,7 +77,7 @@ py_life_main(void *arg)
     }
 }
 
-/* From the start of a process to its end; an error: it has not served. */
+/* A process from its start to its end; an error: it did not serve. */
 static TRITONSERVER_Error *
 life(py_interpreter_t *in, bool *served)
 {
@@ -110,9 +111,9 @@ life(py_interpreter_t *in, bool *served)
     return err;
 }
 
-/* From an execution, which ends soon where the process is dead.  A process that
-   it has left behind may still write the word that the execution sleeps on, so
-   it is woken until it has looked up. */
+/* Takes the role from an execution, which ends soon if the process is dead.  A
+   process that it left behind may still write to the futex that the execution
+   sleeps on, so the execution is woken until it has noticed. */
 static void
 role_take_back(py_interpreter_t *in, bool dead)
 {
@@ -130,7 +131,7 @@ role_take_back(py_interpreter_t *in, bool dead)
     } while (pthread_mutex_timedlock(&in->role, &until) != 0);
 }
 
-/* A process with the model in it; on error it is life_end's. */
+/* Starts a process and its model; on error life_end cleans up. */
 static TRITONSERVER_Error *
 life_begin(py_interpreter_t *in)
 {
@@ -180,7 +181,7 @@ process_begin(py_interpreter_t *in)
     return err;
 }
 
-/* The process has said hello. */
+/* Handles the process's hello. */
 static TRITONSERVER_Error *
 greet(py_interpreter_t *in)
 {
@@ -216,8 +217,8 @@ greet(py_interpreter_t *in)
     return NULL;
 }
 
-/* [paths, arguments]: the model is imported and initialized, however long that
-   takes */
+/* Sends [paths, arguments]: imports and initializes the model, without a time
+   limit. */
 static TRITONSERVER_Error *
 initialize(py_interpreter_t *in)
 {
@@ -246,7 +247,7 @@ initialize(py_interpreter_t *in)
         return err;
     }
 
-    /* [error or none, has is_ready], of a completion its result */
+    /* [error or none, has is_ready], or the result of a completion */
     py_reader_init(&r, in->result.data, in->result.len);
     if (!py_read_list_of(&r, 2) || !py_error_read(&r, &err)) {
         return py_error_message("result");
@@ -268,7 +269,7 @@ task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
     while (!in->done) {
         event_t event = event_before(in, begin_ns, limit_ms);
 
-        /* what has come counts, also of a process that ended right after */
+        /* an answer counts even if the process ended right after it */
         switch (in->done ? EVENT_CALLS : event) {
         case EVENT_CALLS:
             break;
@@ -315,8 +316,8 @@ write_paths(py_writer_t *w, const py_model_t *m)
     py_write_bool(w, m->settings.zero_copy);
 }
 
-/* The configuration is the present one: the server has completed it since the
-   model was made. */
+/* Writes the arguments, with the present configuration, which the server may
+   have completed since the model was created. */
 static TRITONSERVER_Error *
 write_arguments(const py_interpreter_t *in, py_writer_t *w)
 {
@@ -357,7 +358,7 @@ write_arguments(const py_interpreter_t *in, py_writer_t *w)
     return err;
 }
 
-/* Until it is told to stop or the process has ended. */
+/* Serves until the end of the process, or a stop. */
 static event_t
 serve(py_interpreter_t *in)
 {
@@ -369,8 +370,8 @@ serve(py_interpreter_t *in)
     }
 }
 
-/* Takes what the process sends; without the role, unless an execution does.
-   One that never stops sending hides neither its end nor ours. */
+/* Handles what the process sends, without the role while an execution runs.  An
+   endless sender hides neither its end nor a stop. */
 static event_t
 event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
 {
@@ -409,7 +410,7 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
         : fds[2].revents != 0 ? EVENT_STOP : EVENT_CALLS;
 }
 
-/* Until limit_ms after begin_ns, however much comes meanwhile. */
+/* Waits until limit_ms after begin_ns, even if messages come meanwhile. */
 static event_t
 event_before(py_interpreter_t *in, uint64_t begin_ns, int64_t limit_ms)
 {
@@ -423,14 +424,14 @@ event_before(py_interpreter_t *in, uint64_t begin_ns, int64_t limit_ms)
     return event == EVENT_CALLS && left_ms <= 0 ? EVENT_NONE : event;
 }
 
-/* The model's own finalize(), and time for the process to end by itself. */
+/* Calls the model's finalize(), and gives the process time to exit. */
 static void
 finalize(py_interpreter_t *in)
 {
     struct pollfd end = { .fd = in->process.fd, .events = POLLIN };
 
     pthread_mutex_lock(&in->role);
-    state_set(in, PY_FAILED, NULL);         /* nothing is executed any more  */
+    state_set(in, PY_FAILED, NULL);         /* no more executions            */
     in->deaf = true;
     in->done = false;
     in->task++;
@@ -447,7 +448,7 @@ finalize(py_interpreter_t *in)
     }
 }
 
-/* Ends the process and all that it had. */
+/* Ends the process and frees what it had. */
 static void
 life_end(py_interpreter_t *in, char *how, size_t size)
 {
@@ -456,7 +457,7 @@ life_end(py_interpreter_t *in, char *how, size_t size)
         return;
     }
 
-    /* what it has sent before it died still counts */
+    /* messages sent before its end count */
     py_link_die(in->link);
     py_interpreter_drain(in);
     process_end(in, how, size);
@@ -478,7 +479,8 @@ life_end(py_interpreter_t *in, char *how, size_t size)
     py_link_unref(link);
 }
 
-/* Its number may be another's then: no memory is read by it any more. */
+/* Ends the process; its pid may be reused afterwards, so its memory is not read
+   any more. */
 static void
 process_end(py_interpreter_t *in, char *how, size_t size)
 {
@@ -486,7 +488,7 @@ process_end(py_interpreter_t *in, char *how, size_t size)
     in->link->pid = 0;
 }
 
-/* Those that senders were to answer. */
+/* Fails the requests that senders were to answer. */
 static void
 requests_fail(py_interpreter_t *in)
 {
@@ -507,8 +509,8 @@ requests_fail(py_interpreter_t *in)
     }
 }
 
-/* Whether it is told to stop within limit_ms; -1: waits until it is, and err
-   is the reason of the state meanwhile. */
+/* Whether a stop comes within limit_ms; -1: waits for it, with err as the
+   reason of the state. */
 static bool
 stop_comes(py_interpreter_t *in, int limit_ms, TRITONSERVER_Error *err)
 {
@@ -526,8 +528,8 @@ stop_comes(py_interpreter_t *in, int limit_ms, TRITONSERVER_Error *err)
     return n > 0;
 }
 
-/* Before the next start, in ms: the more, the more lives have ended without an
-   answered batch, one after the other. */
+/* Pause before the next start, in ms: grows with the number of lives in a row
+   without an answered batch. */
 static int
 pause_of(unsigned failures, bool failed)
 {
@@ -538,7 +540,7 @@ pause_of(unsigned failures, bool failed)
     return failures > 9 ? PAUSE_MAX_MS : PAUSE_MS << (failures - 2);
 }
 
-/* Takes reason, which the next state has forgotten. */
+/* Sets the state; takes reason, which the next state drops. */
 static void
 state_set(py_interpreter_t *in, py_state_t state,
     TRITONSERVER_Error *reason)

@@ -227,7 +227,7 @@ py_link_sleep(py_link_t *l)
     return atomic_load(&ring->tail) != l->head;
 }
 
-/* The interpreter has the same open file, and may make it one that waits. */
+/* The interpreter has the same open file, and may make it blocking. */
 void
 py_link_hear(const py_link_t *l)
 {
@@ -335,7 +335,8 @@ os_error(const char *what)
         strerror_r(errno, text, sizeof(text)));
 }
 
-/* Blocks of messages that the interpreter has read; its head is clamped. */
+/* Frees blocks of messages that the interpreter has read; its head is
+   clamped. */
 static void
 feed_free_read(py_link_t *l, py_feed_t *f)
 {

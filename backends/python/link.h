@@ -1,18 +1,18 @@
 /*
  * link.h - the backend's side of one channel to one interpreter.
  *
- * Owner    Reference counted: the instance holds one, and so does each
- *          request for another model that is under way, which may write its
- *          outputs here after the interpreter has died.
- * Thread   pop, wait, read, sleep: the one thread that has the instance's
- *          consumer role.  The rest: any.
+ * Owner    Reference counted: by the instance, and by each running request to
+ *          another model, which may write outputs here after the interpreter's
+ *          end.
+ * Thread   pop, wait, read, sleep: the thread with the instance's consumer
+ *          role.  The rest: any.
  * Units    bytes.
- * Errors   An interpreter that breaks the rules of the channel is reported
- *          once by pop (PY_POP_BROKEN); it is to be killed then.
+ * Errors   A violation of the channel's rules is reported once by pop
+ *          (PY_POP_BROKEN); the interpreter is to be killed then.
  * Route    instance -> [link] <-> interpreter
  *
- * Nothing the interpreter writes is trusted: entries and messages are copied
- * before they are checked, positions are kept here, ids are looked up.
+ * Data written by the interpreter are not trusted: entries and messages are
+ * copied before they are checked, positions are kept here, ids are looked up.
  */
 
 #ifndef PY_LINK_H
@@ -27,7 +27,7 @@
 #include "heap.h"
 #include "value.h"
 
-/* A message of the interpreter's, copied. */
+/* A copied message of the interpreter. */
 typedef struct {
     uint8_t *data;
     size_t   len;
@@ -40,21 +40,21 @@ typedef enum {
     PY_POP_BROKEN
 } py_pop_t;
 
-/* A ring that the backend writes. */
+/* A ring written by the backend. */
 typedef struct {
     py_ring_t  *ring;
     uint32_t    tail;
-    uint32_t    freed;          /* blocks of messages before it are free     */
+    uint32_t    freed;          /* blocks of earlier messages are free       */
     uint64_t    blocks[PY_RING_ENTRIES];       /* id + 1; 0: none           */
 } py_feed_t;
 
 typedef struct {
     _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
     _Atomic bool     dead;      /* the interpreter has ended; seq_cst        */
-    int              fd;        /* set in new(), like the next three         */
+    int              fd;        /* set in new(), as the next three           */
     int              event_fd;
     py_header_t     *header;
-    pid_t            pid;       /* set once it was started                   */
+    pid_t            pid;       /* set once started                          */
 
     pthread_mutex_t  lock;      /* guards the next five                      */
     py_heap_t        heap;
@@ -63,52 +63,53 @@ typedef struct {
     uint64_t         replies[PY_SLOTS];        /* blocks, as in a feed      */
     bool             claimed[PY_SLOTS];
 
-    uint32_t         head;      /* the consumer's, with what follows         */
-    py_message_t     message;   /* of the entry that pop gave                */
-    uint64_t         read;      /* bytes read at addresses, ever             */
+    uint32_t         head;      /* consumer's, as what follows               */
+    py_message_t     message;   /* of the last popped entry                  */
+    uint64_t         read;      /* total bytes read at addresses             */
 } py_link_t;
 
 BK_CHECK TRITONSERVER_Error *py_link_new(py_link_t **out);
 py_link_t *py_link_ref(py_link_t *l);
 void py_link_unref(py_link_t *l);         /* NULL does nothing             */
 
-/* The process has ended: a thread that waits is woken. */
+/* die: marks the process as ended and wakes waiting threads. */
 void py_link_die(py_link_t *l);
 bool py_link_is_dead(const py_link_t *l);
 
-/* A task; w may be NULL.  false: no room. */
+/* Pushes a task; w may be NULL.  false: no room. */
 bool py_link_push(py_link_t *l, py_feed_t *to, py_task_t task,
     uint64_t id, const py_writer_t *w);
 
-/* A slot whose reply comes from another thread; an error where there is none,
-   or it has such a call already: so each slot has one at a time. */
+/* Reserves a slot whose reply comes from another thread; error: no such slot,
+   or it is reserved.  So a slot has one such call at a time. */
 BK_CHECK TRITONSERVER_Error *py_link_claim(py_link_t *l, uint32_t slot);
 
-/* The reply that a call waits for; a slot out of range has no caller. */
+/* Replies to the call of a slot; a slot out of range has no caller. */
 void py_link_reply(py_link_t *l, uint32_t slot, const py_writer_t *w);
 
-/* A block for a tensor, which the interpreter gives back.  NULL: no room. */
+/* Allocates a block for a tensor, which the interpreter gives back.  NULL: no
+   room. */
 void *py_link_alloc(py_link_t *l, uint64_t len, uint32_t *id,
     uint64_t *offset);
 void py_link_free(py_link_t *l, uint64_t id);
 
-/* The next entry; its message is in l->message until the next pop. */
+/* Takes the next entry; its message is in l->message until the next pop. */
 py_pop_t py_link_pop(py_link_t *l, py_entry_t *e);
 
-/* Waits until there may be an entry, or the interpreter is dead. */
+/* Waits for an entry, or the interpreter's end. */
 void py_link_wait(py_link_t *l);
 
-/* How the consumer that comes next learns of entries: by the eventfd; true:
-   there are some already. */
+/* Makes the eventfd report entries to the next consumer; true: there are
+   some. */
 bool py_link_sleep(py_link_t *l);
 
-/* Takes what the eventfd says, without waiting for it. */
+/* Clears the eventfd without waiting. */
 void py_link_hear(const py_link_t *l);
 
-/* Whether there seem to be entries, for a thread without the role. */
+/* Whether there may be entries; for a thread without the role. */
 bool py_link_has_entries(const py_link_t *l);
 
-/* Copies data of the interpreter's to dst, data->length bytes. */
+/* Copies data->length bytes of the interpreter to dst. */
 BK_CHECK TRITONSERVER_Error *py_link_read(py_link_t *l,
     const py_data_t *data, void *dst);
 

@@ -245,7 +245,7 @@ py_parameter_write(py_writer_t *w, TRITONSERVER_ParameterType type,
         py_write_double(w, *(const double *) value);
         break;
     case TRITONSERVER_PARAMETER_BYTES:
-        py_write_string(w, "");        /* its length is not told            */
+        py_write_string(w, "");        /* its length is unknown             */
         break;
     }
 }
@@ -257,7 +257,7 @@ py_error_message(const char *what)
         "the interpreter has sent a %s that is none", what);
 }
 
-/* a number, a text or 0 */
+/* Writes a number, a text or 0. */
 static void
 write_correlation(py_writer_t *w, TRITONBACKEND_Request *request)
 {
@@ -367,7 +367,7 @@ write_input(py_writer_t *w, const py_way_t *way, const bk_input_t *in)
     return write_data(w, way, in);
 }
 
-/* in the message, where the server has it, or copied into a block */
+/* Writes data: in the message, as a view, or copied into a block. */
 static TRITONSERVER_Error *
 write_data(py_writer_t *w, const py_way_t *way, const bk_input_t *in)
 {

@@ -1,12 +1,12 @@
 /*
- * messages.h - requests and responses as messages: a request is written for
- *              the interpreter, and what it says of a response is read.
+ * messages.h - requests and responses as messages: writes requests for the
+ *              interpreter, and reads its responses.
  *
  * Owner    Requests and responses stay the caller's.
- * Thread   the one that has the instance's consumer role.
+ * Thread   the thread with the instance's consumer role.
  * Units    bytes.
- * Errors   write: an input that can't be read or has no room.  fill: a tensor
- *          whose name, datatype, shape or size don't fit each other.
+ * Errors   write: an unreadable input, or no room.  fill: a tensor whose name,
+ *          datatype, shape or size do not match.
  * Route    requests -> [messages] -> value
  */
 
@@ -18,7 +18,7 @@
 
 #define PY_DIMS_MAX 64u
 
-/* A tensor as the interpreter describes it. */
+/* A tensor described by the interpreter. */
 typedef struct {
     const char            *name;
     TRITONSERVER_DataType  datatype;
@@ -27,31 +27,32 @@ typedef struct {
     py_data_t              data;
 } py_tensor_t;
 
-/* Gives back the blocks of a message that was not sent. */
+/* Frees the blocks of a message that was not sent. */
 void py_blocks_free(py_link_t *link, const void *message, size_t len);
 
-/* Data behind its name, datatype and shape; len_bytes fit them. */
+/* Reads name, datatype, shape and data, whose len_bytes match. */
 BK_CHECK TRITONSERVER_Error *py_tensor_read(py_tensor_t *t,
     py_reader_t *r);
 
-/* [error or none, [tensor...], [[key, value]...]]; of an error [code, text] */
+/* Reads [error or none, [tensor...], [[key, value]...]] into response; an error
+   is [code, text]. */
 BK_CHECK TRITONSERVER_Error *py_response_fill(
     TRITONBACKEND_Response *response, py_link_t *link, py_reader_t *r);
 
-/* The error that comes, or none: *err.  false: neither. */
+/* read: *err is the error that follows, or none.  false: neither. */
 bool py_error_read(py_reader_t *r, TRITONSERVER_Error **err);
 void py_error_write(py_writer_t *w, TRITONSERVER_Error *err);
 
-/* The reply to a call: [error or none, value]; NULL: none.  err stays the
-   caller's. */
+/* Sends the reply to a call: [error or none, value]; value NULL: none.  err
+   stays the caller's. */
 void py_reply(py_link_t *link, uint32_t slot, TRITONSERVER_Error *err,
     const py_writer_t *value);
 
-/* A parameter's value, as the server's interface gives it. */
+/* Writes a parameter's value of the server's interface. */
 void py_parameter_write(py_writer_t *w, TRITONSERVER_ParameterType type,
     const void *value);
 
-/* A message that is none of what may come here. */
+/* The error of an invalid message. */
 BK_CHECK TRITONSERVER_Error *py_error_message(const char *what);
 
 #endif /* PY_MESSAGES_H */

@@ -84,7 +84,7 @@ py_metrics_call(py_metrics_t *m, py_up_t kind, uint64_t id,
     return TRITONSERVER_MetricDelete(metric);
 }
 
-/* [kind, name, description] */
+/* Creates a family from [kind, name, description]. */
 static TRITONSERVER_Error *
 family_new(py_metrics_t *m, py_reader_t *r, py_writer_t *w)
 {
@@ -115,7 +115,7 @@ family_new(py_metrics_t *m, py_reader_t *r, py_writer_t *w)
     return err;
 }
 
-/* its metrics go first */
+/* Deletes a family after its metrics. */
 static TRITONSERVER_Error *
 family_delete(py_metrics_t *m, uint64_t id)
 {
@@ -165,7 +165,7 @@ metric_new(py_metrics_t *m, uint64_t family, py_reader_t *r,
     return NULL;
 }
 
-/* That of a deleted metric, or one more. */
+/* Finds the place of a deleted metric, or adds one. */
 static TRITONSERVER_Error *
 place_find(py_metrics_t *m, uint32_t *at)
 {
@@ -187,7 +187,7 @@ place_find(py_metrics_t *m, uint32_t *at)
     return NULL;
 }
 
-/* [[[name, value]...], [bucket...] or none] */
+/* Creates a metric from [[[name, value]...], [bucket...] or none]. */
 static TRITONSERVER_Error *
 metric_make(py_metrics_t *m, uint64_t family, py_reader_t *r,
     TRITONSERVER_Metric **out)
@@ -215,7 +215,7 @@ metric_make(py_metrics_t *m, uint64_t family, py_reader_t *r,
     return err;
 }
 
-/* count: of those made, also with an error */
+/* Reads labels; count: number created, even on error. */
 static TRITONSERVER_Error *
 read_labels(py_reader_t *r, TRITONSERVER_Parameter **labels, uint32_t *count)
 {
@@ -282,7 +282,7 @@ read_buckets(py_reader_t *r, TRITONSERVER_MetricArgs **out)
     return err;
 }
 
-/* [operation, value] */
+/* Changes a metric by [operation, value]. */
 static TRITONSERVER_Error *
 metric_change(TRITONSERVER_Metric *metric, py_reader_t *r)
 {

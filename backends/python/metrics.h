@@ -1,10 +1,10 @@
 /*
- * metrics.h - metric families and metrics that a model has made.
+ * metrics.h - metric families and metrics created by a model.
  *
- * Owner    An interpreter's; they end with its process.
- * Thread   the one that has the consumer role.
+ * Owner    The interpreter; they are deleted at its process's end.
+ * Thread   the thread with the consumer role.
  * Units    none.
- * Errors   the server's own; INVALID_ARG: an id of nothing.
+ * Errors   The server's errors; INVALID_ARG: an unknown id.
  * Route    calls -> [metrics] -> server
  */
 
@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     TRITONSERVER_Metric *metric;            /* NULL: deleted                 */
     uint64_t             family;
-    uint32_t             generation;        /* of its place, in the id       */
+    uint32_t             generation;        /* of its place; part of the id  */
 } py_metric_t;
 
 typedef struct {
@@ -30,11 +30,11 @@ typedef struct {
     size_t        metric_count;
 } py_metrics_t;
 
-/* Deletes all. */
+/* Deletes all metrics and families. */
 void py_metrics_fini(py_metrics_t *m);
 
-/* Carries out one of PY_UP_FAMILY_NEW to PY_UP_METRIC_VALUE; what it gives
-   (an id, a value, or none) is written to w. */
+/* Carries out one of PY_UP_FAMILY_NEW to PY_UP_METRIC_VALUE; writes the result
+   (an id, a value, or none) to w. */
 BK_CHECK TRITONSERVER_Error *py_metrics_call(py_metrics_t *m, py_up_t kind,
     uint64_t id, py_reader_t *r, py_writer_t *w);
 

@@ -108,7 +108,7 @@ py_model_free(py_model_t *m)
     free(m);
 }
 
-/* It lies where this library does. */
+/* Finds the package, beside this library. */
 static TRITONSERVER_Error *
 package_find(py_backend_t *b)
 {
@@ -230,7 +230,8 @@ find_files(py_model_t *m)
     return NULL;
 }
 
-/* A backend of another name is a model.py in its own directory. */
+/* Finds the directory of a backend with another name, which is a model.py
+   there. */
 static TRITONSERVER_Error *
 find_backend_dir(py_model_t *m)
 {
@@ -259,7 +260,8 @@ find_backend_dir(py_model_t *m)
         : bk_err_nomem("a model");
 }
 
-/* By the model's own auto_complete_config, in a process that ends. */
+/* Completes the configuration by the model's auto_complete_config, in a process
+   that ends. */
 static TRITONSERVER_Error *
 complete(py_model_t *m)
 {

@@ -1,12 +1,11 @@
 /*
- * model.h - a model of the python backend: which files it is, and which
- *           interpreter runs it.
+ * model.h - a model of the python backend: its files and its interpreter.
  *
  * Owner    The core's model owns it as its state.
- * Thread   written by new, read by anyone until free.
+ * Thread   written by new, then read by any until free.
  * Units    none.
- * Errors   new: a configuration or a file that can't be, or what completing
- *          the configuration has raised.
+ * Errors   new: an invalid configuration or file, or the exception raised by
+ *          completing the configuration.
  * Route    ModelInitialize -> [model] -> instances
  */
 
@@ -17,12 +16,12 @@
 #include "gpu_inputs.h"
 #include "settings.h"
 
-/* Of the backend, for all models. */
+/* State of the backend, for all models. */
 typedef struct {
     py_settings_t       settings;
     py_environments_t  *environments;
     py_gpus_t          *gpus;
-    char              *package;     /* the directory of our Python files     */
+    char              *package;     /* directory of our Python files         */
 } py_backend_t;
 
 typedef struct {
@@ -32,11 +31,11 @@ typedef struct {
     bk_model_config_t    config;
     const char          *name;
     uint64_t             version;
-    const char          *directory;     /* the model's                       */
+    const char          *directory;     /* of the model                      */
     char                *version_dir;
     char                *backend_dir;   /* of a backend that is a model.py;
                                            NULL: the model has its own       */
-    char                *file;          /* that is imported                  */
+    char                *file;          /* imported file                     */
     py_environment_t     *environment;
     py_model_settings_t   settings;
     bool                 decoupled;

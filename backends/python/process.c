@@ -78,7 +78,7 @@ py_process_end(py_process_t *p, char *how, size_t size)
         return;
     }
 
-    /* its status first: what it left of its group dies after it */
+    /* read its status first: the rest of its group is killed afterwards */
     if (p->fd == -1 || waitid(P_PIDFD, (id_t) p->fd, &info,
         WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
     {
@@ -114,7 +114,8 @@ py_process_words(const py_process_t *p, char *text, size_t size)
     text[n > 0 ? n : 0] = '\0';
 }
 
-/* Copies of fds, out of the way of the numbers that they are to have. */
+/* Spawns with copies of fds, whose numbers do not overlap the target
+   numbers. */
 static int
 spawn_with(pid_t *pid, const char *const *arguments, char *const *variables,
     const int *fds)

@@ -28,7 +28,7 @@ static TRITONSERVER_Error *execute(void *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
 static TRITONSERVER_Error *ready(void *instance);
 
-/* all: a model gets its configuration and may act on anything in it */
+/* all: models get the configuration and may use any field */
 static const char *const used_fields[] = {
     BK_FIELD_GRAPH, BK_FIELD_PRIORITY, BK_FIELD_CUDA, BK_FIELD_ACCELERATORS,
     BK_FIELD_CC_FILENAMES, BK_FIELD_OPERATIONS, BK_FIELD_PROFILE,
@@ -64,7 +64,7 @@ backend_close(void *runtime)
     py_backend_free(runtime);
 }
 
-/* It finds the backend's settings by its handle. */
+/* Creates a model; it finds the backend's settings by its handle. */
 static TRITONSERVER_Error *
 model_new(void **model, TRITONBACKEND_Model *handle, void *runtime)
 {

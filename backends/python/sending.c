@@ -8,7 +8,7 @@
 #include "threads.h"
 
 typedef struct {
-    py_job_t       job;         /* first: the job is the sending             */
+    py_job_t       job;         /* must be first                             */
     py_link_t     *link;
     uint32_t       slot;
     py_outgoing_t  response;
@@ -16,7 +16,7 @@ typedef struct {
 
 static void sending_run(py_job_t *job);
 
-/* Without a thread it is sent on this one. */
+/* Without a thread, sends in this one. */
 TRITONSERVER_Error *
 py_sending_start(py_link_t *link, py_live_t *live, uint32_t slot,
     bool final, py_reader_t *r)

@@ -1,10 +1,9 @@
 /*
- * sending.h - responses of senders: a client that does not read them, or an
- *             ensemble that has enough, makes the sender wait, and nobody else
- *             of the instance.
+ * sending.h - sends responses of senders on other threads: a client that does
+ *             not read, or an ensemble at its limit, blocks only the sender.
  *
  * Owner    A response belongs to its job until it is sent.
- * Thread   start: the consumer role's; the sending itself: one of threads.h.
+ * Thread   start: the consumer role's; sending: one of threads.h.
  * Units    none.
  * Errors   for the sender's slot.
  * Route    calls -> [sending] -> server -> reply
@@ -15,7 +14,7 @@
 
 #include "requests.h"
 
-/* Sends the response that comes in r; the slot gets the reply. */
+/* Sends the response in r; the slot gets the reply. */
 BK_CHECK TRITONSERVER_Error *py_sending_start(py_link_t *link,
     py_live_t *live, uint32_t slot, bool final, py_reader_t *r);
 

@@ -11,7 +11,7 @@
 #define START_TIMEOUT_MAX_S 86400
 #define ENVIRONMENT_BYTES   (UINT64_C(32) << 30)
 
-/* Settings that Triton's backend has and this one does not. */
+/* Settings of Triton's backend that this one does not have. */
 static const struct {
     const char *name;
     const char *why;
@@ -23,7 +23,7 @@ static const struct {
     { "thread-pool-size", "responses need no threads of their own" }
 };
 
-/* Read by the core, or by this file. */
+/* Settings read by the core, or by this file. */
 static const char *const known[] = {
     "interpreter", "stub-timeout-seconds", "environment-byte-size",
     "auto-complete-config", "backend-directory", "default-max-batch-size",

@@ -1,15 +1,15 @@
 /*
- * settings.h - what inference_backend_config and a model's parameters say to
- *              this backend.
+ * settings.h - settings of this backend in inference_backend_config and in a
+ *              model's parameters.
  *
  * Owner    py_settings_t owns its document; its strings live until fini.
- * Thread   written by init, then read by anyone.
+ * Thread   written by init, then read by any.
  * Units    _ns on the monotonic clock.
  * Errors   INVALID_ARG naming setting and value.
  * Route    TRITONBACKEND_Initialize, ModelInitialize -> [settings]
  *
- * Triton's settings of its shared memory and threads are accepted; each is
- * named in the log once, as there is nothing here that they could change.
+ * Triton's settings of shared memory and threads are accepted; each is logged
+ * once, as it has no effect here.
  */
 
 #ifndef PY_SETTINGS_H
@@ -30,12 +30,12 @@ typedef struct {
     bool        zero_copy;          /* ZERO_COPY_INPUTS, no                  */
 } py_model_settings_t;
 
-/* text: the backend's configuration as JSON. */
+/* Reads the backend's configuration, as JSON text. */
 BK_CHECK TRITONSERVER_Error *py_settings_init(py_settings_t *s,
     const char *text, size_t len);
 void py_settings_fini(py_settings_t *s);
 
-/* Strings are those of the configuration. */
+/* Reads a model's parameters; strings are the configuration's. */
 BK_CHECK TRITONSERVER_Error *py_model_settings_read(py_model_settings_t *s,
     const bk_model_config_t *config);
 

@@ -9,7 +9,7 @@
 #include "bls_response.h"
 #include "messages.h"
 
-/* NULL: flags alone. */
+/* A response of a stream; NULL: flags alone. */
 typedef struct item_s {
     struct item_s                    *next;
     TRITONSERVER_InferenceResponse   *response;
@@ -20,9 +20,9 @@ struct py_stream_s {
     uint64_t                        id;         /* set in start()            */
     py_link_t                      *link;       /* set in new()              */
     bool                            decoupled;  /* set in start()            */
-    py_bls_outputs_t                outputs;    /* likewise                  */
-    TRITONSERVER_InferenceRequest  *request;    /* until it is released      */
-    py_bls_input_t                 *inputs;     /* likewise                  */
+    py_bls_outputs_t                outputs;    /* set in start()            */
+    TRITONSERVER_InferenceRequest  *request;    /* until released            */
+    py_bls_input_t                 *inputs;     /* until released            */
 
     pthread_mutex_t                 lock;       /* guards the rest           */
     uint32_t                        refs;
@@ -31,7 +31,8 @@ struct py_stream_s {
     item_t                         *last;
     bool                            sent;       /* to the server             */
     bool                            released;
-    bool                            ended;      /* the final response came   */
+    bool                            ended;      /* the final response has
+                                                   come                      */
     bool                            unwanted;
 };
 
@@ -84,7 +85,7 @@ py_streams_start(py_streams_t *t, py_link_t *link,
         bool decoupled = s->decoupled;
         uint64_t id = s->id;
 
-        /* what comes at once is queued, or answers the slot */
+        /* a response that comes at once is queued, or goes to the slot */
         s->refs++;
         s->sent = true;
         err = TRITONSERVER_ServerInferAsync(server, s->request, trace);
@@ -177,7 +178,7 @@ stream_new(py_streams_t *t, py_link_t *link, py_stream_t **out)
 {
     uint32_t i = 0;
 
-    /* those whose only response was handed over have no one to close them */
+    /* streams with one response, handed over, are closed by no one */
     for (uint32_t k = 0; k < t->capacity; k++) {
         py_stream_t *s = t->streams[k];
         if (s == NULL) {
@@ -314,7 +315,7 @@ on_released(TRITONSERVER_InferenceRequest *request, const uint32_t flags,
     bool both = s->ended;
     pthread_mutex_unlock(&s->lock);
 
-    /* it keeps its model loaded, which a stream that lingers must not */
+    /* a request keeps its model loaded, also in a lingering stream */
     bk_err_log(TRITONSERVER_InferenceRequestDelete(request),
         "cannot delete a request");
     py_bls_inputs_free(inputs);
@@ -358,14 +359,14 @@ on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
         s->ended = true;
         both = s->released;
 
-        /* without memory for it the last response is lost: who waits for it
-           is told */
+        /* out of memory: the last response is lost, and a waiting slot is
+           told */
         if (next == NULL && s->slot != PY_NO_SLOT) {
             lost = s->slot;
             s->slot = PY_NO_SLOT;
         }
     }
-    s->refs++;                          /* this call's                       */
+    s->refs++;                          /* of this call                      */
     pthread_mutex_unlock(&s->lock);
 
     if (item != NULL) {
@@ -383,7 +384,7 @@ on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
     unref(s, both ? 2 : 1);
 }
 
-/* The response for the slot that waits, if there are both. */
+/* Takes a response for the waiting slot, if there are both. */
 static item_t *
 take_locked(py_stream_t *s, uint32_t *slot)
 {
@@ -402,7 +403,7 @@ take_locked(py_stream_t *s, uint32_t *slot)
     return item;
 }
 
-/* [none, response] or, of a stream, [none, [response, final]] */
+/* Sends [none, response] or, for a stream, [none, [response, final]]. */
 static void
 hand_over(py_stream_t *s, item_t *item, uint32_t slot)
 {

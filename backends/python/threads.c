@@ -16,15 +16,15 @@ static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t threads_work = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t threads_changed = PTHREAD_COND_INITIALIZER;
 
-/* All of it with threads_lock held. */
+/* Under threads_lock. */
 static struct {
     py_job_t  *first;
     py_job_t  *last;
-    unsigned   waiting;         /* jobs                                      */
+    unsigned   waiting;         /* number of jobs                            */
     unsigned   idle;
-    unsigned   count;           /* threads                                   */
+    unsigned   count;           /* number of threads                         */
     unsigned   ending;          /* callers of end()                          */
-    pthread_t  ended;           /* the last one that has, to be joined       */
+    pthread_t  ended;           /* the last ended one, to be joined          */
     bool       has_ended;
 } threads;
 
@@ -83,8 +83,8 @@ py_threads_end(unsigned seconds)
     }
 }
 
-/* Each one joins the one that ended before it, and the caller of end() the
-   last: then no thread runs this library's code any more. */
+/* Each thread joins the one that ended before it, and end() joins the last, so
+   that no thread runs code of this library afterwards. */
 static void *
 thread_main(void *arg)
 {
@@ -113,7 +113,7 @@ thread_main(void *arg)
     return NULL;
 }
 
-/* NULL: there is none for so long that the thread is to end. */
+/* Waits for a job; NULL: none for so long that the thread ends. */
 static py_job_t *
 job_take_locked(void)
 {

@@ -5,11 +5,11 @@
  * Owner    The library has one set; a job is its caller's memory until run.
  * Thread   any.
  * Units    s.
- * Errors   UNAVAILABLE: no thread can be started; then the job has not run.
+ * Errors   UNAVAILABLE: no thread can be started; the job has not run.
  * Route    calls -> [threads] -> server
  *
- * A thread that is idle takes the next job; where none is, one more is started.
- * Jobs are bounded by the slots of channels: a caller waits for each.
+ * An idle thread takes the next job; without one, another thread is started.
+ * The slots of channels limit the number of jobs.
  */
 
 #ifndef PY_THREADS_H
@@ -24,7 +24,7 @@ typedef struct py_job_s {
 
 BK_CHECK TRITONSERVER_Error *py_threads_run(py_job_t *job);
 
-/* Ends the idle ones, and the others with their jobs; waits so long for it. */
+/* Ends all threads, busy ones after their jobs; waits at most that long. */
 void py_threads_end(unsigned seconds);
 
 #endif /* PY_THREADS_H */

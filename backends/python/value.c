@@ -402,7 +402,7 @@ skip(py_reader_t *r, unsigned depth)
         || py_read_text(r, &text, NULL) || py_read_data(r, &data);
 }
 
-/* Room for a tag and len bytes more; gives where these begin. */
+/* Makes room for a tag and len bytes; returns the place of the bytes. */
 static uint8_t *
 space(py_writer_t *w, uint8_t tag, size_t len)
 {
@@ -443,7 +443,7 @@ words(py_writer_t *w, uint8_t tag, const uint64_t *v, size_t count)
     }
 }
 
-/* Whether a value with that tag and at least len bytes behind it comes. */
+/* Whether a value with that tag and at least len bytes follows. */
 static bool
 expect(const py_reader_t *r, uint8_t tag, size_t len)
 {

@@ -1,17 +1,17 @@
 /*
- * value.h - values in messages: numbers, texts, lists and the data of tensors,
- *           one behind the other, each with a tag.
+ * value.h - values in messages: numbers, texts, lists and data of tensors, in
+ *           sequence, each with a tag.
  *
- * Owner    A writer owns its bytes until fini; what a reader gives points
- *          into the message that it reads.
+ * Owner    A writer owns its bytes until fini; results of a reader point into
+ *          its message.
  * Thread   one at a time.
  * Units    bytes.
- * Errors   A writer that fails stays failed.  A reader's functions give false,
- *          and then nothing was read: another function may try.
+ * Errors   A writer that has failed stays failed.  A reader's function returns
+ *          false if the next value is another one; then nothing was read.
  * Route    message -> [value] -> calls, results
  *
- * A reader's message is private memory: nobody changes it meanwhile.  Texts
- * end with a NUL behind them and have none inside.
+ * A reader's message is private memory that does not change.  Texts end with a
+ * NUL and have none inside.
  */
 
 #ifndef PY_VALUE_H
@@ -50,8 +50,8 @@ typedef struct {
     const uint8_t *end;
 } py_reader_t;
 
-/* Bytes of a tensor: in the message, in a block or at an address of the
-   interpreter's. */
+/* Bytes of a tensor: in the message, in a block, or at an address of the
+   interpreter. */
 typedef struct {
     py_tag_t      tag;         /* BYTES, BLOCK or ADDRESS                   */
     const uint8_t *bytes;       /* BYTES                                     */
@@ -60,7 +60,7 @@ typedef struct {
     uint64_t       length;
 } py_data_t;
 
-/* Empties w and keeps its memory; a writer begins as zeros. */
+/* Empties w and keeps its memory; a zeroed writer is empty. */
 void py_writer_reset(py_writer_t *w);
 void py_writer_fini(py_writer_t *w);
 
@@ -79,15 +79,16 @@ void py_write_arena(py_writer_t *w, uint64_t arena, uint64_t offset,
     uint64_t len);
 void py_write_address(py_writer_t *w, uint64_t address, uint64_t len);
 
-/* The values of another writer. */
+/* Appends the values of another writer. */
 void py_write_value(py_writer_t *w, const py_writer_t *value);
 
-/* So many bytes of a BYTES value that the caller fills; NULL: failed. */
+/* Appends a BYTES value of len bytes, to be filled by the caller; NULL:
+   failed. */
 uint8_t *py_write_space(py_writer_t *w, uint64_t len);
 
 void py_reader_init(py_reader_t *r, const void *data, size_t len);
 
-/* The tag that comes; 0: the end. */
+/* The next tag; 0: the end. */
 uint8_t py_read_tag(const py_reader_t *r);
 
 bool py_read_none(py_reader_t *r);
@@ -97,17 +98,17 @@ bool py_read_uint(py_reader_t *r, uint64_t *v);   /* INT from 0, or UINT   */
 bool py_read_double(py_reader_t *r, double *v);   /* or INT                */
 bool py_read_text(py_reader_t *r, const char **text, uint32_t *len);
 
-/* The same, or *text is NULL for none. */
+/* The same; *text is NULL for none. */
 bool py_read_optional(py_reader_t *r, const char **text);
 
-/* count is at most what the message has room for. */
+/* Reads a list's count, which is at most what the message has room for. */
 bool py_read_list(py_reader_t *r, uint32_t *count);
 
-/* A list of just so many. */
+/* Reads a list of exactly count values. */
 bool py_read_list_of(py_reader_t *r, uint32_t count);
 bool py_read_data(py_reader_t *r, py_data_t *data);
 
-/* One value, with all that is in it. */
+/* Skips one value with its contents. */
 bool py_read_skip(py_reader_t *r);
 
 #endif /* PY_VALUE_H */

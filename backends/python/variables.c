@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define TEXT_MAX  (8u << 20)    /* bytes of all variables                    */
-#define TOLD_MAX  500           /* bytes of a failed script's words          */
+#define TOLD_MAX  500           /* bytes of a failed script's output         */
 
 /* bash: conda-pack's script is for bash and zsh */
 static const char activate_script[] =
@@ -99,7 +99,7 @@ py_variables_free(py_variables_t *v)
     *v = (py_variables_t) { .items = NULL };
 }
 
-/* On success the list that v had is freed. */
+/* Replaces v's list by a copy; on success the old one is freed. */
 static TRITONSERVER_Error *
 read_list(py_variables_t *v, const char *const *from, size_t count)
 {
@@ -155,7 +155,7 @@ drop(py_variables_t *v, const char *name)
     }
 }
 
-/* count: there is none. */
+/* The index of a variable; count: none. */
 static size_t
 find(const py_variables_t *v, const char *name)
 {
@@ -206,7 +206,7 @@ put_bin_first(py_variables_t *v, const char *directory)
     return err;
 }
 
-/* Replaces v by what the script makes of it. */
+/* Replaces v by the script's environment. */
 static TRITONSERVER_Error *
 run_activate(py_variables_t *v, const char *directory, unsigned limit_s)
 {
@@ -266,7 +266,7 @@ run_script(py_variables_t *v, const char *script, unsigned limit_s, int out,
     return read_printed(v, out);
 }
 
-/* It is still to be waited for. */
+/* Whether the process ends in time; it is still to be waited for. */
 static bool
 ends_within(pid_t pid, unsigned limit_s)
 {
@@ -285,7 +285,7 @@ ends_within(pid_t pid, unsigned limit_s)
     return n != 0;
 }
 
-/* Returns an error number. */
+/* Starts the script; returns an error number. */
 static int
 spawn_script(py_variables_t *v, const char *script, int out, int told,
     pid_t *pid)
@@ -341,7 +341,7 @@ script_failed(const char *script, int status, int told)
         "\"%s\" ended with status %d: %s", script, WEXITSTATUS(status), text);
 }
 
-/* The strings of env -0, each with a 0 behind it. */
+/* Reads the output of env -0: strings, each with a NUL. */
 static TRITONSERVER_Error *
 read_printed(py_variables_t *v, int fd)
 {
@@ -366,7 +366,7 @@ read_printed(py_variables_t *v, int fd)
     return err;
 }
 
-/* Variables that bash itself sets stay as they were. */
+/* Takes the variables, except those that bash itself sets. */
 static TRITONSERVER_Error *
 take_printed(py_variables_t *v, const char *text, size_t len)
 {

@@ -1,11 +1,11 @@
 /*
  * variables.h - the environment variables of a process to be started.
  *
- * Owner    A list belongs to the caller and ends with py_variables_free.
+ * Owner    The caller owns a list, until py_variables_free.
  * Thread   one list, one thread; environ is only read.
  * Units    s.
- * Errors   INTERNAL naming the environment's activate script, with what the
- *          script wrote to stderr.
+ * Errors   INTERNAL naming the environment's activate script, with its output
+ *          on stderr.
  * Route    environment -> [variables] -> posix_spawn
  */
 
@@ -14,27 +14,27 @@
 
 #include "common/error.h"
 
-/* "NAME=value" strings with a NULL at the end. */
+/* "NAME=value" strings, followed by NULL. */
 typedef struct {
     char   **items;
     size_t   count;
 } py_variables_t;
 
-/* This process's own. */
+/* Copies this process's variables. */
 BK_CHECK TRITONSERVER_Error *py_variables_own(py_variables_t *v);
 
-/* This process's own as they are after activation of the environment in
- * directory.  A virtual environment (pyvenv.cfg) says VIRTUAL_ENV, a conda
- * environment CONDA_PREFIX and what its bin/activate sets; both put their bin
- * in front of PATH and end PYTHONHOME.  A script that takes longer than limit_s
- * is killed, and fails. */
+/* Sets this process's variables as after activating the environment in
+   directory.  A virtual environment (pyvenv.cfg) sets VIRTUAL_ENV, a conda
+   environment CONDA_PREFIX and the variables of its bin/activate; both put
+   their bin first in PATH and unset PYTHONHOME.  A script that takes longer
+   than limit_s is killed, which is an error. */
 BK_CHECK TRITONSERVER_Error *py_variables_activated(py_variables_t *v,
     const char *directory, unsigned limit_s);
 
-/* NULL: there is none. */
+/* The value of a variable, or NULL. */
 const char *py_variables_get(const py_variables_t *v, const char *name);
 
-/* Does nothing to an empty list. */
+/* Frees the list, which may be empty. */
 void py_variables_free(py_variables_t *v);
 
 #endif /* PY_VARIABLES_H */

@@ -9,11 +9,12 @@
 typedef struct {
     PyObject_HEAD
     py_buffer_kind_t kind;
-    unsigned         forks;     /* a child made by fork gives nothing back   */
+    unsigned         forks;     /* of the process; a forked child frees
+                                   nothing                                   */
 } buffer_t;
 
 static PyTypeObject *buffer_type;
-static unsigned forks;          /* from the first process to this one        */
+static unsigned forks;          /* number of forks before this process       */
 
 static void
 count_fork(void)

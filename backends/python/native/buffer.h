@@ -1,9 +1,8 @@
 /*
- * buffer.h - bytes of a tensor as an object of Python's with the buffer
- *            protocol.
+ * buffer.h - bytes of a tensor as a Python object with the buffer protocol.
  *
- * Owner    The object owns what it stands for, and gives it back at its end:
- *          while anyone has a view of it, the bytes stay.
+ * Owner    The object owns its bytes and frees them at its end; views keep it
+ *          alive.
  * Thread   with the interpreter's lock.
  * Units    bytes.
  * Errors   NULL with an exception set.
@@ -26,10 +25,10 @@ typedef struct {
     uint64_t  id;
 } py_buffer_kind_t;
 
-/* Makes the type and puts it into the module; false: an exception is set. */
+/* Creates the type and adds it to the module; false: an exception is set. */
 bool py_buffer_init(PyObject *module);
 
-/* On failure the bytes stay the caller's. */
+/* Creates a buffer object; on failure the bytes stay the caller's. */
 PyObject *py_buffer_new(const py_buffer_kind_t *kind);
 
 /* Functions of the module: export(tensor, buffer, code, bits, shape) ->

@@ -16,7 +16,7 @@
 #define USED       "used_dlpack"
 #define DIMS_MAX   64
 #define DEVICE_CPU 1
-#define CUDA_HOST  3                    /* pinned, and as good               */
+#define CUDA_HOST  3                    /* pinned, treated as CPU memory     */
 
 typedef struct {
     int32_t type;
@@ -45,7 +45,7 @@ typedef struct dl_managed_s {
     void        (*deleter)(struct dl_managed_s *self);
 } dl_managed_t;
 
-/* The contents of a capsule of ours. */
+/* The contents of our capsules. */
 typedef struct {
     dl_managed_t managed;
     PyObject    *tensor;
@@ -171,7 +171,7 @@ shape_read(PyObject *shape, export_t *e)
     return true;
 }
 
-/* called by the library that has taken the capsule, on any thread */
+/* Called on any thread by the library that has taken the capsule. */
 static void
 export_delete(dl_managed_t *managed)
 {
@@ -184,7 +184,7 @@ export_delete(dl_managed_t *managed)
     free(e);
 }
 
-/* nobody has taken it */
+/* Called when no library has taken the capsule. */
 static void
 capsule_delete(PyObject *capsule)
 {
@@ -193,7 +193,7 @@ capsule_delete(PyObject *capsule)
     }
 }
 
-/* NULL: there is none */
+/* Why the tensor cannot be used; NULL: it can. */
 static const char *
 reason_against(const dl_tensor_t *t, uint64_t *length)
 {

@@ -27,26 +27,27 @@
 
 #define ARENAS 256u
 
-/* Memory of the server's that inputs lie in, mapped read-only; freed when
-   neither the table nor a buffer has it. */
+/* The server's memory that holds inputs, mapped read-only; freed when neither
+   the table nor a buffer uses it. */
 typedef struct {
     uint64_t  id;
     uint8_t  *base;
     uint64_t  size;
-    uint64_t  used;             /* when, for replacing the oldest            */
+    uint64_t  used;             /* last use, to replace the oldest           */
     uint32_t  refs;
 } arena_t;
 
-/* All of it is used with the interpreter's lock held. */
+/* The channel's state, used with the interpreter's lock held. */
 static struct {
-    py_header_t  *header;       /* NULL: there is no channel, as in a child
-                                   made by fork                              */
+    py_header_t  *header;       /* NULL: no channel, as in a child made by
+                                   fork                                      */
     int           event_fd;
     int           socket_fd;
     py_heap_t     heap;
     uint32_t      freed;        /* messages before it have been read         */
     uint64_t      messages[PY_RING_ENTRIES];   /* block + 1 of each         */
-    uint64_t     *unsent;       /* blocks to give back, the ring was full    */
+    uint64_t     *unsent;       /* blocks to give back when the ring has
+                                   room                                      */
     size_t        unsent_count;
     size_t        unsent_capacity;
     uint32_t      slots[PY_SLOTS];             /* free ones                 */
@@ -105,7 +106,7 @@ attach(PyObject *self, PyObject *args)
         return NULL;
     }
 
-    /* the thread that made this process lives as long as it may */
+    /* the parent's thread lives as long as the process may */
     (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (recv(channel.socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
         _exit(1);
@@ -209,7 +210,8 @@ next_task(PyObject *self, PyObject *args)
     }
 }
 
-/* push(kind, id, value): nobody answers; data are kept until next(False) */
+/* push(kind, id, value): sends without reply; data are kept until
+   next(False) */
 static PyObject *
 push(PyObject *self, PyObject *args)
 {
@@ -278,7 +280,7 @@ call(PyObject *self, PyObject *args)
     return reply;
 }
 
-/* free_memory() -> bytes of the interpreter's heap that are not in use */
+/* free_memory() -> unused bytes of the interpreter's heap */
 static PyObject *
 free_memory(PyObject *self, PyObject *args)
 {
@@ -292,7 +294,7 @@ free_memory(PyObject *self, PyObject *args)
     return PyLong_FromUnsignedLongLong(PY_HEAP_BYTES - channel.heap.in_use);
 }
 
-/* check() raises in a process without a channel */
+/* check(): raises an exception in a process without a channel */
 static PyObject *
 check(PyObject *self, PyObject *args)
 {
@@ -356,7 +358,7 @@ send_entry(uint32_t kind, uint32_t slot, uint64_t id, const py_writer_t *w)
     return true;
 }
 
-/* false: the ring is full */
+/* Adds an entry; false: the ring is full. */
 static bool
 entry_put(uint32_t kind, uint32_t slot, uint64_t id, uint64_t offset,
     uint64_t length, uint64_t block)
@@ -406,7 +408,7 @@ give_back_unsent(void)
     }
 }
 
-/* those that the backend has copied */
+/* Frees messages that the backend has copied. */
 static void
 messages_free(void)
 {
@@ -483,7 +485,8 @@ encode(py_writer_t *w, PyObject *o, PyObject *keep, unsigned depth)
     return true;
 }
 
-/* A NUL ends a text of the server's interface: it becomes a space. */
+/* Encodes a text.  A NUL, which would end a text in the server's interface,
+   becomes a space. */
 static bool
 encode_text(py_writer_t *w, PyObject *o)
 {
@@ -535,7 +538,7 @@ encode_data(py_writer_t *w, PyObject *o, PyObject *keep)
         py_write_bytes(w, view.buf, (uint64_t) view.len);
         done = !w->failed;
 
-    } else if (offset < PY_CHANNEL_BYTES) {     /* shared already            */
+    } else if (offset < PY_CHANNEL_BYTES) {     /* already shared            */
         py_write_block(w, 0, offset, (uint64_t) view.len);
         done = !w->failed && PyList_Append(keep, o) == 0;
 
@@ -724,7 +727,8 @@ arena_find(uint64_t id)
     return NULL;
 }
 
-/* The backend has sent the descriptor before the message that needs it. */
+/* Receives an arena, whose descriptor the backend sends before the message that
+   needs it. */
 static bool
 arena_receive(void)
 {
@@ -791,7 +795,7 @@ arena_receive(void)
     return true;
 }
 
-/* The server has unmapped it. */
+/* Unmaps an arena that the server has unmapped. */
 static void
 arena_drop(uint64_t id)
 {
@@ -812,7 +816,7 @@ arena_unref(arena_t *a)
     }
 }
 
-/* a block of the backend's */
+/* Gives back a block of the backend. */
 static void
 give_back_down(void *owner, uint64_t id)
 {
@@ -863,7 +867,8 @@ attached(void)
     return true;
 }
 
-/* A child has copies of everything here, but the channel is its parent's. */
+/* Called in a forked child, whose copies of the state are unusable: the channel
+   is the parent's. */
 static void
 forget_channel(void)
 {

@@ -1,4 +1,4 @@
-"""The part of the API of models that reaches into the server."""
+"""The part of the models' API that uses the server."""
 
 from _host_request import (InferenceRequest, InferenceResponse,
                            InferenceResponseSender, InferenceTrace,

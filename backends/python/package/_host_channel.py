@@ -1,4 +1,4 @@
-"""Messages between host and server, by the numbers of channel.h."""
+"""Messages between host and server, with the numbers of channel.h."""
 
 import _native
 from _values import TritonError, TritonModelException
@@ -13,7 +13,7 @@ push = _native.push
 
 
 class State:
-    """The phase of the model, for calls that are possible at times only."""
+    """The phase of the model, which decides what calls are possible."""
 
     LOADING, SERVING, FINALIZING = range(3)
 
@@ -25,7 +25,7 @@ class State:
 
 
 def ask(kind, number=0, value=None):
-    """The reply to a call; a TritonError where the server rejects it."""
+    """Returns the reply to a call, a TritonError if the server rejects it."""
     error, reply = _native.call(kind, number, value)
     if error is not None:
         return TritonError(error[1], error[0]), None
@@ -33,7 +33,7 @@ def ask(kind, number=0, value=None):
 
 
 def must(kind, number=0, value=None, prefix=""):
-    """The reply to a call; raises where the server rejects it."""
+    """Returns the reply to a call; raises if the server rejects it."""
     error, reply = _native.call(kind, number, value)
     if error is not None:
         raise TritonModelException(prefix + error[1])
@@ -41,7 +41,7 @@ def must(kind, number=0, value=None, prefix=""):
 
 
 def tell(kind, number=0, value=None):
-    """From a finalizer: nobody hears of an exception there."""
+    """Sends from a finalizer, where exceptions are ignored."""
     try:
         push(kind, number, value)
     except Exception:                       # pylint: disable=W0718
@@ -49,7 +49,7 @@ def tell(kind, number=0, value=None):
 
 
 def check_parameters(parameters):
-    """[[key, value]...] of a dict that a model has given."""
+    """Converts a model's dict to [[key, value]...]."""
     if parameters is None:
         return []
     if not isinstance(parameters, dict):

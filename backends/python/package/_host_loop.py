@@ -1,5 +1,5 @@
-"""Takes the server's tasks and runs the model: one after the other, but for
-is_ready and what a decoupled model does by itself."""
+"""Takes the server's tasks and runs the model: one task after another, except
+is_ready and coroutines of a decoupled model."""
 
 import asyncio
 import importlib
@@ -26,15 +26,15 @@ _PROBE = bytes(_native.INLINE_MAX + 1)
 
 
 def attach(channel, event, words):
-    """Says hello, with bytes for the server to try whether it can read our
-    memory."""
+    """Says hello, with bytes by which the server tests whether it can read
+    this process's memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _native.attach(channel, event, words)
     push(HELLO, 0, [_PROBE])
 
 
 def run(package):
-    """Until the model is finalized."""
+    """Runs tasks until the model is finalized."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True)
@@ -55,12 +55,12 @@ def run(package):
 
 
 class ModelError(Exception):
-    """The model's fault, found here: its text says all."""
+    """An error of the model with a complete text."""
 
 
 def describe(error, file=None):
-    """An exception's type and text, and where it was raised, the innermost
-    place first; the file where that is no place of a model."""
+    """Returns an exception's type, text and stack, innermost frame first;
+    instead of the stack the file, if no frame is a model's."""
     if isinstance(error, ModelError):
         return str(error)
     try:
@@ -91,7 +91,7 @@ class Model:
         self._loop = None           # of those of a decoupled model
 
     def initialize(self, paths, arguments):
-        """[error or none, whether there is is_ready]"""
+        """Returns [error or none, whether there is is_ready]."""
         try:
             args = dict(arguments)
             self._name = args["model_instance_name"]
@@ -112,7 +112,7 @@ class Model:
         return [None, has_ready]
 
     def complete(self, paths, arguments):
-        """[error or none, the configuration or none]"""
+        """Returns [error or none, the configuration or none]."""
         try:
             State.completing = True
             args = dict(arguments)
@@ -131,7 +131,7 @@ class Model:
             return [[_INTERNAL, describe(e, paths[3])], None]
 
     def _import(self, paths, args):
-        """The class; directories are searched behind the interpreter's."""
+        """Imports the class; directories come after the interpreter's."""
         (version_dir, model_dir, backend_dir, file, State.decoupled,
          State.zero_copy) = paths
         State.model_dir = os.path.abspath(version_dir)
@@ -171,14 +171,14 @@ class Model:
             push(DONE, task, [self._failure(e), []])
 
     def _failure(self, error):
-        """The text for clients, which the log gets, too."""
+        """Logs an exception and returns the text for clients."""
         text = "Failed to process the request(s) for model " \
             f"'{self._name}', message: {describe(error)}"
         Logger.log_error(text)
         return text
 
     def _results(self, requests, answers):
-        """[[release flags, response or none]...]"""
+        """Returns [[release flags, response or none]...]."""
         if answers is None and (State.decoupled or any(
                 r._sender is not None or r._release == RESCHEDULE
                 for r in requests)):
@@ -218,8 +218,8 @@ class Model:
         return [request._release, answer._message(request._wanted)]
 
     def _await(self, answers, requests):
-        """The result of an asynchronous execute; a decoupled one goes on by
-        itself."""
+        """Returns the result of an asynchronous execute; that of a decoupled
+        model continues in the background."""
         if not State.decoupled:
             if self._runner is None:
                 self._runner = asyncio.Runner()
@@ -246,7 +246,7 @@ class Model:
                     sender.send(InferenceResponse(error=error), FINAL)
 
     def _probe(self):
-        """Asks is_ready whenever the server does."""
+        """Calls is_ready for each question of the server."""
         runner = None
         while True:
             _, task, _ = _native.next(True)

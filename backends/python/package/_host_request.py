@@ -1,4 +1,4 @@
-"""Requests and responses, those of clients and those of a model for others."""
+"""Requests and responses: of clients, and of a model to other models."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ _CPU = PreferredMemory(MemoryType.TRITONSERVER_MEMORY_CPU)
 
 
 class InferenceTrace:
-    """The trace of a request, to go on in another."""
+    """The trace of a request, to be continued in another."""
 
     __slots__ = ("_request", "_context")
 
@@ -72,7 +72,7 @@ class InferenceResponse:
         return self
 
     def _message(self, wanted):
-        """With those outputs only; None: all."""
+        """Returns the message with those outputs only; None: all."""
         if self._error is not None:
             return [[int(self._error._code), self._error._message], [], []]
         return [None, [t._message() for t in self._tensors
@@ -93,7 +93,7 @@ class InferenceResponse:
 
 
 class ResponseIterator:
-    """The responses of a decoupled model, one after the other."""
+    """Iterates over the responses of a decoupled model."""
 
     def __init__(self, number):
         self._number = number
@@ -103,14 +103,14 @@ class ResponseIterator:
 
     @classmethod
     def _failed(cls, error):
-        """With nothing but an error."""
+        """Makes an iterator over a single error."""
         self = cls(0)
         self._responses.append(InferenceResponse(error=error))
         self._ended = True
         return self
 
     def __iter__(self):
-        """Goes on, or from the first one where there are no more."""
+        """Continues, or starts again from the first one at the end."""
         if self._ended and self._position == len(self._responses):
             self._position = 0
         return self
@@ -139,7 +139,7 @@ class ResponseIterator:
 
 
 class InferenceResponseSender:
-    """Answers a request at any time, from any thread."""
+    """Sends responses to a request at any time, from any thread."""
 
     def __init__(self, number, wanted):
         self._number = number
@@ -190,7 +190,7 @@ class InferenceResponseSender:
 
 
 class InferenceRequest:
-    """A client's request, or one for another model."""
+    """A client's request, or a request to another model."""
 
     __slots__ = ("_number", "_id", "_correlation", "_flags", "_timeout",
                  "_parameters", "_wanted", "_inputs", "_trace", "_sender",
@@ -268,8 +268,8 @@ class InferenceRequest:
          self._timeout, self._parameters, self._wanted, inputs,
          self._trace) = message
         self._inputs = [Tensor._of(t) for t in inputs]
-        # of a decoupled model it is there at once: a request that is forgotten
-        # is answered when its sender ends
+        # a decoupled model's sender exists from the start: a forgotten request
+        # is answered when its sender is freed
         self._sender = InferenceResponseSender(
             self._number, self._wanted) if State.decoupled else None
         self._release = RELEASE_ALL
@@ -354,7 +354,7 @@ class InferenceRequest:
 
 
 class SharedMemory:
-    """The memory that host and server share."""
+    """The memory shared by host and server."""
 
     def free_memory(self):
         return _native.free_memory()

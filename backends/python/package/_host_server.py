@@ -11,7 +11,7 @@ from _values import TritonError, TritonModelException
 
 
 class LogLevel(enum.Enum):
-    """The server's."""
+    """The log levels of the server."""
 
     INFO = 0
     WARNING = 1
@@ -65,7 +65,7 @@ class MetricKind(enum.Enum):
 
 
 class Metric:
-    """A number with labels; gone with its family."""
+    """A number with labels; deleted with its family."""
 
     _OPERATIONS = ("increment", "set", "observe")
 
@@ -118,7 +118,7 @@ class Metric:
 
 
 class MetricFamily:
-    """Metrics of one name; they end with it."""
+    """Metrics of one name, which are deleted with it."""
 
     COUNTER = MetricKind.COUNTER
     GAUGE = MetricKind.GAUGE
@@ -175,7 +175,7 @@ def unload_model(model_name, unload_dependents=False):
 
 
 def is_model_ready(model_name, model_version=""):
-    """Whether requests can be sent to it."""
+    """Returns whether the model is ready for requests."""
     model_name = text(model_name, "model_name")
     model_version = text(model_version, "model_version")
     prefix = "Failed to check model readiness: "
@@ -198,5 +198,5 @@ def is_model_ready(model_name, model_version=""):
 
 
 def get_model_dir():
-    """The directory of the model's version."""
+    """Returns the directory of the model's version."""
     return State.model_dir

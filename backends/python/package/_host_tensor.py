@@ -1,4 +1,4 @@
-"""Tensors: numpy arrays of a model, or bytes that the server has sent."""
+"""Tensors: numpy arrays of a model, or bytes of the server."""
 
 import enum
 
@@ -25,14 +25,14 @@ _DEVICES = {1, 3}           # the CPU's memory, and what is pinned of it
 
 
 class MemoryType(enum.Enum):
-    """Where a tensor may lie."""
+    """Kinds of memory of a tensor."""
 
     TRITONSERVER_MEMORY_GPU = 0
     TRITONSERVER_MEMORY_CPU = 1
 
 
 class PreferredMemory:
-    """Where a model would like to have the outputs of another."""
+    """The memory that a model prefers for outputs of another model."""
 
     __slots__ = ("_type", "_device")
 
@@ -44,8 +44,8 @@ class PreferredMemory:
 
 
 def _capsule_of_copy(tensor):
-    """Of a copy in the CPU's memory, which the tensor's own library makes: by
-    DLPack's words for it or, where that is older, by the tensor's cpu()."""
+    """Returns the capsule of a copy in CPU memory, made by the tensor's own
+    library: by DLPack's arguments or, in older ones, by the tensor's cpu()."""
     try:
         return tensor.__dlpack__(dl_device=(1, 0))
     except (TypeError, ValueError, BufferError) as e:
@@ -90,14 +90,14 @@ class Tensor:
 
     @classmethod
     def _of(cls, message):
-        """From [name, datatype, shape, bytes]."""
+        """Makes a tensor from [name, datatype, shape, bytes]."""
         self = cls.__new__(cls)
         self._name, self._dtype, self._shape, self._buffer = message
         self._data = None
         return self
 
     def _message(self):
-        """[name, datatype, shape, bytes], without a copy but of BYTES."""
+        """Returns [name, datatype, shape, bytes]; copies only BYTES."""
         data = self._buffer
         if data is None:
             data = self._data
@@ -118,7 +118,7 @@ class Tensor:
         return True
 
     def as_numpy(self):
-        """A writable array, but of ZERO_COPY_INPUTS."""
+        """Returns an array, writable unless it is one of ZERO_COPY_INPUTS."""
         array = self._data
         if array is None:
             dtype = _DTYPES.get(self._dtype)
@@ -138,7 +138,7 @@ class Tensor:
 
     @staticmethod
     def from_dlpack(name, tensor):
-        """From a capsule, or an object that makes one."""
+        """Makes a tensor from a capsule, or an object that exports one."""
         name = text(name, "name")
         if not name:
             raise TritonModelException("Tensor name cannot be an empty "
@@ -170,7 +170,7 @@ class Tensor:
         return Tensor._of([name, number, shape, buffer])
 
     def to_dlpack(self):
-        """A capsule; of read-only memory one of a copy."""
+        """Returns a capsule; of a copy if the memory is read-only."""
         kind = _DLPACK.get(self._dtype)
         if kind is None:
             raise TritonModelException(

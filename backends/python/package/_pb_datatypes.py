@@ -33,7 +33,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def triton_string_to_numpy(triton_type_string):
-    """numpy's type of "TYPE_..."; KeyError where there is none."""
+    """Returns numpy's type of "TYPE_..."; KeyError if there is none."""
     return TRITON_STRING_TO_NUMPY[triton_type_string]
 
 

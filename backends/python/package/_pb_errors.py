@@ -23,7 +23,7 @@ class _ErrorCode(enum.IntEnum):
 
 
 class _Codes(type):
-    """Makes the codes attributes of the class that nobody can set."""
+    """Makes the codes read-only attributes of the class."""
 
     def __getattr__(cls, name):
         try:

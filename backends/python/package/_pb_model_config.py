@@ -16,7 +16,7 @@ class ModelConfig:
         return self._model_config
 
     def set_max_batch_size(self, max_batch_size):
-        """ValueError where the configuration's is larger."""
+        """Sets it; ValueError if the configuration's is larger."""
         present = self._model_config.get("max_batch_size", 0)
         if present > max_batch_size:
             raise ValueError(
@@ -26,7 +26,7 @@ class ModelConfig:
         self._model_config["max_batch_size"] = max_batch_size
 
     def set_dynamic_batching(self):
-        """ValueError where the configuration has another scheduler."""
+        """Sets it; ValueError if the configuration has another scheduler."""
         for scheduler in ("sequence_batching", "ensemble_scheduling"):
             if scheduler in self._model_config:
                 raise ValueError(
@@ -69,7 +69,7 @@ class ModelConfig:
         return self._model_config.get("name", "")
 
     def _add(self, kind, allowed, tensor):
-        """An entry of that name that lacks datatype or dims gets them."""
+        """Completes an entry of that name without datatype or dims."""
         self._check_members(kind, allowed, tensor)
         entries = self._model_config.setdefault(kind, [])
         for entry in entries:

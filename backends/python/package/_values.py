@@ -1,5 +1,5 @@
-"""The part of this API that the host takes: pure Python that needs nothing of
-the host."""
+"""The part of this API that is pure Python and does not depend on the
+host."""
 
 from _pb_datatypes import (deserialize_bytes_tensor, numpy_to_triton_type,
                            serialize_byte_tensor, triton_to_numpy_type)
