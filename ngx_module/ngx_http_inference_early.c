@@ -51,6 +51,12 @@ ngx_http_inference_early(ngx_http_request_t *r,
 
     if (ngx_http_inference_has_names(location)) {
         ngx_http_inference_early_path(early);
+
+        if (r->parent && early->endpoint == NULL) {
+            /* inference_peek may be inherited: its path is no endpoint */
+            return ngx_http_inference_early(r->parent, early);
+        }
+
         ngx_http_inference_early_store(early);
 
     } else {

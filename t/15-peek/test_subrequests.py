@@ -33,6 +33,20 @@ def server():
         location /asked/ {{ auth_request /who; inference infer; }}
         location /one {{ auth_request /who; inference_model id_fp32 1; }}
         location = /who {{ {TOLD} proxy_pass http://127.0.0.1:{port}; }}
+        location /routed/ {{
+            inference_peek on; auth_request /routed/who;
+            proxy_pass http://127.0.0.1:{port};
+            location /routed/inference. {{
+                grpc_pass grpc://127.0.0.1:$server_port;
+                rewrite ^/routed(.*) $1 break;
+            }}
+            location = /routed/who {{
+                {TOLD} proxy_pass http://127.0.0.1:{port};
+            }}
+            location = /routed/copy {{
+                {TOLD} proxy_pass http://127.0.0.1:{upstream.port};
+            }}
+        }}
         location /copied/ {{ mirror /copy; inference infer; }}
         location /other {{ auth_request /copy; }}
         location = /copy {{
@@ -78,6 +92,16 @@ def test_messages_keep_to_the_names_that_another_server_has_seen(server):
         assert number(stream.read()) == 7
         stream.send(numbers("id_fp32", [7]))
         assert "depend on model and version" in stream.read().error_message
+
+
+def test_access_where_the_server_that_decides_inherits_inference_peek(server):
+    """Its own path says nothing of a model."""
+    path = "/routed" + PATH
+    assert server.post(path % "id_fp32", b"{}").status == 403
+    assert server.post(path % "id_int32", b"{}").status == 204
+    with Client(server.port2, "/routed") as c:
+        assert c.numbers("id_int32", [5]) == [5]
+        denied(lambda: c.numbers("id_fp32", [5]))
 
 
 def test_a_copy_has_the_names(server):
