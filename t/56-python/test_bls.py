@@ -250,8 +250,8 @@ result["right"] = got(call([1], [2], model_version=1).exec(), "SUM")
 """)
     assert told_["absent"][0] is True and told_["absent"][2] == []
     assert told_["absent"][1].startswith(
-        "Model absent - Error when running inference: Failed for execute the "
-        "inference request. Model 'absent' is not ready.")
+        "Model absent - Error when running inference: ")
+    assert "'absent'" in told_["absent"][1]
     for key in ("inputs", "type", "name", "version"):
         assert told_[key].startswith(
             "Model add_sub - Error when running inference: ")
@@ -260,8 +260,20 @@ result["right"] = got(call([1], [2], model_version=1).exec(), "SUM")
         in told_["inputs"]
     assert "'A'" in told_["type"]
     assert "NO_SUCH" in told_["name"]
-    assert "Model 'add_sub' is not ready." in told_["version"]
+    assert "'add_sub'" in told_["version"]
     assert told_["right"] == [3]
+
+
+@differs("2.51 asks our core first, whose error it passes on")
+def test_a_call_of_a_model_that_does_not_serve(server):
+    told_ = ask(server, CALL + """
+result = [call([1], [2], **which).exec().error().message()
+          for which in ({"model": "absent"}, {"model_version": 7})]
+""")
+    for name, text in zip(("absent", "add_sub"), told_):
+        assert text.startswith(
+            f"Model {name} - Error when running inference: Failed for execute "
+            f"the inference request. Model '{name}' is not ready."), text
 
 
 @differs("waits for ever there")
