@@ -24,6 +24,7 @@ static void write_core(FILE *f, const options_t *o, const pieces_t *p);
 static long workers(const options_t *o);
 static unsigned long connections(void);
 static const char *log_level(const options_t *o);
+static const char *nginx_level(const options_t *o);
 static void write_model_control(FILE *f, const options_t *o);
 static void write_settings(FILE *f, const char *directive,
     const list_t *list);
@@ -46,11 +47,8 @@ nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
 
     write_main(f, o, p, who, places->own);
     fputs("http {\n", f);
-    if (o->info) {
-        /* nginx has a line of info for each connection that a client ends */
-        fputs("    ", f);
-        write_error_log(f, o, "notice");
-    }
+    fputs("    ", f);
+    write_error_log(f, o, nginx_level(o));
     write_http(f, places);
     write_core(f, o, p);
     write_model_control(f, o);
@@ -86,8 +84,8 @@ write_main(FILE *f, const options_t *o, const pieces_t *p,
     snprintf(pid, sizeof(pid), "%s/nginx.pid", dir);
     write_word(f, pid);
     fputs(";\n", f);
-    write_error_log(f, o, o->info || o->warning || o->error ? log_level(o)
-                    : "crit");
+    /* verbose lines of the core are at info, too */
+    write_error_log(f, o, o->info || o->verbose > 0 ? "info" : nginx_level(o));
 
     if (who->user != NULL) {
         fputs("user ", f);
@@ -135,6 +133,14 @@ static const char *
 log_level(const options_t *o)
 {
     return o->info ? "info" : o->warning ? "warn" : "error";
+}
+
+/* Not info: there nginx has a line for each connection that a client ends. */
+static const char *
+nginx_level(const options_t *o)
+{
+    return o->info ? "notice" : o->warning ? "warn" : o->error ? "error"
+        : "crit";
 }
 
 /* As many connections as the descriptor limit allows, which is raised first. */

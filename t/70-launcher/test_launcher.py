@@ -617,7 +617,12 @@ def test_memory_options_are_checked(option, word):
     assert word in rejected("--model-repository=/tmp", option)
 
 
-def test_words_of_models_are_seen(launch, repository):
+@pytest.mark.parametrize("options,seen", [
+    ([], {"logged": True, "verbose": False, "printed": True}),
+    (["--log-info=false", "--log-verbose=1"],
+     {"logged": False, "verbose": True, "printed": True}),
+])
+def test_words_of_models_are_seen(launch, repository, options, seen):
     """Of Logger and print, as Triton shows them; but no line of nginx for
     each connection that a client ends."""
     model = repository / "talks"
@@ -628,6 +633,7 @@ import triton_python_backend_utils as pb
 class TritonPythonModel:
     def initialize(self, args):
         pb.Logger.log_info("logged by a model")
+        pb.Logger.log_verbose("verbose by a model")
         print("printed by a model", flush=True)
 
     def execute(self, requests):
@@ -637,10 +643,11 @@ class TritonPythonModel:
         'backend: "python"\n'
         'input { name: "IN" data_type: TYPE_FP32 dims: 1 }\n'
         'output { name: "OUT" data_type: TYPE_FP32 dims: 1 }\n')
-    launcher = launch(env={"PATH": f"{pathlib.Path(sys.executable).parent}:"
-                           f"{os.environ['PATH']}"})
+    launcher = launch(*options, env={
+        "PATH": f"{pathlib.Path(sys.executable).parent}:"
+                f"{os.environ['PATH']}"})
     assert launcher.ask().status == 200
     assert launcher.stop() == 0
     log = launcher.log.read_text()
-    assert "logged by a model" in log and "printed by a model" in log
+    assert {word: f"{word} by a model" in log for word in seen} == seen
     assert "closed" not in log

@@ -476,13 +476,16 @@ def test_platforms_ask_from_outside():
 
 
 def test_levels_of_the_log():
-    """nginx's own lines of info, one for a connection, are left out."""
+    """Of the core's lines, and of nginx's own, whose info has a line for each
+    connection."""
     for options, levels in [
-            ([], ["info", "notice"]), (["--log-info=0"], ["warn"]),
-            (["--log-info=0", "--log-warning=0"], ["error"]),
-            (["--log-info=0", "--log-warning=0", "--log-error=0"], ["crit"]),
+            ([], ["info", "notice"]), (["--log-info=0"], ["warn"] * 2),
+            (["--log-info=0", "--log-warning=0"], ["error"] * 2),
+            (["--log-info=0", "--log-warning=0", "--log-error=0"],
+             ["crit"] * 2),
             (["--log-error=0"], ["info", "notice"]),
-            (["--log-info=0", "--log-error=0"], ["warn"])]:
+            (["--log-info=0", "--log-error=0"], ["warn"] * 2),
+            (["--log-info=0", "--log-verbose=1"], ["info", "warn"])]:
         done = config(*options)
         assert re.findall("error_log stderr (.*);", done.stdout) == levels, \
             options
