@@ -117,10 +117,16 @@ unreadable(const char *file, int error)
             "there is no file \"%s\"", file);
     }
 
+    const char *why = strerror_r(error, text, sizeof(text));
+
+    /* a user may have no name */
     (void) getpwuid_r(geteuid(), &pw, user, sizeof(user), &found);
-    return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "cannot read \"%s\": %s;"
-        " the core runs as user %s (%u)", file, strerror_r(error, text,
-        sizeof(text)), found != NULL ? found->pw_name : "", geteuid());
+    return found != NULL
+        ? bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "cannot read \"%s\": %s;"
+            " the core runs as user %s (%u)", file, why, found->pw_name,
+            geteuid())
+        : bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "cannot read \"%s\": %s;"
+            " the core runs as user %u", file, why, geteuid());
 }
 
 static TRITONSERVER_Error *

@@ -355,7 +355,7 @@ local_os(int errnum, const char *what, const char *path)
     return errnum == EACCES ? local_denied(err) : err;
 }
 
-/* Whom the files would have to let in. */
+/* Whom the files would have to let in; a user may have no name. */
 static inf_err_t *
 local_denied(inf_err_t *err)
 {
@@ -364,8 +364,10 @@ local_denied(inf_err_t *err)
     struct passwd *found = NULL;
 
     (void) getpwuid_r(geteuid(), &user, text, sizeof(text), &found);
-    return inf_err_note(err, "the core runs as user %s (%u)",
-        found != NULL ? found->pw_name : "", geteuid());
+    return found != NULL
+        ? inf_err_note(err, "the core runs as user %s (%u)", found->pw_name,
+            geteuid())
+        : inf_err_note(err, "the core runs as user %u", geteuid());
 }
 
 static inf_err_t *

@@ -5,6 +5,7 @@
 #include "backends/common/model_file.h"
 #include "backends/common/path.h"
 
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,6 +71,28 @@ file_is_the_configured_one_or_the_usual(void **state)
     expect_success(bk_version_directory(MODEL(&w.model), &path));
     assert_string_equal(path, w.version);
     free(path);
+    world_fini(&w);
+}
+
+static void
+file_that_may_not_be_read_is_named_with_the_user(void **state)
+{
+    static const uid_t nameless = 54321;
+    world_t w;
+    char *path;
+
+    (void) state;
+    if (geteuid() != 0 || getpwuid(nameless) != NULL) {
+        skip();
+    }
+
+    world_init(&w);
+    /* access() goes by the real user */
+    assert_int_equal(setresuid(nameless, nameless, 0), 0);
+    TRITONSERVER_Error *err = find(&w, "{}", "model.bin", &path);
+    assert_int_equal(setresuid(0, 0, 0), 0);
+    expect_error(err, TRITONSERVER_ERROR_NOT_FOUND,
+        "Permission denied; the core runs as user 54321");
     world_fini(&w);
 }
 
@@ -158,6 +181,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_is_the_configured_one_or_the_usual),
         cmocka_unit_test(file_that_is_not_there_is_named),
+        cmocka_unit_test(file_that_may_not_be_read_is_named_with_the_user),
         cmocka_unit_test(name_that_leads_out_is_rejected),
         cmocka_unit_test(file_of_a_gpu_needs_its_driver),
         cmocka_unit_test(path_is_inner_without_dots_stars_and_roots)

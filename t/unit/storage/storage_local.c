@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "core/storage/storage.h"
 #include "core/storage/storage_local.h"
@@ -114,6 +116,30 @@ stat_tells_missing_from_broken(void **state)
         INF_ERR_NOT_FOUND, "Not a directory");
     assert_error(inf_storage_stat(st, tree_path(tree, "dangling"), &entry),
         INF_ERR_INTERNAL, "failed to follow link");
+
+    inf_storage_close(st);
+    tree_free(tree);
+}
+
+static void
+a_path_that_may_not_be_read_is_named_with_the_user(void **state)
+{
+    (void) state;
+    static const uid_t nameless = 54321;
+    if (geteuid() != 0 || getpwuid(nameless) != NULL) {
+        skip();
+    }
+
+    char *tree = tree_new();
+    inf_storage_t *st = open_local();
+    inf_entries_t e;
+
+    tree_dir(tree, "closed");
+    assert_int_equal(chmod(tree, 0700), 0);
+    assert_int_equal(seteuid(nameless), 0);
+    inf_err_t *err = inf_storage_list(st, tree_path(tree, "closed"), &e);
+    assert_int_equal(seteuid(0), 0);
+    assert_error(err, INF_ERR_INTERNAL, "(the core runs as user 54321)");
 
     inf_storage_close(st);
     tree_free(tree);
@@ -272,6 +298,8 @@ main(void)
         cmocka_unit_test(addresses_name_their_storage),
         cmocka_unit_test(a_listing_survives_every_kind_of_entry),
         cmocka_unit_test(stat_tells_missing_from_broken),
+        cmocka_unit_test(
+            a_path_that_may_not_be_read_is_named_with_the_user),
         cmocka_unit_test(an_old_modification_time_does_not_hide_a_change),
         cmocka_unit_test(files_are_read_whole_within_the_limit),
         cmocka_unit_test(a_file_that_claims_no_size_is_read_to_its_end),
