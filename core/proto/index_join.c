@@ -63,8 +63,9 @@ put_row(const json_t *row, bool first, inf_buf_t *out)
 
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         json_t *v = json_object_get(row, members[i]);
-        if (text_of(v) != NULL) {
-            json_object_set(copy, members[i], v);
+        if (text_of(v) != NULL && json_object_set(copy, members[i], v) != 0) {
+            json_decref(copy);
+            return inf_err_nomem();
         }
     }
 
