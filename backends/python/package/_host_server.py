@@ -88,11 +88,11 @@ class Metric:
         elif buckets is not None:
             raise TritonModelException(
                 prefix + "Unexpected buckets: only histograms have some.")
+        if buckets is not None:
+            buckets = [real(b, "a bucket") for b in buckets]
         self._number = must(
             METRIC_NEW, family._number,
-            [[[k, v] for k, v in (labels or {}).items()],
-             None if buckets is None else [real(b, "a bucket") for b in buckets]],
-            prefix)
+            [[[k, v] for k, v in (labels or {}).items()], buckets], prefix)
 
     def _change(self, operation, value):
         value = real(value, "a metric's value")

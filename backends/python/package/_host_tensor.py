@@ -34,13 +34,11 @@ class MemoryType(enum.Enum):
 class PreferredMemory:
     """The memory that a model prefers for outputs of another model."""
 
-    __slots__ = ("_type", "_device")
+    __slots__ = ()
 
     def __init__(self, preferred_memory_type, preferred_device_id=0):
-        self._type = want(preferred_memory_type, MemoryType,
-                          "preferred_memory_type")
-        self._device = number(preferred_device_id, "preferred_device_id",
-                              INT64)
+        want(preferred_memory_type, MemoryType, "preferred_memory_type")
+        number(preferred_device_id, "preferred_device_id", INT64)
 
 
 def _capsule_of_copy(tensor):
