@@ -327,9 +327,9 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
 
 /*
  * The row of error_page that names the status, if inference_intercept_errors
- * is on.  A request for a part that is not served
- * here keeps our error: the next handler may be a server of which clients may
- * use the models and no more.
+ * is on.  A request for a part that is not served here keeps our error: the
+ * next handler may be a server of which clients may use the models and no
+ * more.
  */
 
 ngx_http_err_page_t *

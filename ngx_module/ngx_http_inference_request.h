@@ -1083,9 +1083,11 @@ void ngx_http_inference_log_handed_on(ngx_http_inference_ctx_t *ctx);
 ngx_uint_t ngx_http_inference_status(ngx_http_inference_ctx_t *ctx,
     inf_err_code_t code);
 
-/* Whether error_page names a status of errors; and: the row that names that of
-   the failed request, or any; NULL: none. */
+/* Whether error_page names any status of errors. */
 ngx_uint_t ngx_http_inference_may_intercept(ngx_http_request_t *r);
+
+/* The row of error_page for the status of the failed request; and: for a
+   status that it may fail with.  NULL: none. */
 ngx_http_err_page_t *ngx_http_inference_intercepted(
     ngx_http_inference_ctx_t *ctx);
 ngx_http_err_page_t *ngx_http_inference_page_of(ngx_http_inference_ctx_t *ctx,
