@@ -20,10 +20,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build/debian"
 RECIPE = ROOT / "packaging/container/Containerfile"
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 BASES = {"debian:12-slim": "bookworm", "debian:13-slim": "trixie"}
 
 # In namespaces of its own: $1 is the root, $2 the user, $3 the directory, $4
-# the command.
+# the command, $5 the certificates that pip trusts.
 INSIDE = """
 mount --make-rprivate /
 mount --rbind /dev "$1/dev"
@@ -31,7 +32,7 @@ mount -t proc proc "$1/proc"
 ip link set lo up 2> /dev/null || true
 exec chroot --userspec="$2" "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-    sh -euc 'cd "$0"; eval "$1"' "$3" "$4"
+    PIP_CERT="$5" sh -euc 'cd "$0"; eval "$1"' "$3" "$4"
 """
 
 # The image's command is started, asked, and ended as an engine does it.
@@ -66,7 +67,7 @@ def inside(root, command, user="0:0", directory="/", net=False):
     subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", "--kill-child",
          *(["--net"] if net else []), "sh", "-euc", INSIDE, "sh", root, user,
-         directory, command], check=True, stdin=subprocess.DEVNULL)
+         directory, command, CERTIFICATES], check=True, stdin=subprocess.DEVNULL)
 
 
 def new_stage(rest, number):
@@ -79,8 +80,9 @@ def new_stage(rest, number):
     root.mkdir()
     subprocess.run(["tar", "-C", root, "--exclude=./dev/*", "-xf",
                     PLACE / f"{release}.tar"], check=True)
-    for file in ("/etc/resolv.conf", "/etc/hosts"):
-        shutil.copy(file, root / "etc")
+    # names are resolved and certificates trusted as on this machine
+    for file in ("/etc/resolv.conf", "/etc/hosts", CERTIFICATES):
+        shutil.copy(file, root / file[1:])
     policy = root / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
