@@ -22,6 +22,8 @@ struct inf_response_flow_s {
                                    answered and its responses are released   */
     uint64_t         missing;   /* order of a request that is to be submitted
                                    again, or NONE_MISSING                    */
+    uint64_t         missing_until_ns;  /* it counts so long                 */
+    uint64_t         again_ns;
     uint64_t         loose;     /* responses in no order, not released       */
     uint64_t         held;      /* bytes that the worker has not released    */
     uint64_t         releases;  /* so far                                    */
@@ -45,6 +47,8 @@ static bool is_full_locked(const inf_response_flow_t *flow)
     INF_NEEDS(flow->lock);
 static bool is_due_locked(const inf_response_flow_t *flow)
     INF_NEEDS(flow->lock);
+static bool is_forgotten_locked(const inf_response_flow_t *flow)
+    INF_NEEDS(flow->lock);
 static void flow_changed_locked(inf_response_flow_t *flow)
     INF_NEEDS(flow->lock);
 static void await_release_locked(inf_response_flow_t *flow,
@@ -52,7 +56,7 @@ static void await_release_locked(inf_response_flow_t *flow,
 static void turn_free(inf_response_turn_t *turn);
 
 inf_response_flow_t *
-inf_response_flow_new(void)
+inf_response_flow_new(uint64_t again_ns)
 {
     inf_response_flow_t *flow = calloc(1, sizeof(*flow));
     if (flow == NULL) {
@@ -64,6 +68,7 @@ inf_response_flow_new(void)
     inf_cond_init(&flow->room);
     inf_link_init(&flow->line);
     flow->missing = NONE_MISSING;
+    flow->again_ns = again_ns;
     return flow;
 }
 
@@ -184,7 +189,16 @@ is_due_locked(const inf_response_flow_t *flow)
 
     const inf_response_turn_t *first = inf_link_entry(flow->line.next,
         inf_response_turn_t, link);
-    return first->unreleased > 0 && first->order < flow->missing;
+    return first->unreleased > 0
+        && (first->order < flow->missing || is_forgotten_locked(flow));
+}
+
+/* Whether the missing request comes no more: its client has left, and the
+   call's number is another call's, or its time is over. */
+static bool
+is_forgotten_locked(const inf_response_flow_t *flow)
+{
+    return inf_clock_ns() >= flow->missing_until_ns;
 }
 
 static void
@@ -285,8 +299,9 @@ inf_response_turn_end(inf_response_turn_t *turn)
     inf_lock(&flow->lock);
     if (!turn->answered && !turn->loose) {
         inf_link_remove(&turn->link);
-        if (turn->order < flow->missing) {
+        if (turn->order <= flow->missing || is_forgotten_locked(flow)) {
             flow->missing = turn->order;
+            flow->missing_until_ns = inf_clock_ns() + flow->again_ns;
         }
         flow_changed_locked(flow);
     }

@@ -37,6 +37,9 @@
    for them. */
 #define INF_RESPONSE_FLOW_POLL_NS UINT64_C(10000000)
 
+/* A worker submits a request again within 1 s, unless it is busy. */
+#define INF_RESPONSE_FLOW_AGAIN_NS UINT64_C(5000000000)
+
 typedef struct inf_response_flow_s inf_response_flow_t;
 typedef struct inf_response_turn_s inf_response_turn_t;
 
@@ -47,8 +50,9 @@ typedef struct {
     void      *userp;
 } inf_response_patience_t;
 
-/* One reference; NULL: out of memory. */
-inf_response_flow_t *inf_response_flow_new(void);
+/* One reference; NULL: out of memory.  again_ns: how long a request that is to
+   be submitted again keeps its place. */
+inf_response_flow_t *inf_response_flow_new(uint64_t again_ns);
 
 /* One more; flow may not be NULL. */
 inf_response_flow_t *inf_response_flow_ref(inf_response_flow_t *flow);

@@ -134,12 +134,12 @@ inf_response_flow_t *
 inf_session_flow(inf_session_t *s, uint32_t call)
 {
     if (call == 0 || call > s->slots) {
-        return inf_response_flow_new();
+        return inf_response_flow_new(INF_RESPONSE_FLOW_AGAIN_NS);
     }
 
     inf_response_flow_t **flow = &s->flows[call - 1];
     if (*flow == NULL) {
-        *flow = inf_response_flow_new();
+        *flow = inf_response_flow_new(INF_RESPONSE_FLOW_AGAIN_NS);
     }
 
     return *flow == NULL ? NULL : inf_response_flow_ref(*flow);

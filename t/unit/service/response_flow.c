@@ -11,6 +11,7 @@
 
 #define MAX  INF_RESPONSE_FLOW_MAX
 #define HALF (INF_RESPONSE_FLOW_MAX / 2)
+#define AGAIN INF_RESPONSE_FLOW_AGAIN_NS
 
 static void
 no_poll(void *userp)
@@ -75,7 +76,7 @@ static void
 a_backend_waits_until_its_worker_has_released(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *turn = turn_of(flow, 0);
     pthread_t thread;
 
@@ -105,7 +106,7 @@ static void
 a_backend_that_waits_asks_for_releases(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *turn = turn_of(flow, 0);
     inf_response_patience_t asks = much;
 
@@ -125,7 +126,7 @@ static void
 a_worker_that_releases_nothing_stalls_the_call(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *turn = turn_of(flow, 0);
     inf_response_turn_t *other = turn_of(flow, 1);
     pthread_t thread;
@@ -159,7 +160,7 @@ static void
 nobody_waits_for_an_earlier_request(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *turns[4];
 
     for (uint64_t i = 0; i < 4; i++) {
@@ -191,7 +192,7 @@ static void
 requests_may_come_in_any_order(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *second = turn_of(flow, 7);
     inf_response_turn_t *third = turn_of(flow, 9);
 
@@ -221,7 +222,7 @@ static void
 an_earlier_request_ends_the_wait_of_later_ones(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *second = turn_of(flow, 2);
     inf_response_turn_t *third = turn_of(flow, 3);
     pthread_t thread;
@@ -242,7 +243,7 @@ static void
 a_request_that_comes_again_keeps_its_place(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *first = turn_of(flow, 1);
     inf_response_turn_t *second = turn_of(flow, 2);
     inf_response_turn_t *third = turn_of(flow, 3);
@@ -275,11 +276,37 @@ a_request_that_comes_again_keeps_its_place(void **state)
     inf_response_flow_unref(flow);
 }
 
+/* Its client has left; another call has the number, and does not read. */
+static void
+a_request_that_does_not_come_again_is_forgotten(void **state)
+{
+    (void) state;
+    inf_response_flow_t *flow = inf_response_flow_new(0);
+    inf_response_turn_t *left = turn_of(flow, 1);
+
+    inf_response_turn_end(left);
+    inf_response_turn_t *first = turn_of(flow, 2);
+    inf_response_turn_t *second = turn_of(flow, 3);
+    answer(first, HALF);
+    assert_false(must_wait(flow));
+    answer(second, HALF);
+    assert_true(must_wait(flow));
+
+    /* nor does it hide a later one that is to come again */
+    inf_response_turn_t *third = turn_of(flow, 4);
+    inf_response_turn_end(third);
+    assert_true(must_wait(flow));
+
+    inf_response_turn_release(first, HALF);
+    inf_response_turn_release(second, HALF);
+    inf_response_flow_unref(flow);
+}
+
 static void
 a_cancelled_request_keeps_no_place(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *first = turn_of(flow, 1);
     inf_response_turn_t *second = turn_of(flow, 2);
 
@@ -300,7 +327,7 @@ static void
 both_kinds_share_what_a_call_may_hold(void **state)
 {
     (void) state;
-    inf_response_flow_t *flow = inf_response_flow_new();
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
     inf_response_turn_t *slow = turn_of(flow, 1);
     inf_response_turn_t *loose = turn_of(flow, 2);
     inf_response_turn_t *third = turn_of(flow, 3);
@@ -402,7 +429,7 @@ many_requests_of_several_calls(void **state)
 
     srand(16);
     for (int c = 0; c < CALLS; c++) {
-        calls[c].flow = inf_response_flow_new();
+        calls[c].flow = inf_response_flow_new(AGAIN);
     }
     for (int i = 0; i < STEPS; i++) {
         call_t *call = &calls[rand() % CALLS];
@@ -443,6 +470,7 @@ main(void)
         cmocka_unit_test(requests_may_come_in_any_order),
         cmocka_unit_test(an_earlier_request_ends_the_wait_of_later_ones),
         cmocka_unit_test(a_request_that_comes_again_keeps_its_place),
+        cmocka_unit_test(a_request_that_does_not_come_again_is_forgotten),
         cmocka_unit_test(a_cancelled_request_keeps_no_place),
         cmocka_unit_test(both_kinds_share_what_a_call_may_hold),
         cmocka_unit_test(many_requests_of_several_calls)
