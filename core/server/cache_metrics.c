@@ -2,7 +2,7 @@
 
 #include "core/server/metric_registry.h"
 
-/* Running totals are gauges here, as Triton has them. */
+/* Running totals are gauges here, as in Triton. */
 typedef struct {
     const char *name;
     const char *help;

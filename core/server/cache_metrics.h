@@ -1,6 +1,6 @@
 /*
- * cache_metrics.h - what the built-in response cache counts, as Prometheus
- *                   text 0.0.4.
+ * cache_metrics.h - counters of the built-in response cache as Prometheus text
+ *                   0.0.4.
  *
  * Owner    The text is the caller's buffer.
  * Thread   any.
@@ -15,7 +15,8 @@
 #include "core/base/buf.h"
 #include "core/server/server_cache.h"
 
-/* Nothing without a cache; one out of a library registers its own. */
+/* Appends nothing without a built-in cache; a cache plug-in registers its own
+   metrics. */
 void inf_cache_metrics_text(const inf_server_cache_t *cache, inf_buf_t *out);
 
 #endif /* INF_SERVER_CACHE_METRICS_H */

@@ -140,7 +140,7 @@ static inf_err_t *
 server_metadata(const call_t *c, const ProtobufCMessage *m)
 {
     (void) m;
-    /* the last two where clients may have shared memory */
+    /* the last two if clients may have shared memory */
     static const char *const extensions[] = {
         "classification", "sequence", "model_repository",
         "model_repository(unload_dependents)", "schedule_policy",
@@ -162,7 +162,8 @@ server_metadata(const call_t *c, const ProtobufCMessage *m)
 
 typedef Inference__ModelMetadataResponse__TensorMetadata tensor_metadata_t;
 
-/* One tensor as clients see it: -1 in front when the model batches. */
+/* Describes one tensor as clients see it: with a leading -1 if the model
+   batches. */
 static inf_err_t *
 describe_tensor(const inf_model_t *model, const inf_config_tensor_t *t,
     inf_arena_t *arena, tensor_metadata_t **out)
@@ -487,8 +488,8 @@ find_model(const call_t *c, const char *name, const char *version,
         : err;
 }
 
-/* Whether the core's start has still to load the model: another try finds it.
-   Asked before the model is looked for. */
+/* Whether the start has still to load the model, so that a later try can find
+   it.  Called before the model is looked up. */
 static bool
 is_starting(const call_t *c, const char *name)
 {
@@ -566,14 +567,14 @@ region_status(const call_t *c, inf_shm_kind_t kind, const char *name)
     return err;
 }
 
-/* The answer has no fields, and over REST no body. */
+/* The answer has no fields, and in REST no body. */
 static inf_err_t *
 change_regions(const call_t *c, const ProtobufCMessage *m)
 {
     return inf_shm_call(c->server->regions, c->method, m);
 }
 
-/* "": -1, the newest. */
+/* Parses a version; "" gives -1, the newest. */
 static inf_err_t *
 read_version(const char *text, int64_t *version)
 {
@@ -593,7 +594,7 @@ read_version(const char *text, int64_t *version)
             : "not a number");
 }
 
-/* Files may hold any bytes; readers of messages want UTF-8. */
+/* Packs a message; invalid UTF-8, which may come from files, is repaired. */
 static inf_err_t *
 pack(const call_t *c, const void *message)
 {

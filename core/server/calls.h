@@ -1,11 +1,11 @@
 /*
- * calls.h - everything that may be asked and is no inference: a protobuf
- *           message of the gRPC service, answered by one.
+ * calls.h - the calls other than inference: a protobuf message of the gRPC
+ *           service in, one out.
  *
  * Owner    The caller owns request and answer.
- * Thread   any; a reader of the registry is one thread's.
+ * Thread   any; a registry reader belongs to one thread.
  * Units    bytes.
- * Errors   the answer's: a status and a text.
+ * Errors   the status and text of the answer.
  * Route    control thread, C API -> [calls] -> server, registry
  */
 
@@ -14,13 +14,13 @@
 
 #include "core/server/server.h"
 
-/* The call itself, on the caller's thread: appends the answer, packed or as
-   REST body.  Not of methods that ready_calls.h or model_control.h answers. */
+/* Runs the call on the caller's thread and appends the answer, packed or as
+   REST body.  Methods of ready_calls.h and model_control.h are not served. */
 INF_CHECK inf_err_t *inf_call(inf_server_t *server,
     inf_registry_reader_t *models, uint16_t method, inf_slice_t request,
     bool rest, inf_buf_t *answer);
 
-/* As a call names it: version "" is the newest.  A reference. */
+/* Finds a model; version "" is the newest.  *out is a reference. */
 INF_CHECK inf_err_t *inf_call_find_model(inf_registry_reader_t *models,
     const char *name, const char *version, inf_model_t **out);
 

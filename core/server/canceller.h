@@ -1,11 +1,12 @@
 /*
- * canceller.h - answers cancelled requests of the C API away from the thread
- *               that cancelled them, which may hold the client's locks.
+ * canceller.h - a thread that answers cancelled requests of the C API; the
+ *               cancelling thread may hold the client's locks.
  *
- * Owner    The server owns it.  It owns the requests pushed, until answered.
- * Thread   push: any.  One thread of its own, started by the first push.
+ * Owner    The server owns the canceller, which owns pushed requests until
+ *          they are answered.
+ * Thread   push: any.  The canceller's thread is started by the first push.
  * Units    none.
- * Errors   Without a thread the request is answered on the caller's.
+ * Errors   Without a thread the request is answered on the caller's thread.
  * Route    InferenceRequestCancel -> runtime's queue -> [canceller] -> sink
  */
 
@@ -25,13 +26,13 @@ typedef struct {
     pthread_t   thread;     /* set under lock, joined by fini                */
 } inf_canceller_t;
 
-/* The thread is started by the first request. */
+/* The first push starts the thread. */
 void inf_canceller_init(inf_canceller_t *c);
 
-/* Answers what is queued, ends the thread. */
+/* Answers queued requests and ends the thread. */
 void inf_canceller_fini(inf_canceller_t *c);
 
-/* Takes req, which no queue holds any more. */
+/* Takes req, which is in no other queue. */
 void inf_canceller_push(inf_canceller_t *c, inf_request_t *req);
 
 #endif /* INF_SERVER_CANCELLER_H */

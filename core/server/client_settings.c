@@ -88,7 +88,7 @@ inf_client_settings_note(inf_server_t *server, uint16_t method,
             cuda_gone->name[0] != '\0' ? cuda_gone->name : NULL);
         return;
     default:
-        break;                          /* it has changed nothing            */
+        break;                          /* nothing was changed               */
     }
 }
 
@@ -145,7 +145,7 @@ set_regions(inf_server_t *server, const NginxInference__CoreConfig *config)
     inf_shm_regions_switch(server->regions, config->client_shared_memory);
 }
 
-/* With the object that the name stood for. */
+/* Notes the region with the identity of its object. */
 static void
 note_system_region(inf_server_t *server, const char *name)
 {
@@ -171,7 +171,7 @@ note_system_region(inf_server_t *server, const char *name)
     inf_shm_region_unref(region);
 }
 
-/* Unknown fields of a client's message are not kept. */
+/* Notes the fields known here; unknown fields of the message are dropped. */
 static void
 note_cuda_region(inf_server_t *server,
     const Inference__CudaSharedMemoryRegisterRequest *m)
@@ -201,7 +201,7 @@ note_log(inf_server_t *server)
     inf_arena_fini(&arena);
 }
 
-/* The scope's own settings; none: it is as configured again. */
+/* Notes the scope's own settings; without any, forgets the scope. */
 static void
 note_trace(inf_server_t *server, const char *model)
 {
@@ -284,7 +284,7 @@ restore_system_region(inf_server_t *server,
         m->byte_size, &identity);
 }
 
-/* NULL: of this method nothing is kept. */
+/* NULL: nothing is kept of this method. */
 static const ProtobufCMessageDescriptor *
 kept_message(uint16_t method)
 {

@@ -1,15 +1,14 @@
 /*
- * client_settings.h - what requests have set in this server and the next core
- *                     is to have too: the log, traces, and regions of shared
- *                     memory.
+ * client_settings.h - settings made by requests that the next core restores:
+ *                     the log, traces, and shared memory regions.
  *
- * Owner    The settings are the log's, the tracer's and the set of regions';
- *          the journal has a copy of each.
- * Thread   open: the start.  The rest: one, which runs all calls that ask for
- *          or change these settings, so that the journal has their order.
+ * Owner    The log, the tracer and the set of regions hold the settings; the
+ *          journal has a copy of each.
+ * Thread   open: the starting thread.  The rest: the one thread that runs all
+ *          calls on these settings, so that the journal has their order.
  * Units    none.
- * Errors   none is returned: a setting that can't be noted or restored is
- *          logged, with its name.
+ * Errors   none is returned: a setting that cannot be noted or restored is
+ *          logged with its name.
  * Route    calls -> [client settings] -> journal -> the next core's
  */
 
@@ -18,22 +17,22 @@
 
 #include "core/server/server.h"
 
-/* Whether calls of this method ask for such settings, or change them. */
+/* Whether calls of this method read or change such settings. */
 bool inf_client_settings_have(uint16_t method);
 
-/* Notes that a call of the method has succeeded. */
+/* Notes a call of the method that has succeeded. */
 void inf_client_settings_note(inf_server_t *server, uint16_t method,
     const ProtobufCMessage *m);
 
-/* Before models are loaded: what the configuration says, and then the log and
-   the traces of the last core. */
+/* Applies the configuration's settings, then the last core's log and trace
+   settings; called before models are loaded. */
 void inf_client_settings_open(inf_server_t *server);
 
-/* The regions of the last core, which may wait for the kernel and a driver.
-   One whose memory is gone, or is another object by now, is left out. */
+/* Restores the regions of the last core; may wait for the kernel and a driver.
+   A region whose memory is gone or is another object is skipped. */
 void inf_client_settings_restore_regions(inf_server_t *server);
 
-/* A reload; log: it has changed the settings of the log. */
+/* Applies a reload; log: it changes log settings. */
 void inf_client_settings_configure(inf_server_t *server,
     const inf_core_config_t *config, bool log);
 

@@ -89,7 +89,7 @@ inf_core_config_log_differs(const inf_core_config_t *a,
         || one->format != other->format;
 }
 
-/* Takes the message. */
+/* Takes message and returns a reference. */
 static inf_err_t *
 share(ProtobufCMessage *message, inf_core_config_t **out)
 {

@@ -103,7 +103,8 @@ inf_cpu_busy(const inf_cpu_time_t *from, const inf_cpu_time_t *to)
     return idle >= total ? 0 : (total - idle) / total;
 }
 
-/* Two times of the same jiffy have no share between them: the old one stays. */
+/* Reads both again; two times without a jiffy between them leave the old
+   share. */
 static void
 refresh(inf_cpu_metrics_t *m, uint64_t now_ns)
 {

@@ -1,10 +1,10 @@
 /*
- * cpu_metrics.h - how busy the machine's CPUs and memory are.
+ * cpu_metrics.h - utilization of the machine's CPUs and memory.
  *
- * Owner    the server.
- * Thread   any: it has a lock of its own.
+ * Owner    The server.
+ * Thread   any: the struct has its own lock.
  * Units    a share from 0 to 1, bytes, ns.
- * Errors   none: what /proc does not tell is left out of the text.
+ * Errors   none: values that /proc lacks are left out of the text.
  * Route    /proc -> [CPU metrics] -> metrics text
  */
 
@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     inf_lock_t       lock;          /* rank 72; guards the rest              */
-    uint64_t         read_ns;       /* when time and memory were             */
+    uint64_t         read_ns;       /* when time and memory were read        */
     inf_cpu_time_t   time;
     bool             has_time;
     double           busy;
@@ -39,19 +39,19 @@ typedef struct {
     bool             has_memory;
 } inf_cpu_metrics_t;
 
-/* Utilisation counts from here on. */
+/* Utilization is counted from this call on. */
 void inf_cpu_metrics_init(inf_cpu_metrics_t *m, uint64_t now_ns);
 void inf_cpu_metrics_fini(inf_cpu_metrics_t *m);
 
-/* The three families; values that are older than age_ns are read again. */
+/* Appends the three families; reads values older than age_ns again. */
 void inf_cpu_metrics_text(inf_cpu_metrics_t *m, uint64_t now_ns,
     uint64_t age_ns, inf_buf_t *out);
 
-/* The text of /proc/stat and /proc/meminfo; false: it is not there. */
+/* Parse the text of /proc/stat and /proc/meminfo; false: a value is missing. */
 bool inf_cpu_time_parse(const char *text, inf_cpu_time_t *out);
 bool inf_cpu_memory_parse(const char *text, inf_cpu_memory_t *out);
 
-/* The busy share of what passed between two times. */
+/* The busy share of the time between the two. */
 double inf_cpu_busy(const inf_cpu_time_t *from, const inf_cpu_time_t *to);
 
 #endif /* INF_SERVER_CPU_METRICS_H */

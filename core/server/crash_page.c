@@ -17,20 +17,20 @@
 #define PAGE_NAME    464u
 #define PAGE_WORDS   192u
 
-/* Crashes, then quarantine; those of executions each within the time after the
-   one before. */
+/* Crashes until quarantine; crashes of executions are each within the time
+   after the previous one. */
 #define PAGE_LOADS      2u
 #define PAGE_EXECUTIONS 5u
 #define PAGE_WITHIN_NS  UINT64_C(600000000000)
 
-/* In the place of a signal. */
+/* Stored instead of a signal number. */
 #define PAGE_GPU         1000
 #define PAGE_GPU_LOADING 1001
 
 typedef enum {
     PAGE_FREE = 0,
     PAGE_LOADING,
-    PAGE_CRASHED,                   /* fewer times than quarantine takes     */
+    PAGE_CRASHED,                   /* fewer times than PAGE_LOADS           */
     PAGE_QUARANTINED
 } page_state_t;
 
@@ -45,52 +45,53 @@ typedef enum {
     PAGE_LIKELY                     /* if nothing was loading                */
 } page_blame_t;
 
-/* A version, in one phase. */
+/* A version in one phase. */
 typedef struct {
     _Atomic uint32_t state;         /* seq_cst: a page_state_t               */
     uint32_t         crashes;
     int64_t          version;
     uint32_t         phase;         /* a page_phase_t                        */
     uint8_t          pad0[4];
-    uint64_t         crash_ns;      /* of the last; 0: there was none        */
+    uint64_t         crash_ns;      /* of the last crash; 0: none            */
     char             name[PAGE_NAME];
     uint8_t          pad1[16];
 } page_record_t;
 
 typedef struct {
     uint64_t         magic;
-    _Atomic int32_t  signal;        /* seq_cst: the core is dying of         */
+    _Atomic int32_t  signal;        /* seq_cst: signal that ends the core    */
     uint32_t         starts;
     _Atomic uint32_t blame;         /* seq_cst: a page_blame_t; of the version
-                                       that was executing then               */
+                                       executing then                        */
     uint8_t          pad0[4];
     int64_t          version;
     char             name[PAGE_NAME];
     uint8_t          pad1[16];
     page_record_t    records[PAGE_RECORDS];
-    uint32_t         loader;        /* 1 + the record that the thread which
-                                       crashed was loading; 0: none          */
-    char             words[PAGE_WORDS];         /* of the execution that is to
-                                       blame; "": not known                  */
+    uint32_t         loader;        /* 1 + the record that the crashed thread
+                                       was loading; 0: none                  */
+    char             words[PAGE_WORDS];         /* of the blamed execution; "":
+                                                   not known                 */
     char             doers[PAGE_RECORDS][PAGE_WORDS];   /* backend and instance
                                        of each record's last crash           */
 } page_memory_t;
 
-/* The version that this thread loads. */
+/* The record of the version that this thread loads. */
 static _Thread_local page_record_t *own_load;
 
 struct inf_crash_page_s {
     page_memory_t    *memory;       /* these are set in new()                */
     size_t            size;
     int               last_signal;
-    pthread_mutex_t   lock;         /* guards taking of records, and what
-                                       follows                               */
-    uint64_t          stamps[PAGE_RECORDS];     /* of the files of what is
-                                       quarantined; 0: not seen yet          */
-    pthread_cond_t    ended;        /* a load                                */
-    uint32_t          loading;      /* loads, but for those that are late    */
-    bool              alone;        /* one of them, of a version that has
-                                       crashed: no other begins              */
+    pthread_mutex_t   lock;         /* guards taking of records, and the fields
+                                       below                                 */
+    uint64_t          stamps[PAGE_RECORDS];     /* stamp of the quarantined
+                                                   version's files; 0: not seen
+                                                   yet                       */
+    pthread_cond_t    ended;        /* signalled when a load ends            */
+    uint32_t          loading;      /* loads, except late ones               */
+    bool              alone;        /* one load, of a version that has crashed,
+                                       runs alone: no other begins           */
 };
 
 static void judge(inf_crash_page_t *page);
@@ -217,8 +218,7 @@ inf_crash_page_note_gpu(inf_crash_page_t *page, bool loading)
 {
     inf_crash_page_note_signal(page, loading ? PAGE_GPU_LOADING : PAGE_GPU);
     if (page != NULL) {
-        page->memory->loader = 0;   /* the first thread to see it need not
-                                       have broken it                        */
+        page->memory->loader = 0;   /* another thread may have broken it     */
     }
 }
 
@@ -236,7 +236,7 @@ inf_crash_page_note_execution(inf_crash_page_t *page, const char *name,
     atomic_store(&m->blame, certain ? PAGE_CERTAIN : PAGE_LIKELY);
 }
 
-/* The work that was under way when the last core died, and its signal. */
+/* Evaluates the work in progress when the last core died, and its signal. */
 static void
 judge(inf_crash_page_t *page)
 {
@@ -249,7 +249,7 @@ judge(inf_crash_page_t *page)
         bool strange = m->magic != 0;
         memset(m, 0, sizeof(*m));
         m->magic = PAGE_MAGIC;
-        m->starts = strange;            /* by the core that has written it   */
+        m->starts = strange;            /* written by the core that set it   */
         if (strange) {
             inf_log(INF_LOG_WARN, "the crash page is of another version:"
                 " nothing is known of models that ended a core");
@@ -288,8 +288,7 @@ judge(inf_crash_page_t *page)
     m->words[0] = '\0';
 }
 
-/* Frees r where it makes no sense, or no difference any more; true: it was
-   being loaded. */
+/* Frees r if it is invalid or no longer needed; true: it was being loaded. */
 static bool
 clean(page_record_t *r, uint64_t now_ns)
 {
@@ -308,7 +307,7 @@ clean(page_record_t *r, uint64_t now_ns)
     return state == PAGE_LOADING;
 }
 
-/* "died of signal 11 (Segmentation fault)" */
+/* Writes "died of signal 11 (Segmentation fault)". */
 static void
 put_death(const inf_crash_page_t *page, char *text, size_t cap)
 {
@@ -337,7 +336,8 @@ judge_load(inf_crash_page_t *page, page_record_t *r, uint64_t now_ns)
         : "it is loaded alone now");
 }
 
-/* certain: the words are about the thread that crashed. */
+/* Counts executions of the last core; certain: the text is about the thread
+   that crashed. */
 static void
 judge_execution(inf_crash_page_t *page, uint64_t now_ns, bool certain)
 {
@@ -365,7 +365,7 @@ judge_execution(inf_crash_page_t *page, uint64_t now_ns, bool certain)
         ? "; it is quarantined now" : "");
 }
 
-/* The record of a version that is not FREE; NULL when there is none. */
+/* The record of a version that is not FREE; NULL: none. */
 static page_record_t *
 find_record(page_memory_t *m, const char *name, int64_t version,
     page_phase_t phase)
@@ -384,7 +384,8 @@ find_record(page_memory_t *m, const char *name, int64_t version,
     return NULL;
 }
 
-/* NULL: the page is full, or the name too long; then nothing is noted. */
+/* Takes a record; NULL: the page is full or the name too long, nothing is
+   noted. */
 static page_record_t *
 take_record(inf_crash_page_t *page, const char *name, int64_t version,
     page_phase_t phase)
@@ -407,8 +408,8 @@ take_record(inf_crash_page_t *page, const char *name, int64_t version,
     return r;
 }
 
-/* A free record, or in a full page that of the version which crashed longest
-   ago; NULL: all others are loading or in quarantine. */
+/* A free record, or in a full page the one with the oldest crash; NULL: all
+   others are loading or in quarantine. */
 static page_record_t *
 place(page_memory_t *m)
 {
@@ -470,7 +471,7 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
     return NULL;
 }
 
-/* The record of what has crashed, which may have given way while its load
+/* The record of a crashed version, taken again if it was reused while the load
    waited. */
 static page_record_t *
 take_again(inf_crash_page_t *page, const inf_load_attempt_t *load)
@@ -485,7 +486,7 @@ take_again(inf_crash_page_t *page, const inf_load_attempt_t *load)
     return r;
 }
 
-/* With the lock held, which is given up meanwhile. */
+/* The caller holds the lock, which is released while waiting. */
 static void
 wait_for_turn(inf_crash_page_t *page, bool alone)
 {
@@ -496,7 +497,8 @@ wait_for_turn(inf_crash_page_t *page, bool alone)
     page->alone = alone;
 }
 
-/* The files that this core finds first are those that the core died with. */
+/* Rejects a quarantined version whose files are unchanged.  The files that this
+   core sees first count as those of the crash. */
 static inf_err_t *
 reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
     page_phase_t phase, bool *lifted)
@@ -524,8 +526,8 @@ reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
         doer[0] != '\0' ? ")" : ""), INF_CAUSE_QUARANTINED);
 }
 
-/* A load that is late counts as loading for the next core until it returns: its
-   backend may yet end this one. */
+/* Ends the mark of a load.  A late load counts as loading for the next core
+   until it returns: its backend may still end this core. */
 static void
 watch_end(void *userp, void *mark, bool late)
 {

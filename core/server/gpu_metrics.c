@@ -12,16 +12,17 @@
 
 typedef struct {
     double   value;
-    bool     known;                 /* was read once                         */
+    bool     known;                 /* was read at least once                */
     uint32_t failures;              /* in a row                              */
 } reading_t;
 
 typedef struct {
     char      uuid[48];
-    void     *device;               /* the library's                         */
-    double    energy_start;         /* the first that was read               */
-    reading_t readings[INF_NVML_FIELDS];    /* the lock; but for the reader,
-                                               who has copied them           */
+    void     *device;               /* handle of the library                 */
+    double    energy_start;         /* first value read                      */
+    reading_t readings[INF_NVML_FIELDS];    /* under the lock, except for the
+                                               reading thread, which copies
+                                               them                          */
 } gpu_t;
 
 struct inf_gpu_metrics_s {
@@ -30,7 +31,7 @@ struct inf_gpu_metrics_s {
     size_t      count;
 
     inf_lock_t  lock;               /* rank 66; guards the rest              */
-    bool        reading;            /* somebody reads the GPUs now           */
+    bool        reading;            /* a thread reads the GPUs               */
     uint64_t    read_ns;            /* 0: never                              */
     gpu_t       gpus[];
 };
@@ -145,7 +146,7 @@ open_library(inf_nvml_t **out)
     return inf_nvml_open(library != NULL ? library : INF_NVML_LIBRARY, out);
 }
 
-/* One that the library does not know has no rows. */
+/* Adds the GPUs; one that the library does not know has no rows. */
 static void
 add_gpus(inf_gpu_metrics_t *g, const inf_memory_t *memory, const int32_t *ids,
     size_t count)
@@ -166,12 +167,12 @@ add_gpus(inf_gpu_metrics_t *g, const inf_memory_t *memory, const int32_t *ids,
         reading_t readings[INF_NVML_FIELDS] = { 0 };
         memcpy(gpu->uuid, about->uuid, sizeof(gpu->uuid));
         read_gpu(g, gpu, readings);
-        store_locked(gpu, readings);        /* nobody else knows it yet      */
+        store_locked(gpu, readings);        /* no other thread has it yet    */
         g->count++;
     }
 }
 
-/* By the one thread that has set g->reading: nobody else writes readings. */
+/* Called by the one thread that has set g->reading; only it writes readings. */
 static void
 refresh(inf_gpu_metrics_t *g, uint64_t now_ns)
 {

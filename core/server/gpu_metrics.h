@@ -1,12 +1,11 @@
 /*
- * gpu_metrics.h - the families nv_gpu_* and nv_energy_consumption: one row for
- *                 each GPU that may be used.
+ * gpu_metrics.h - the families nv_gpu_* and nv_energy_consumption, with one
+ *                 row for each usable GPU.
  *
  * Owner    The server.
- * Thread   write: any.  One of those who ask reads the GPUs anew when the
- *          last reading is too old, under no lock; the others take what is
- *          there.
- * Units    as the families say; ns for times.
+ * Thread   write: any.  If the last reading is too old, one caller reads the
+ *          GPUs without a lock; the others use the last reading.
+ * Units    as each family's help text says; ns for times.
  * Errors   Only out of memory.  A GPU's field that could not be read three
  *          times in a row keeps its last value, or has no row.
  * Route    metrics text -> [GPU metrics] -> nvml.c
@@ -22,8 +21,8 @@
 
 typedef struct inf_gpu_metrics_s inf_gpu_metrics_t;
 
-/* *out NULL: there is no GPU, or no management library, or the environment
-   has TRITON_SERVER_CPU_ONLY.  A reading is used for half an interval. */
+/* *out is NULL without a GPU or management library, or if the environment has
+   TRITON_SERVER_CPU_ONLY.  A reading is used for half an interval. */
 INF_CHECK inf_err_t *inf_gpu_metrics_new(const inf_memory_t *memory,
     uint64_t interval_ns, inf_gpu_metrics_t **out);
 void inf_gpu_metrics_free(inf_gpu_metrics_t *g);

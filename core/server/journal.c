@@ -19,31 +19,32 @@
 
 #define JOURNAL_MAGIC UINT64_C(0x314c4e524a464e49)      /* "INFJRNL1" */
 #define JOURNAL_RANK  3
-#define JOURNAL_DATA  4096u     /* two headers in front                      */
-#define JOURNAL_KEY   8192u     /* bytes of a key at most                    */
-#define JOURNAL_COPY  (1u << 20)    /* bytes of records, before those that
-                                   count no more are left out                */
+#define JOURNAL_DATA  4096u     /* after two headers                         */
+#define JOURNAL_KEY   8192u     /* limit of a key in bytes                   */
+#define JOURNAL_COPY  (1u << 20)    /* bytes of records before obsolete ones are
+                                       dropped                               */
 
-/* A record that takes back the ones before it of the key, or of the method
-   where the key is one alone. */
+/* A record that cancels the earlier ones of the key, or of the method if the
+   key is a method alone. */
 #define METHOD_FORGET 0u
 
-/* The newer valid one of two counts. */
+/* One of two headers; the newer valid one counts. */
 typedef struct {
     uint64_t magic;
     uint64_t sequence;
     uint64_t start;             /* of the records                            */
     uint64_t used;
-    uint64_t check;             /* of the fields before                      */
+    uint64_t check;             /* of the fields above                       */
 } journal_header_t;
 
 typedef struct {
-    uint16_t method;            /* LOAD, UNLOAD, FORGET; else what is kept   */
-    uint16_t implicit;          /* LOAD: because an ensemble needed it;
-                                   UNLOAD: it would need it again            */
+    uint16_t method;            /* LOAD, UNLOAD, FORGET; else the method of the
+                                   kept message                              */
+    uint16_t implicit;          /* LOAD: for an ensemble; UNLOAD: an ensemble
+                                   would load it again                       */
     uint32_t key_len;
     uint64_t len;               /* of the message                            */
-    uint64_t check;             /* of it                                     */
+    uint64_t check;             /* of the message                            */
 } journal_record_t;
 
 struct inf_journal_s {
@@ -53,10 +54,11 @@ struct inf_journal_s {
     bool              start_all;
     char            **start_names;
     size_t            start_count;
-    uint64_t          half;     /* of the data                               */
-    uint64_t          copy_at;  /* used bytes, or when the half is full      */
+    uint64_t          half;     /* bytes of half the data                    */
+    uint64_t          copy_at;  /* value of used from which on, or once the half
+                                   is full, records are copied               */
     journal_header_t  header;
-    inf_journal_index_t index;  /* of the records that count                 */
+    inf_journal_index_t index;  /* of the records in force                   */
 };
 
 static bool is_model(const inf_journal_entry_t *e);
@@ -285,7 +287,7 @@ inf_journal_forget(inf_journal_t *j, uint16_t method, const char *name)
     free(key);
 }
 
-/* A key without an entry needs no record. */
+/* Removes a key and adds a record of it, if the key has an entry. */
 static inf_err_t *
 forget(inf_journal_t *j, char *key)
 {
@@ -328,7 +330,7 @@ inf_journal_replay(inf_journal_t *j, uint16_t method,
     free_names(keys, count);
 }
 
-/* Copies, oldest record first. */
+/* Copies the keys of a method, oldest record first. */
 static inf_err_t *
 kept_keys(inf_journal_t *j, uint16_t method, char ***out, size_t *count)
 {
@@ -389,7 +391,8 @@ replay_one(inf_journal_t *j, const char *key, inf_journal_replay_fn fn,
     return err;
 }
 
-/* Neither is valid: the journal is new, or another version has written it. */
+/* Reads the newer valid header; without one the journal is new, or was written
+   by another version. */
 static void
 read_header(inf_journal_t *j)
 {
@@ -415,8 +418,9 @@ read_header(inf_journal_t *j)
     }
 }
 
-/* A broken record and what follows it are lost.  The half counts as full then:
-   behind them the next record would be lost, too. */
+/* Reads the records into the index.  A broken record and all after it are lost;
+   the half then counts as full, since a record added behind them would be lost
+   too. */
 static void
 read_entries(inf_journal_t *j)
 {
@@ -501,7 +505,7 @@ starts_by_itself(const inf_journal_t *j, const char *key)
     return j->start_all;
 }
 
-/* Ends the name within key. */
+/* Splits key, in place. */
 static inf_model_id_t
 split_key(char *key)
 {
@@ -547,7 +551,7 @@ note_unloaded(void *userp, const inf_model_id_t *id, bool implicit)
     inf_err_t *err = key != NULL ? NULL : inf_err_nomem();
 
     if (err == NULL && id->space[0] == '\0' && strchr(key, '\n') != NULL) {
-        free(key);                      /* no model has such a name          */
+        free(key);                      /* no model has this name            */
         return;
     }
     if (err == NULL) {
@@ -561,7 +565,7 @@ note_unloaded(void *userp, const inf_model_id_t *id, bool implicit)
     free(key);
 }
 
-/* Whether the model was unloaded, and an ensemble would load it again. */
+/* Whether the model was unloaded although an ensemble would load it again. */
 static bool
 is_kept_away(const inf_journal_t *j, const char *key)
 {
@@ -571,7 +575,7 @@ is_kept_away(const inf_journal_t *j, const char *key)
         && e->implicit;
 }
 
-/* NULL: out of memory. */
+/* The malloc'ed key of a model; NULL: out of memory. */
 static char *
 make_key(const inf_model_id_t *id)
 {
@@ -604,7 +608,7 @@ note_forgotten(void *userp, const inf_model_id_t *id)
 typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
 typedef Inference__ModelRepositoryParameter parameter_t;
 
-/* As the request that it came with. */
+/* Packs a load as the request that it came with. */
 static inf_err_t *
 pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
 {
@@ -677,7 +681,7 @@ append(inf_journal_t *j, uint16_t method, bool implicit, char *key,
     uint64_t start = j->header.start;
     uint64_t used = j->header.used;
     if (size > j->half - used || used > j->copy_at) {
-        /* what this record replaces need not be copied */
+        /* the record to be replaced is not copied */
         inf_journal_index_drop(&j->index, key);
         inf_err_t *err = copy_entries(j, &start, &used);
         if (err != NULL) {
@@ -710,7 +714,8 @@ append(inf_journal_t *j, uint16_t method, bool implicit, char *key,
     return err != NULL ? err : put_entry(j, key, &r, at);
 }
 
-/* The valid records, into the other half; the header still names this one. */
+/* Copies the valid records to the other half; the header still names the old
+   half. */
 static inf_err_t *
 copy_entries(inf_journal_t *j, uint64_t *start, uint64_t *used)
 {
@@ -763,7 +768,7 @@ copy_entry(const inf_journal_t *j, const inf_journal_entry_t *e)
     return NULL;
 }
 
-/* One write takes the journal from what was to what is. */
+/* Writes the new header in one write, which makes its records valid at once. */
 static inf_err_t *
 move_header(inf_journal_t *j, uint64_t start, uint64_t used)
 {
@@ -848,7 +853,7 @@ read_at(int fd, void *data, size_t len, uint64_t offset)
     return true;
 }
 
-/* The record is read again, and may have been changed since. */
+/* The record is read again and may have changed since. */
 static bool
 record_fits(const journal_record_t *r, uint64_t size)
 {
@@ -883,7 +888,7 @@ restore_load(inf_journal_t *j, const inf_journal_entry_t *e,
     return err;
 }
 
-/* The message lies in *bytes, which are malloc'ed, also with an error. */
+/* Reads the message into *bytes, which is malloc'ed, also after an error. */
 static inf_err_t *
 read_message(const inf_journal_t *j, const inf_journal_entry_t *e, char **bytes,
     inf_slice_t *message)

@@ -123,7 +123,7 @@ inf_journal_kept_name(const char *key)
     return name != NULL ? name + 1 : "";
 }
 
-/* Where the key is, or belongs. */
+/* The position of the key, or where to insert it. */
 static size_t
 search(const inf_journal_index_t *x, const char *key, bool *found)
 {
@@ -137,8 +137,8 @@ by_key(const void *key, const void *entry)
     return strcmp(key, ((const inf_journal_entry_t *) entry)->key);
 }
 
-/* How many entries a key means.  Behind a method alone the keys of its names
-   follow: a line feed is less than any digit. */
+/* The number of entries of a key, from *first on.  After the key of a method
+   alone come the keys of its names: a line feed is less than any digit. */
 static size_t
 range(const inf_journal_index_t *x, const char *key, size_t *first)
 {

@@ -5,7 +5,7 @@
 #define FAMILY "nv_trt_llm_kv_cache_block_metrics"
 #define LABEL  "kv_cache_block_type"
 
-/* More tokens than that are no count. */
+/* A larger value is not a number of tokens. */
 #define MAX_TOKENS 9e18
 
 static bool

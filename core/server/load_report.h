@@ -1,12 +1,12 @@
 /*
- * load_report.h - how full the KV cache of the server is, as backends for
- *                 language models tell by a gauge: for clients that ask for
+ * load_report.h - usage of the server's KV cache, from the gauges of language
+ *                 model backends, for clients that ask for
  *                 endpoint-load-metrics.
  *
- * Owner    nobody.
+ * Owner    none.
  * Thread   any.
- * Units    of 1; tokens.
- * Errors   false: no backend has said it.
+ * Units    a share from 0 to 1; tokens.
+ * Errors   false: no backend has set the gauges.
  * Route    metric registry -> [load report] -> response record -> header
  */
 
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* used: the part of the cache that is in use; tokens: what it may hold. */
+/* used: share of the cache in use; tokens: capacity of the cache. */
 bool inf_load_report(double *used, uint64_t *tokens);
 
 #endif /* INF_SERVER_LOAD_REPORT_H */

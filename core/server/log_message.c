@@ -61,7 +61,8 @@ inf_log_message(const Inference__LogSettingsRequest *q, inf_arena_t *arena,
     inference__log_settings_response__init(out);
     out->settings = inf_arena_calloc(arena, SETTINGS, sizeof(entry_t *));
     if (out->settings == NULL
-        /* the core's lines go where nginx or its maker leads them */
+        /* the destination of the core's log is set by nginx or the embedding
+           program */
         || !put_text(out, arena, "log_file", "")
         || !put_bool(out, arena, "log_info", s.info)
         || !put_bool(out, arena, "log_warning", s.warn)
@@ -123,7 +124,7 @@ inf_log_message_now(inf_arena_t *arena, Inference__LogSettingsRequest *out)
     return NULL;
 }
 
-/* NULL: out of memory. */
+/* Adds a setting to a request; NULL: out of memory. */
 static request_value_t *
 ask(Inference__LogSettingsRequest *out, inf_arena_t *arena, const char *key,
     int kind)
@@ -161,7 +162,7 @@ current(void)
     };
 }
 
-/* Settings that nobody knows are ignored. */
+/* Reads one setting; unknown settings are ignored. */
 static inf_err_t *
 read_setting(const request_entry_t *e, settings_t *s)
 {
@@ -233,7 +234,7 @@ is(const request_entry_t *e, int kind)
     return e->value != NULL && (int) e->value->parameter_choice_case == kind;
 }
 
-/* NULL: out of memory. */
+/* Adds a setting to the answer; NULL: out of memory. */
 static value_t *
 put(Inference__LogSettingsResponse *out, inf_arena_t *arena, const char *key)
 {

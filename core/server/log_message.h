@@ -1,13 +1,12 @@
 /*
- * log_message.h - log settings as messages: what a request changes, and what
- *                 is in force then.
+ * log_message.h - log settings as messages: the changes of a request, and the
+ *                 settings in force after it.
  *
- * Owner    The answer lies in arena.  The settings are the process's, as the
- *          log itself.
+ * Owner    The answer lies in arena.  The settings are those of the process.
  * Thread   any.
- * Units    a level of verbose lines, 0: none.
- * Errors   UNSUPPORTED: a path.  INVALID_ARG: a value of the wrong kind.  Then
- *          nothing is changed.
+ * Units    level of verbose lines; 0: none.
+ * Errors   UNSUPPORTED: a path.  INVALID_ARG: a value of the wrong kind.
+ *          After an error nothing is changed.
  * Route    calls -> [log message] -> log -> client
  *
  * Source: Triton's logging extension of KServe v2.
@@ -23,11 +22,11 @@
 #define INF_LOG_FILE_FIXED \
     "log file location can not be updated through network protocol"
 
-/* q without settings changes nothing. */
+/* Changes the settings in q and fills out with those in force. */
 INF_CHECK inf_err_t *inf_log_message(const Inference__LogSettingsRequest *q,
     inf_arena_t *arena, Inference__LogSettingsResponse *out);
 
-/* A request that sets what is in force now. */
+/* Fills out with a request that sets the settings in force. */
 INF_CHECK inf_err_t *inf_log_message_now(inf_arena_t *arena,
     Inference__LogSettingsRequest *out);
 

@@ -1,11 +1,10 @@
 /*
- * memory_options.h - the process's memory as the core's configuration asks
- *                    for it.
+ * memory_options.h - sets up the process's memory by the core's configuration.
  *
- * Owner    A server that has shared ends it with inf_memory_unshare.
+ * Owner    A server that called this ends with inf_memory_unshare.
  * Thread   the one that starts the server.
  * Units    bytes.
- * Errors   INVALID_ARG: a setting that is no compute capability.
+ * Errors   INVALID_ARG: a setting that is not a compute capability.
  * Route    server start -> [memory options] -> memory
  */
 
@@ -15,8 +14,8 @@
 #include "core/base/error.h"
 #include "core_config.pb-c.h"
 
-/* inf_memory_share with the sizes, the peers and the capability that config
-   says. */
+/* Calls inf_memory_share with the sizes, peers and compute capability of
+   config. */
 INF_CHECK inf_err_t *inf_memory_share_configured(
     const NginxInference__CoreConfig *config);
 

@@ -12,23 +12,23 @@
 #include "core/proto/number.h"
 
 #define METRICS_RANK    70
-#define METRIC_WHOLE_MAX 1e15   /* below that "%.16g" has neither point nor
-                                   exponent for whole numbers                */
-#define LABEL_TEXT_MAX 128      /* of a label that is looked for             */
-#define METRIC_TEXT_MAX 48      /* "%.16g" of any double, and to spare       */
+#define METRIC_WHOLE_MAX 1e15   /* below it "%.16g" writes whole numbers without
+                                   point and exponent                        */
+#define LABEL_TEXT_MAX 128      /* of a searched label                       */
+#define METRIC_TEXT_MAX 48      /* "%.16g" of any double, with room to spare */
 
 struct inf_metric_series_s {
     inf_metric_series_t *next;          /* registry's lock                   */
     size_t               users;         /* registry's lock: Metric objects   */
     size_t               refs;          /* registry's lock: users, a reader  */
 
-    inf_metric_family_t *family;        /* set in new, then read by anyone   */
+    inf_metric_family_t *family;        /* set in new, then constant         */
     char                *labels;        /* rendered, sorted, without braces  */
     size_t               bound_count;
     double              *bounds;
 
-    _Atomic double       value;         /* relaxed; a histogram's sum        */
-    _Atomic uint64_t    *counts;        /* relaxed; one a bound, then +Inf   */
+    _Atomic double       value;         /* relaxed; of a histogram the sum   */
+    _Atomic uint64_t    *counts;        /* relaxed; one per bound, then +Inf */
 };
 
 struct inf_metric_family_s {
@@ -36,7 +36,7 @@ struct inf_metric_family_s {
     inf_metric_series_t *first;         /* registry's lock                   */
     inf_metric_series_t *last;          /* registry's lock                   */
 
-    inf_metric_kind_t    kind;          /* set in new, then read by anyone   */
+    inf_metric_kind_t    kind;          /* set in new, then constant         */
     char                *name;
     char                *description;
 };
@@ -237,7 +237,8 @@ inf_metric_find_gauge(const char *family, const inf_metric_label_t *label,
     return found != NULL;
 }
 
-/* A label begins the text or follows a comma; quotes in values are escaped. */
+/* Whether labels contains label, at the start or after a comma; quotes in
+   values are escaped. */
 static bool
 has_label(const char *labels, const char *label)
 {
@@ -401,7 +402,7 @@ series_free(inf_metric_series_t *series)
     }
 }
 
-/* One that only a reader still holds has lost its users: it is not found. */
+/* Finds a series with users; one held only by a reader is skipped. */
 static inf_metric_series_t *
 series_find_locked(inf_metric_family_t *f, const char *labels)
 {
@@ -414,7 +415,8 @@ series_find_locked(inf_metric_family_t *f, const char *labels)
     return series;
 }
 
-/* The series, unlinked, if that was its last reference: free it unlocked. */
+/* Drops a reference; returns the unlinked series after the last one, to be
+   freed without the lock. */
 static inf_metric_series_t *
 series_unref_locked(inf_metric_series_t *series)
 {
@@ -439,8 +441,9 @@ series_unref_locked(inf_metric_series_t *series)
     return series;
 }
 
-/* The next series with users after at (NULL: from the first on), referenced;
-   gives up the reference to at.  So text is written without the lock. */
+/* The next series with users after at (NULL: the first), with a reference;
+   drops the reference to at.  Text is written without the lock between
+   calls. */
 static inf_metric_series_t *
 series_next(inf_metric_family_t *f, inf_metric_series_t *at)
 {
@@ -461,7 +464,7 @@ series_next(inf_metric_family_t *f, inf_metric_series_t *at)
     return next;
 }
 
-/* a="1",b="2": equal label sets give equal texts. */
+/* Renders a="1",b="2"; equal label sets give equal texts. */
 static inf_err_t *
 labels_render(const inf_metric_family_t *f, const inf_metric_label_t *labels,
     size_t count, char **out)
@@ -527,7 +530,7 @@ labels_check(const inf_metric_family_t *f, const inf_metric_label_t *labels,
     return NULL;
 }
 
-/* Stable, by the bytes of the names; a label set is a handful. */
+/* Sorts by the bytes of the names, stably; label sets are small. */
 static void
 labels_sort(const inf_metric_label_t **sorted, size_t count)
 {
@@ -542,7 +545,8 @@ labels_sort(const inf_metric_label_t **sorted, size_t count)
     }
 }
 
-/* Letters, digits and '_' (families: ':' too); two '_' first are reserved. */
+/* Whether name has only letters, digits and '_' (families: also ':'); a leading
+   "__" is reserved. */
 static bool
 name_is_valid(const char *name, bool colon)
 {
@@ -617,7 +621,8 @@ put_series(inf_buf_t *out, const inf_metric_series_t *series)
     inf_buf_putc(out, '\n');
 }
 
-/* The counts are read once, so that _count is the +Inf bucket's. */
+/* Writes a histogram; each count is read once, so that _count equals the +Inf
+   bucket. */
 static void
 put_histogram(inf_buf_t *out, const inf_metric_series_t *series)
 {
@@ -650,7 +655,7 @@ put_histogram(inf_buf_t *out, const inf_metric_series_t *series)
     inf_buf_fini(&buckets);
 }
 
-/* name_suffix{labels,le="bound"} and a blank. */
+/* Writes name_suffix{labels,le="bound"} and a space. */
 static void
 put_sample(inf_buf_t *out, const inf_metric_series_t *series,
     const char *suffix, const char *bound)
@@ -670,8 +675,9 @@ put_sample(inf_buf_t *out, const inf_metric_series_t *series,
     inf_buf_putc(out, ' ');
 }
 
-/* As Triton's front end prints them: 16 digits, "Nan", "+Inf", "-Inf".  An
-   embedding program may have set a locale with another decimal point. */
+/* Formats a number as Triton's frontend: 16 digits, "Nan", "+Inf", "-Inf".  The
+   decimal point of the locale, which an embedding program may have set, is
+   replaced. */
 static void
 number_text(char text[METRIC_TEXT_MAX], double value)
 {

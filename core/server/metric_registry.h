@@ -1,15 +1,14 @@
 /*
- * metric_registry.h - the process's own metrics: families, and their series
- *                     of values by label set.
+ * metric_registry.h - the process's own metrics: families, and their series by
+ *                     label set.
  *
- * Owner    The registry is one per process, as the ABI's metrics need no
- *          server: they may be made before one exists and outlive it.
- *          Families are never removed.  A series belongs to its users and
- *          goes with the last of them.
+ * Owner    One registry per process: the ABI's metrics need no server, and may
+ *          be created before one and outlive it.  Families are never removed.
+ *          A series belongs to its users and is removed with the last.
  * Thread   any.  Values are relaxed atomics; the lists have one lock.
  * Units    those of the metric.
- * Errors   INVALID_ARG: a name Prometheus does not allow, a family of the
- *          same name and another kind, bounds that do not rise.
+ * Errors   INVALID_ARG: a name Prometheus does not allow, a family of the same
+ *          name and another kind, bounds that do not rise.
  * Route    plug-in -> metrics.c -> [metric registry] -> metrics text.
  */
 
@@ -38,35 +37,36 @@ typedef struct {
     const char *value;
 } inf_metric_label_t;
 
-/* The family of that name; made at the first call, whose description stays. */
+/* The family of that name, created by the first call, whose description is
+   kept. */
 INF_CHECK inf_err_t *inf_metric_family_get(inf_metric_kind_t kind,
     const char *name, const char *description, inf_metric_family_t **out);
 
-/* As the family was made. */
+/* The kind and the name that the family was created with. */
 inf_metric_kind_t inf_metric_family_kind(const inf_metric_family_t *f);
 const char *inf_metric_family_name(const inf_metric_family_t *f);
 
-/* The series of that label set, one user more; ends with series_drop.  A
-   label name given twice: the last value counts.  Bounds are a histogram's
-   upper bucket bounds; those of the series' first user stay. */
+/* The series of that label set with one user more; release with series_drop.
+   Of a label name given twice the last value counts.  Bounds are a histogram's
+   upper bucket bounds; the first user's are kept. */
 INF_CHECK inf_err_t *inf_metric_series_get(inf_metric_family_t *f,
     const inf_metric_label_t *labels, size_t label_count, const double *bounds,
     size_t bound_count, inf_metric_series_t **out);
 
-/* One user less; series may be NULL. */
+/* Removes one user; series may be NULL. */
 void inf_metric_series_drop(inf_metric_series_t *series);
 
-/* Counter and gauge. */
+/* Functions of counters and gauges. */
 void inf_metric_add(inf_metric_series_t *series, double value);
 void inf_metric_set(inf_metric_series_t *series, double value);
 double inf_metric_value(const inf_metric_series_t *series);
 
-/* The value of a series of that gauge which has the label; with several, of
-   the one made last.  false: there is none. */
+/* The value of a series of that gauge with the label; of several, the newest.
+   false: none. */
 bool inf_metric_find_gauge(const char *family, const inf_metric_label_t *label,
     double *value);
 
-/* Histogram. */
+/* Adds an observation to a histogram. */
 void inf_metric_observe(inf_metric_series_t *series, double value);
 
 /* As in the text: 16 digits, "Nan", "+Inf", "-Inf", always a point. */

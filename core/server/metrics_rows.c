@@ -102,8 +102,8 @@ put_start(const inf_metrics_row_t *row, const char *name, const char *suffix,
     inf_buf_putc(out, ',');
 }
 
-/* Requests that met no instance are in the model's row, with those on no
-   GPU. */
+/* Adds the rows of a model.  Requests without an instance count in the model's
+   row, as do those on no GPU. */
 static inf_err_t *
 add_model(inf_metrics_rows_t *rows, inf_model_t *model, bool by_gpu)
 {
@@ -131,7 +131,8 @@ add_model(inf_metrics_rows_t *rows, inf_model_t *model, bool by_gpu)
     return NULL;
 }
 
-/* A row for the instance's GPU, unless there is one or nobody knows it. */
+/* Adds a row for the instance's GPU, unless there is one or the GPU is
+   unknown. */
 static inf_err_t *
 add_gpu(const model_rows_t *m, inf_model_t *model,
     const inf_instance_spec_t *spec)
@@ -234,7 +235,7 @@ uuid_of(int32_t device_id)
     return about != NULL && about->uuid[0] != '\0' ? about->uuid : NULL;
 }
 
-/* In byte order: tags begin with "_". */
+/* Renders the labels in byte order: tags begin with "_". */
 static char *
 make_labels(const inf_model_t *model, const char *uuid)
 {
@@ -268,7 +269,7 @@ make_labels(const inf_model_t *model, const char *uuid)
     return labels;
 }
 
-/* In the order of names; of those that have the same one the last. */
+/* The next tag by name after last; of tags with the same name the last one. */
 static const Inference__ModelConfig__MetricTagsEntry *
 next_tag(const Inference__ModelConfig *msg,
     const Inference__ModelConfig__MetricTagsEntry *last)
@@ -298,7 +299,7 @@ compare_label_names(const char *a, const char *b)
     return label_char(*a) - label_char(*b);
 }
 
-/* A character that Prometheus does not allow in a name becomes "_". */
+/* Replaces a character that Prometheus does not allow in a name by "_". */
 static char
 label_char(char c)
 {
@@ -315,7 +316,8 @@ put_label_name(inf_buf_t *out, const char *name)
     }
 }
 
-/* A byte that is no UTF-8 would cost the reader all of the text. */
+/* Writes a value with invalid UTF-8 replaced: one bad byte would make the whole
+   text unreadable. */
 static void
 put_label_value(inf_buf_t *out, const char *text)
 {

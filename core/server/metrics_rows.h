@@ -1,6 +1,6 @@
 /*
- * metrics_rows.h - what the families of the metrics say of each model: a row
- *                  for the model, and one for its instances on each GPU.
+ * metrics_rows.h - values of the metrics families for each model: a row for
+ *                  the model, and one for its instances on each GPU.
  *
  * Owner    The rows belong to the caller, from init to fini; their models
  *          outlive them.
@@ -17,10 +17,10 @@
 #include "core/base/buf.h"
 #include "core/server/ready_models.h"
 
-/* Taken once, written family by family. */
+/* Values are read once and written family by family. */
 typedef struct {
     inf_model_t           *model;
-    const inf_latencies_t *latencies;   /* NULL: not asked for               */
+    const inf_latencies_t *latencies;   /* NULL: not enabled                 */
     char                  *labels;      /* "_tag=..,gpu_uuid=..,model=..":
                                            all before reason and version     */
     char                   version[32]; /* "version=.."                      */
@@ -37,14 +37,15 @@ typedef struct {
     size_t             cap;
 } inf_metrics_rows_t;
 
-/* by_gpu: instances on GPUs have rows of their own. */
+/* by_gpu: instances on GPUs get rows of their own. */
 INF_CHECK inf_err_t *inf_metrics_rows_init(inf_metrics_rows_t *rows,
     const inf_ready_models_t *ready, bool by_gpu);
 
-/* Also after init has failed. */
+/* Also valid after a failed init. */
 void inf_metrics_rows_fini(inf_metrics_rows_t *rows);
 
-/* name_suffix{labels,version="1"} and a blank; with a reason that too. */
+/* Writes name_suffix{labels,version="1"} and a space; a reason is added as a
+   label. */
 void inf_metrics_row_put(const inf_metrics_row_t *row, const char *name,
     const char *suffix, const char *reason, inf_buf_t *out);
 

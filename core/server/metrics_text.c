@@ -22,11 +22,12 @@ typedef struct {
     char   labels[QUANTILES_MAX][LABEL_MAX];
 } quantiles_t;
 
-/* When a family has a row. */
+/* Condition for a row in a family. */
 typedef enum {
     ROW_ALWAYS,
-    ROW_LATENCY,                /* with the counters of latencies            */
-    ROW_CACHED                  /* likewise, of models with a response cache */
+    ROW_LATENCY,                /* if latencies are enabled                  */
+    ROW_CACHED                  /* likewise, and the model has a response
+                                   cache                                     */
 } row_when_t;
 
 typedef struct {
@@ -358,7 +359,7 @@ put_count(const text_t *t, uint64_t n)
     inf_buf_putc(t->out, '\n');
 }
 
-/* Of the process, whichever server is asked. */
+/* Metrics of the process, the same for every server. */
 static void
 put_pinned(const text_t *t)
 {
@@ -403,7 +404,7 @@ put_one(const text_t *t, const char *name, const char *help, const char *type,
     put_count(t, value);
 }
 
-/* Nothing at all without a row. */
+/* Writes a family; nothing if it has no row. */
 static void
 put_family(const text_t *t, const family_t *family)
 {
@@ -483,7 +484,7 @@ put_first_responses(const text_t *t)
     }
 }
 
-/* Counts that come meanwhile are left for the next time. */
+/* Writes the summary; counts added meanwhile are left for the next call. */
 static void
 put_first_response(const text_t *t, const inf_metrics_row_t *m)
 {
@@ -523,7 +524,7 @@ put_histograms(const text_t *t, const histogram_family_t *family)
     }
 }
 
-/* In seconds, as Prometheus wants times to be. */
+/* Writes a histogram in seconds, the unit of Prometheus. */
 static void
 put_histogram(const text_t *t, const inf_metrics_row_t *m,
     const histogram_family_t *family)

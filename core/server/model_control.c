@@ -137,7 +137,7 @@ inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
     }
 }
 
-/* NULL: done will be, or was, called. */
+/* NULL: done is called, now or later. */
 static inf_err_t *
 start_load(inf_server_t *server, const ProtobufCMessage *m, bool again,
     inf_lifecycle_done_fn done, void *userp)

@@ -1,12 +1,12 @@
 /*
- * model_control.h - loads and unloads that somebody asks for: whether they
- *                   are allowed, and what they bring.
+ * model_control.h - loads and unloads by request: whether they are allowed,
+ *                   and their parameters.
  *
  * Owner    The caller owns the request; bytes of it are copied.
  * Thread   any.
  * Units    bytes.
  * Errors   UNAVAILABLE: the control mode forbids it.  INVALID_ARG: name or
- *          parameter.  Else what the lifecycle says.
+ *          parameter.  Otherwise the lifecycle's error.
  * Route    control, api_server -> [model control] -> lifecycle
  */
 
@@ -19,28 +19,28 @@
 /* Whether models may be loaded and unloaded by request. */
 INF_CHECK inf_err_t *inf_model_control_allowed(const inf_server_t *server);
 
-/* Whether a request may name that repository: only "", all of them. */
+/* Rejects a repository name other than "", which means all. */
 INF_CHECK inf_err_t *inf_model_control_repository(const char *name);
 
-/* Whether a model of that name may be asked for. */
+/* Rejects names that no model can have. */
 INF_CHECK inf_err_t *inf_model_control_name(const char *name);
 
-/* The parameters of a load request; NULL: nothing. */
+/* Reads the parameters of a load request; *out is NULL without any. */
 INF_CHECK inf_err_t *inf_model_control_override(
     const Inference__RepositoryModelLoadRequest *q,
     inf_override_t **out);
 
-/* And back: parameter i, files first, then the configuration.  value borrows,
-   *key is malloc'ed; false: out of memory. */
+/* The reverse: parameter i, files first, then the configuration.  value borrows
+   from override, *key is malloc'ed; false: out of memory. */
 bool inf_model_control_parameter(const inf_override_t *override, size_t i,
     Inference__ModelRepositoryParameter *value, char **key);
 
-/* Whether the method of a call (channel.h) is one that takes time and is
-   answered by inf_model_control_call. */
+/* Whether the method of a call (channel.h) takes time and is answered by
+   inf_model_control_call. */
 bool inf_model_control_is_call(uint16_t method);
 
-/* A packed message of the gRPC service, or with rest the REST form of it; done
-   is called in any case.  again: a core before this one had the call. */
+/* Runs a packed message of the gRPC service, or with rest its REST form; done
+   is always called.  again: a previous core had the call. */
 void inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
     bool again, inf_slice_t request, inf_lifecycle_done_fn done, void *userp);
 

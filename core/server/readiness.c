@@ -13,10 +13,10 @@
 #define READINESS_RANK 7
 #define ANSWER_RANK    6
 
-/* A call waits so long for a thread before another thread is started. */
+/* Time that a model waits for a thread before one is added. */
 #define PATIENCE_NS UINT64_C(50000000)
 
-/* Beside those with models that are late. */
+/* Limit of threads, not counting those with late models. */
 #define MOST_THREADS 16
 
 typedef struct {
@@ -25,12 +25,12 @@ typedef struct {
     void            *userp;
 } waiter_t;
 
-/* A model that is asked, or will be. */
+/* A model that is asked or waits to be. */
 typedef struct {
     inf_link_t   link;          /* in waiting or running                     */
     inf_model_t *model;         /* a reference                               */
     uint64_t     asked_ns;      /* when it began to wait for a thread        */
-    uint64_t     due_ns;        /* nobody waits for longer; once it runs     */
+    uint64_t     due_ns;        /* end of waiting, once it runs              */
     inf_link_t   waiters;
 } ask_t;
 
@@ -41,8 +41,8 @@ typedef struct {
 } asker_t;
 
 struct inf_readiness_s {
-    const inf_plugin_ops_t *plugins; /* these are set in new(); the timer is
-                                        the timekeeper's                     */
+    const inf_plugin_ops_t *plugins; /* set in new(); the timer belongs to the
+                                        timekeeper                           */
     uint64_t                limit_ns;
     inf_timekeeper_t        timekeeper;
     inf_timer_t             timer;
@@ -50,10 +50,10 @@ struct inf_readiness_s {
     inf_lock_t              lock;       /* rank 7; guards the rest           */
     inf_cond_t              work;
     inf_link_t              waiting;    /* asks, in order                    */
-    inf_link_t              running;    /* in the order in which they began  */
+    inf_link_t              running;    /* asks, by start                    */
     inf_link_t              threads;
     uint32_t                thread_count;
-    uint32_t                idle;       /* of them                           */
+    uint32_t                idle;       /* idle threads                      */
     bool                    stopping;
 };
 
@@ -207,7 +207,7 @@ inf_readiness_answer(void *userp, bool ready)
     inf_lock(&a->lock);
     a->done = true;
     a->ready = ready;
-    inf_cond_signal(&a->came);      /* a is gone once the lock is free       */
+    inf_cond_signal(&a->came);      /* a may be freed after the unlock       */
     inf_unlock(&a->lock);
 }
 
@@ -270,7 +270,7 @@ start_thread(inf_readiness_t *r)
     }
 }
 
-/* There is no thread for it: it can't be asked. */
+/* Answers the first ask negatively: it has no thread. */
 static void
 give_up_first(inf_readiness_t *r)
 {
@@ -353,8 +353,8 @@ ask_instances(const inf_readiness_t *r, inf_model_t *model)
     return ready;
 }
 
-/* Answers waiters whose time is over, and starts a thread for models that
-   wait. */
+/* Answers waiters whose time is over, and adds a thread if a model waits too
+   long. */
 static void
 tick(void *userp)
 {
@@ -383,7 +383,7 @@ tick(void *userp)
     }
 }
 
-/* Of one model; false: nobody waits for too long. */
+/* Answers the waiters of one late model; false: none is late. */
 static bool
 tell_late(inf_readiness_t *r, uint64_t now_ns)
 {
@@ -415,7 +415,7 @@ tell_late(inf_readiness_t *r, uint64_t now_ns)
     return true;
 }
 
-/* Of those that somebody waits for; NULL: nobody does. */
+/* The first running ask with waiters; NULL: none. */
 static ask_t *
 first_due_locked(inf_readiness_t *r, uint64_t *due_ns)
 {
@@ -430,7 +430,7 @@ first_due_locked(inf_readiness_t *r, uint64_t *due_ns)
     return NULL;
 }
 
-/* Whether the first that waits has waited long; there is one. */
+/* Whether the first waiting ask has waited too long; there is at least one. */
 static bool
 needs_thread_locked(const inf_readiness_t *r, uint64_t now_ns)
 {

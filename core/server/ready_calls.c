@@ -59,7 +59,7 @@ inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
     }
 }
 
-/* NULL: call is answered, or will be; so is ask_model's. */
+/* NULL: the call is answered, now or later; likewise ask_model. */
 static inf_err_t *
 ask_server(inf_server_t *server, call_t *call)
 {

@@ -1,12 +1,12 @@
 /*
- * ready_calls.h - the calls ServerReady and ModelReady, which ask backends and
- *                 are answered by the thread that gets the last result.
+ * ready_calls.h - the calls ServerReady and ModelReady, which ask backends;
+ *                 the thread with the last result sends the answer.
  *
  * Owner    The caller owns the request.
- * Thread   call: a control thread; done is called once, perhaps before it
- *          returns, by any thread.
+ * Thread   call: a control thread; done is called once by any thread, possibly
+ *          before call returns.
  * Units    bytes.
- * Errors   done's; it takes err.
+ * Errors   passed to done, which takes err.
  * Route    control -> [ready calls] -> readiness -> channel
  */
 
@@ -15,15 +15,14 @@
 
 #include "core/server/server.h"
 
-/* answer: packed or as REST body, until it returns. */
+/* answer: packed or as REST body, valid during the call. */
 typedef void (*inf_ready_call_fn)(void *userp, inf_err_t *err,
     inf_slice_t answer);
 
 /* Whether inf_ready_call serves the method. */
 bool inf_ready_calls_have(uint16_t method);
 
-/* Answers by done, which may be called before this returns or later on
-   another thread. */
+/* Answers by done. */
 void inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
     uint16_t method, inf_slice_t request, bool rest, inf_ready_call_fn done,
     void *userp);

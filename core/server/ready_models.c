@@ -3,12 +3,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* One question to all models at once. */
+/* A question to all models. */
 typedef struct {
     inf_readiness_fn fn;
     void            *userp;
-    _Atomic size_t   open;          /* seq_cst: answers to come              */
-    _Atomic bool     ready;         /* seq_cst: as far as they have          */
+    _Atomic size_t   open;          /* seq_cst: pending answers              */
+    _Atomic bool     ready;         /* seq_cst: so far                       */
 } all_t;
 
 static void on_answer(void *userp, bool ready);
@@ -57,7 +57,7 @@ inf_ready_models_ask(inf_server_t *server, inf_readiness_fn fn, void *userp)
         inf_readiness_ask(server->readiness, list.models[i], on_answer, all);
     }
     inf_ready_models_fini(&list);
-    on_answer(all, true);               /* our own part                      */
+    on_answer(all, true);               /* the reference of this function    */
     return NULL;
 }
 

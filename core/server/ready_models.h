@@ -1,5 +1,5 @@
 /*
- * ready_models.h - every model version that serves now.
+ * ready_models.h - a list of every model version that serves now.
  *
  * Owner    The list holds a reference of each model until fini.
  * Thread   any.
@@ -23,8 +23,8 @@ INF_CHECK inf_err_t *inf_ready_models_init(inf_ready_models_t *list,
     inf_server_t *server);
 void inf_ready_models_fini(inf_ready_models_t *list);
 
-/* Whether every instance of all of them says that it is ready: calls fn once,
-   perhaps before it returns; on error not at all. */
+/* Asks whether every instance of all models is ready: calls fn once, possibly
+   before returning; on error fn is not called. */
 INF_CHECK inf_err_t *inf_ready_models_ask(inf_server_t *server,
     inf_readiness_fn fn, void *userp);
 

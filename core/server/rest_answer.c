@@ -69,7 +69,7 @@ model_ready(const ProtobufCMessage *m)
             "Model version not ready"), INF_CAUSE_NOT_READY);
 }
 
-/* The configuration alone, not the message around it. */
+/* Writes the configuration without the message around it. */
 static inf_err_t *
 config(const ProtobufCMessage *m, inf_buf_t *out)
 {
@@ -77,7 +77,7 @@ config(const ProtobufCMessage *m, inf_buf_t *out)
         ((const Inference__ModelConfigResponse *) m)->config, out);
 }
 
-/* The rows alone; what a row doesn't know it leaves out. */
+/* Writes the rows alone, without unknown fields. */
 static inf_err_t *
 index_rows(const ProtobufCMessage *m, inf_buf_t *out)
 {
@@ -93,7 +93,7 @@ index_rows(const ProtobufCMessage *m, inf_buf_t *out)
     return err;
 }
 
-/* The settings alone: the level is a list, each other one a text. */
+/* Writes the settings alone: the level is a list, the others are texts. */
 static inf_err_t *
 trace(const ProtobufCMessage *m, inf_buf_t *out)
 {
@@ -117,7 +117,7 @@ trace(const ProtobufCMessage *m, inf_buf_t *out)
     return NULL;
 }
 
-/* Likewise, of several kinds. */
+/* Writes the settings alone, of several kinds. */
 static inf_err_t *
 logging(const ProtobufCMessage *m, inf_buf_t *out)
 {
@@ -148,7 +148,7 @@ logging(const ProtobufCMessage *m, inf_buf_t *out)
     return NULL;
 }
 
-/* The regions alone, without the names that they stand under. */
+/* Writes the regions alone, without their keys. */
 static inf_err_t *
 system_rows(const ProtobufCMessage *m, inf_buf_t *out)
 {
@@ -187,7 +187,7 @@ next_row(const ProtobufCMessage *row, size_t i,
     return inf_message_to_json(row, options, out);
 }
 
-/* Text as it is. */
+/* Writes the text unchanged. */
 static inf_err_t *
 metrics(const ProtobufCMessage *m, inf_buf_t *out)
 {

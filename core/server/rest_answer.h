@@ -1,13 +1,13 @@
 /*
- * rest_answer.h - the REST body that stands for an answer of the gRPC service.
+ * rest_answer.h - the REST body of an answer of the gRPC service.
  *
  * Owner    The caller owns message and text.
- * Thread   the control threads: what many models say takes its time, which a
- *          worker doesn't have.
+ * Thread   control threads: an answer about many models takes time, which a
+ *          worker does not have.
  * Units    bytes.
- * Errors   An answer that REST tells by its status: a server or model that is
+ * Errors   An answer that REST gives by its status: a server or model that is
  *          not ready, of cause INF_CAUSE_NOT_READY; for the server without a
- *          text, as Triton answers.
+ *          text, as in Triton.
  * Route    calls, ready calls -> [REST answer] -> channel
  */
 
@@ -18,7 +18,7 @@
 #include "core/base/error.h"
 #include "core/proto/message.h"
 
-/* Appends it; the text stays empty where REST has no body. */
+/* Appends the body; text stays empty where REST has none. */
 INF_CHECK inf_err_t *inf_rest_answer(uint16_t method,
     const ProtobufCMessage *answer, inf_buf_t *text);
 

@@ -76,7 +76,7 @@ inf_rest_request(uint16_t method, inf_slice_t record, ProtobufCMessage **out)
     return NULL;
 }
 
-/* The worker may be broken: nothing of the record is taken on trust. */
+/* Splits a record; its fields are checked, since the worker may be broken. */
 static inf_err_t *
 split(inf_slice_t record, inf_slice_t *body, inf_slice_t *name)
 {
@@ -95,7 +95,7 @@ split(inf_slice_t record, inf_slice_t *body, inf_slice_t *name)
     return inf_err_new(INF_ERR_INVALID_ARG, "a REST call's record is broken");
 }
 
-/* An empty body is an empty object: then doc->root stays NULL. */
+/* Parses a body; an empty one is an empty object, and doc->root stays NULL. */
 static inf_err_t *
 parse(inf_slice_t body, inf_json_doc_t *doc)
 {
@@ -197,8 +197,7 @@ fill(uint16_t method, const json_t *root, inf_slice_t name,
     return err != NULL ? err : fill_unload(q, parameters);
 }
 
-/* A body that changes nothing asks for something else: unlike an empty object
-   an empty one is an error. */
+/* Fills settings.  Unlike an empty object an empty body is an error. */
 static inf_err_t *
 fill_settings(uint16_t method, const json_t *root, inf_slice_t name,
     ProtobufCMessage *m)
@@ -407,7 +406,8 @@ new_parameter(const char *key, char **key_copy, parameter_t **out)
     return err;
 }
 
-/* "config" and what nobody knows is text, "file:PATH" base64. */
+/* Sets a parameter; "config" and unknown keys are text, "file:PATH" is
+   base64. */
 static inf_err_t *
 set_parameter(parameter_t *p, const char *key, const json_t *value)
 {

@@ -1,13 +1,12 @@
 /*
- * rest_request.h - the message of the gRPC service that a REST body of the
- *                  control API stands for.
+ * rest_request.h - the gRPC message for a REST body of the control API.
  *
  * Owner    The caller frees the message with inf_message_free.
- * Thread   the control threads: a body with files takes its time, which a
- *          worker doesn't have.
+ * Thread   control threads: a body with files takes time, which a worker does
+ *          not have.
  * Units    bytes.
- * Errors   INVALID_ARG, what is wrong with the body; of settings those that
- *          rest_settings.h names.
+ * Errors   INVALID_ARG: the body's fault; for settings the errors of
+ *          rest_settings.h.
  * Route    control -> [REST request] -> model control, calls
  */
 
@@ -17,7 +16,7 @@
 #include "core/base/slice.h"
 #include "core/proto/message.h"
 
-/* record: as INF_SUBMIT_FLAG_REST says (channel.h). */
+/* record: in the format of INF_SUBMIT_FLAG_REST (channel.h). */
 INF_CHECK inf_err_t *inf_rest_request(uint16_t method, inf_slice_t record,
     ProtobufCMessage **out);
 

@@ -58,7 +58,7 @@ inf_rest_trace(Inference__TraceSettingRequest *q, const json_t *root)
     return NULL;
 }
 
-/* null is an empty list: the setting is cleared. */
+/* Adds a trace setting; null is an empty list, which clears it. */
 static inf_err_t *
 put_trace(Inference__TraceSettingRequest *q, const char *key,
     const json_t *value)
@@ -207,7 +207,8 @@ set_format(log_value_t *to, const char *key, const json_t *value)
     return NULL;
 }
 
-/* The three parts of an entry, to be put together in the entry's own type. */
+/* Creates the three parts of an entry, which the caller joins in the entry's
+   type. */
 static inf_err_t *
 new_entry(const ProtobufCMessageDescriptor *entries,
     const ProtobufCMessageDescriptor *values, const char *key,

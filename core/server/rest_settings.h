@@ -1,14 +1,14 @@
 /*
- * rest_settings.h - REST bodies of the trace and logging extensions as the
- *                   messages that they stand for.
+ * rest_settings.h - messages for REST bodies of the trace and logging
+ *                   extensions.
  *
- * Owner    The message owns what is put into it; the caller frees it, also
- *          after an error.
+ * Owner    The message owns the added fields; the caller frees it, also after
+ *          an error.
  * Thread   any.
  * Units    none.
- * Errors   Those that Triton answers where REST and gRPC differ: INTERNAL, a
- *          value of the wrong kind; UNAVAILABLE, an unknown log format;
- *          UNSUPPORTED, a path.
+ * Errors   Triton's errors where REST and gRPC differ: INTERNAL, a value of
+ *          the wrong kind; UNAVAILABLE, an unknown log format; UNSUPPORTED, a
+ *          path.
  * Route    REST request -> [REST settings] -> trace message, log message
  */
 
@@ -18,7 +18,7 @@
 #include "core/proto/json_doc.h"
 #include "grpc_service.pb-c.h"
 
-/* root is an object. */
+/* Fill q from root, which is an object. */
 INF_CHECK inf_err_t *inf_rest_trace(Inference__TraceSettingRequest *q,
     const json_t *root);
 INF_CHECK inf_err_t *inf_rest_log(Inference__LogSettingsRequest *q,

@@ -14,7 +14,7 @@
 #include "core/tensor/memory.h"
 
 #define DRAIN_RANK        1
-#define POLL_INTERVAL_MAX UINT64_C(31536000000)     /* a year                */
+#define POLL_INTERVAL_MAX UINT64_C(31536000000)     /* one year              */
 
 static void open_journal(inf_server_t *server,
     const inf_server_host_t *host);
@@ -82,7 +82,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     return NULL;
 }
 
-/* In the order in which they use each other. */
+/* Opens the parts in the order of their dependencies. */
 static inf_err_t *
 open_parts(inf_server_t *server, const inf_server_host_t *host, void *userp,
     inf_crash_page_t *page)
@@ -148,7 +148,7 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     }
     if (err == NULL && wanted->model_control != before->values->model_control)
     {
-        inf_poll_hasten(server->poll);      /* in that mode                  */
+        inf_poll_hasten(server->poll);      /* in poll mode                  */
     }
     return err;
 }
@@ -167,7 +167,7 @@ desired_of(const NginxInference__CoreConfig *config)
     };
 }
 
-/* Repositories decide what is loaded. */
+/* Whether repositories decide what is loaded. */
 static bool
 is_all(const NginxInference__CoreConfig *config)
 {
@@ -195,7 +195,7 @@ inf_server_stop(inf_server_t *server, uint64_t drain_ns)
     if (!inf_server_drain(server, drain_ns)) {
         inf_log(INF_LOG_WARN, "models are still busy after the drain time:"
             " leaving without finalizing them");
-        return false;           /* their threads still use the server        */
+        return false;           /* the models' threads still use the server  */
     }
 
     inf_server_free(server);
@@ -324,7 +324,7 @@ inf_server_restores(inf_server_t *server, inf_slice_t name)
         || inf_lifecycle_is_starting(server->lifecycle, name);
 }
 
-/* Only changes by requests are recorded.  Every mode needs the journal: a
+/* Opens the journal, which records changes by requests.  Every mode needs it: a
    reload may permit such requests later. */
 static void
 open_journal(inf_server_t *server, const inf_server_host_t *host)
@@ -338,7 +338,7 @@ open_journal(inf_server_t *server, const inf_server_host_t *host)
     }
 }
 
-/* Before any backend is opened: the driver must start first. */
+/* Called before any backend is opened: the driver must start first. */
 static inf_err_t *
 open_memory(inf_server_t *server)
 {
@@ -356,7 +356,7 @@ open_memory(inf_server_t *server)
         &server->gpu_metrics);
 }
 
-/* Models are worth more than a cache. */
+/* Opens the cache; unless it is required, a failure is logged. */
 static inf_err_t *
 open_cache(inf_server_t *server, const inf_server_host_t *host)
 {

@@ -66,7 +66,7 @@ inf_server_cache_check(const inf_cache_opener_t *opener,
     return err;
 }
 
-/* spec borrows of json, which has its settings. */
+/* Fills spec, which borrows from json. */
 static inf_err_t *
 write_spec(const NginxInference__CoreConfig *config, inf_buf_t *json,
     inf_cache_spec_t *spec)
@@ -104,7 +104,7 @@ make_cache(inf_server_cache_t *c, const NginxInference__CoreConfig *config)
         err = inf_response_cache_new(&options, &c->cache);
     }
 
-    /* "local" lives in one process, also where another vendor built it */
+    /* "local" lives in one process, also if it is a plug-in */
     if (err == NULL && path.len == 0
         && strcmp(config->cache_name, "local") != 0)
     {
@@ -127,7 +127,7 @@ inf_server_cache_close(inf_server_cache_t *c)
     *c = (inf_server_cache_t) { .opener = NULL };
 }
 
-/* The file's path; empty: there is none. */
+/* The path of the secret's file; empty: none. */
 static inf_err_t *
 find_secret(const NginxInference__CoreConfig *config, inf_buf_t *path)
 {
@@ -145,7 +145,7 @@ find_secret(const NginxInference__CoreConfig *config, inf_buf_t *path)
         return inf_buf_status(path);
     }
 
-    /* a plug-in that took this text may want no JSON at all */
+    /* a plug-in may accept a text that is not JSON */
     inf_err_t *err = inf_json_doc_parse(&doc,
         inf_slice_str(config->cache_config), 0);
     if (err != NULL) {
@@ -164,8 +164,8 @@ find_secret(const NginxInference__CoreConfig *config, inf_buf_t *path)
     return err != NULL ? err : inf_buf_status(path);
 }
 
-/* The text as a program gave it, or the settings but for the core's own as an
-   object of strings. */
+/* Writes the text of an embedding program, or the settings without the core's
+   own as an object of strings. */
 static inf_err_t *
 write_config(const NginxInference__CoreConfig *config, inf_buf_t *json)
 {

@@ -1,11 +1,10 @@
 /*
- * server_cache.h - the response cache that a configuration asks for.
+ * server_cache.h - the response cache of a configuration.
  *
- * Owner    The server owns it from before its first model until after the
- *          last.
- * Thread   open, close: one at a time.
+ * Owner    The server, from before its first model until after the last.
+ * Thread   open, close: one call at a time.
  * Units    none.
- * Errors   the cache plug-in's.
+ * Errors   those of the cache plug-in.
  * Route    server -> [server cache] -> cache plug-in, response cache
  */
 
@@ -16,17 +15,18 @@
 #include "core_config.pb-c.h"
 
 typedef struct {
-    const inf_cache_opener_t *opener;   /* NULL: there is no cache           */
+    const inf_cache_opener_t *opener;   /* NULL: no cache                    */
     inf_cache_plugin_t       *plugin;
-    inf_response_cache_t     *cache;    /* NULL: none                        */
+    inf_response_cache_t     *cache;    /* NULL: no cache                    */
 } inf_server_cache_t;
 
-/* Without a name in the configuration there is none, which is no error. */
+/* Opens the configured cache; without a name there is none, which is no
+   error. */
 INF_CHECK inf_err_t *inf_server_cache_open(inf_server_cache_t *c,
     const inf_cache_opener_t *opener,
     const NginxInference__CoreConfig *config);
 
-/* Whether that can be opened, as far as it is known without a library. */
+/* Checks whether the cache can be opened, without loading a library. */
 INF_CHECK inf_err_t *inf_server_cache_check(const inf_cache_opener_t *opener,
     const NginxInference__CoreConfig *config);
 

@@ -1,11 +1,11 @@
 /*
- * shm_calls.h - the calls about clients' shared memory regions.
+ * shm_calls.h - the calls on clients' shared memory regions.
  *
- * Owner    The caller owns the message; an answer is in its arena, but for
- *          texts, which are the list's.
+ * Owner    The caller owns the message; an answer lies in its arena, except
+ *          for texts, which belong to list.
  * Thread   control threads: registering waits for the kernel or a driver.
  * Units    bytes.
- * Errors   as tensor/shm_region.h.
+ * Errors   those of tensor/shm_region.h.
  * Route    calls -> [shm calls] -> regions
  */
 
@@ -16,11 +16,12 @@
 #include "core/tensor/shm_region.h"
 #include "grpc_service.pb-c.h"
 
-/* Of the four methods that register and unregister. */
+/* Runs one of the four methods that register and unregister. */
 INF_CHECK inf_err_t *inf_shm_call(inf_shm_regions_t *set, uint16_t method,
     const ProtobufCMessage *m);
 
-/* The rows of a status, by name.  Give list back when the answer is packed. */
+/* The rows of a status, by name.  list is released after the answer is
+   packed. */
 INF_CHECK inf_err_t *inf_shm_system_status(inf_shm_region_t *const *list,
     size_t count, inf_arena_t *arena,
     Inference__SystemSharedMemoryStatusResponse *r);

@@ -15,7 +15,7 @@ typedef Inference__InferResponseStatistics             response_message_t;
 typedef Inference__ModelStatistics__ResponseStatsEntry response_entry_t;
 typedef Inference__MemoryUsage                         memory_message_t;
 
-/* Allocation that fails once fails the message. */
+/* After one failed allocation the message fails. */
 typedef struct {
     inf_arena_t *arena;
     bool         failed;
@@ -133,7 +133,7 @@ make_infer(maker_t *mk, const inf_statistics_t *s)
     return m;
 }
 
-/* By size, ascending. */
+/* Adds the batch sizes, ascending. */
 static void
 add_batches(maker_t *mk, const inf_statistics_t *s, model_message_t *out)
 {
@@ -160,7 +160,7 @@ add_batches(maker_t *mk, const inf_statistics_t *s, model_message_t *out)
     }
 }
 
-/* By index, summed over what was counted where; indexes are seen from 0 on. */
+/* Adds the sums by response index; indexes begin at 0 without gaps. */
 static void
 add_responses(maker_t *mk, inf_model_t *model, model_message_t *out)
 {

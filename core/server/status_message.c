@@ -17,14 +17,14 @@ typedef NginxInference__SequenceStatus sequence_status_t;
 typedef NginxInference__BatchStatus    batch_status_t;
 typedef NginxInference__ResourceStatus resource_status_t;
 
-/* Rows of one kind; the array is malloc'ed. */
+/* Rows of one kind; rows is malloc'ed. */
 typedef struct {
     void   **rows;
     size_t   count;
     size_t   cap;
 } list_t;
 
-/* Allocation that fails once fails the message. */
+/* After one failed allocation the message fails. */
 typedef struct {
     inf_arena_t *arena;
     bool         failed;
@@ -101,8 +101,8 @@ add_version(void *userp, const char *name, int64_t version,
     add_row(mk, &mk->models, m);
 }
 
-/* Ready models are in the order of the rows.  A model that was loaded or
-   unloaded after the rows were made has no details. */
+/* Adds details to rows; ready models are in the order of the rows.  A model
+   loaded or unloaded after the rows were made has no details. */
 static inf_err_t *
 describe_ready(maker_t *mk, inf_server_t *server)
 {
@@ -124,7 +124,7 @@ describe_ready(maker_t *mk, inf_server_t *server)
     return NULL;
 }
 
-/* Searches from *from on; on success *from is the index after the row. */
+/* The row of a model, from *from on; on success *from is the index after it. */
 static model_status_t *
 row_of(maker_t *mk, const inf_model_t *model, size_t *from)
 {
@@ -200,7 +200,7 @@ describe_load(maker_t *mk, inf_model_t *model, model_status_t *m)
     }
 }
 
-/* By size, ascending. */
+/* Adds the batch sizes, ascending. */
 static void
 add_batches(maker_t *mk, const inf_statistics_t *s, model_status_t *m)
 {
@@ -259,7 +259,7 @@ add_row(maker_t *mk, list_t *list, void *row)
     }
 }
 
-/* The rows in the arena; the list is freed. */
+/* Copies the rows to the arena and frees the list. */
 static void **
 keep_rows(maker_t *mk, list_t *list)
 {

@@ -1,10 +1,10 @@
 /*
- * status_message.h - the server at this moment, for people who look after it.
+ * status_message.h - the state of the server for the operator.
  *
- * Owner    What the message refers to is in the caller's arena.
- * Thread   a control thread that may wait for a repository.
+ * Owner    The message refers to the caller's arena.
+ * Thread   a control thread, which may wait for a repository.
  * Units    ns.
- * Errors   out of memory, a repository that can't be listed.
+ * Errors   out of memory, a repository that cannot be listed.
  * Route    lifecycle, runners, statistics, rate gate -> [status message] ->
  *          calls
  */
@@ -16,7 +16,7 @@
 #include "core/server/server.h"
 #include "core_calls.pb-c.h"
 
-/* Fills out, whose texts and rows last as long as arena and server. */
+/* Fills out; its texts and rows are valid as long as arena and server. */
 INF_CHECK inf_err_t *inf_status_message(inf_server_t *server,
     inf_arena_t *arena, NginxInference__StatusResponse *out);
 

@@ -1,6 +1,6 @@
 /*
- * trace_activity.h - Triton's activities of a trace: the name of each, and the
- *                    span that it belongs to.
+ * trace_activity.h - Triton's activities of a trace: names, and the span of
+ *                    each.
  *
  * Owner    none; constant.
  * Thread   any.
@@ -15,17 +15,17 @@
 #include "core/include/triton/core/tritonserver.h"
 
 typedef enum {
-    INF_ACTIVITY_MODEL,         /* the span of a model's request             */
-    INF_ACTIVITY_COMPUTE,       /* its execution                             */
-    INF_ACTIVITY_TENSOR,        /* no span: a tensor is noted                */
-    INF_ACTIVITY_CUSTOM         /* of a backend's own name                   */
+    INF_ACTIVITY_MODEL,         /* span of a model's request                 */
+    INF_ACTIVITY_COMPUTE,       /* span of its execution                     */
+    INF_ACTIVITY_TENSOR,        /* no span: a tensor                         */
+    INF_ACTIVITY_CUSTOM         /* named by a backend                        */
 } inf_activity_part_t;
 
-/* "<unknown>" for a number that is none. */
+/* "<unknown>" for an invalid number. */
 const char *inf_trace_activity_name(
     TRITONSERVER_InferenceTraceActivity activity);
 
-/* CUSTOM also for any name that is none of Triton's. */
+/* CUSTOM for any name that is not Triton's. */
 inf_activity_part_t inf_trace_activity_part(const char *name);
 
 #endif /* INF_SERVER_TRACE_ACTIVITY_H */

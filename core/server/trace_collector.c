@@ -19,12 +19,12 @@
 struct inf_trace_collector_s {
     inf_http_post_t *post;
     char            *url;
-    inf_buf_t        resource;      /* attributes, as JSON                   */
+    inf_buf_t        resource;      /* attributes as JSON                    */
     inf_buf_t        text;
-    bool             failing;       /* and that was logged                   */
+    bool             failing;       /* a failure was logged                  */
 };
 
-/* A record's spans in the making. */
+/* State while the spans of a record are written. */
 typedef struct {
     const inf_trace_record_t *r;
     const inf_trace_event_t  *events;
@@ -41,7 +41,8 @@ typedef struct {
     uint32_t                 parent;
     uint64_t                 start_ns;
     uint64_t                 end_ns;
-    const inf_trace_event_t *who;       /* whose attributes; NULL: none      */
+    const inf_trace_event_t *who;       /* source of the attributes; NULL:
+                                           none                              */
 } span_t;
 
 typedef bool (*chosen_fn)(const inf_trace_event_t *e);
@@ -198,7 +199,7 @@ put_attribute(inf_buf_t *out, inf_slice_t key, const char *value)
     inf_buf_puts(out, "}}");
 }
 
-/* From the first to the last that was noted of any of its parts. */
+/* Writes the request's span, from its first event to its last. */
 static void
 put_request(spans_t *s)
 {
@@ -252,8 +253,8 @@ put_model(spans_t *s, const inf_trace_event_t *who)
     put_custom(s, who, &model, &compute);
 }
 
-/* 1 and on, in the order in which traces began; 0, the whole request's, for an
-   id that is none of them. */
+/* The trace's number, from 1 in the order in which traces began; 0, the whole
+   request's, for an unknown id. */
 static uint32_t
 number_of(const spans_t *s, uint64_t id)
 {
@@ -270,7 +271,7 @@ number_of(const spans_t *s, uint64_t id)
     return SPAN_REQUEST;
 }
 
-/* Events that a backend has named itself, by pairs. */
+/* Writes spans of pairs of events named by a backend. */
 static void
 put_custom(spans_t *s, const inf_trace_event_t *who, const span_t *model,
     const span_t *compute)
@@ -318,7 +319,7 @@ end_of(const inf_trace_event_t *start, size_t stem)
     return NULL;
 }
 
-/* The first and the last of the chosen ones; false: there are none. */
+/* The first and the last time of the chosen events; false: there are none. */
 static bool
 bounds(const spans_t *s, uint64_t id, chosen_fn chosen, uint64_t *from,
     uint64_t *to)
@@ -366,7 +367,7 @@ put_span(spans_t *s, const span_t *span, chosen_fn chosen)
     inf_buf_puts(out, "]}");
 }
 
-/* The client's own span is the parent of the whole request's. */
+/* Writes ids; the parent of the whole request's span is the client's. */
 static void
 put_ids(spans_t *s, const span_t *span)
 {
@@ -435,7 +436,8 @@ is_custom(const inf_trace_event_t *e)
         && inf_trace_activity_part(e->name) == INF_ACTIVITY_CUSTOM;
 }
 
-/* Custom ones that open or close nothing are events of the model's, too. */
+/* Events of a model's span, including custom events that are not part of a
+   pair. */
 static bool
 is_models(const inf_trace_event_t *e)
 {
@@ -449,7 +451,7 @@ is_none(const inf_trace_event_t *e)
     return false;
 }
 
-/* stem: the bytes before end. */
+/* stem: length of text without end. */
 static bool
 ends_with(const char *text, const char *end, size_t *stem)
 {

@@ -1,17 +1,17 @@
 /*
  * trace_collector.h - posts traces to an OpenTelemetry collector: OTLP over
- *                     HTTP, in its JSON form.
+ *                     HTTP in JSON.
  *
  * Owner    The tracer owns it.
- * Thread   the tracer's.
+ * Thread   the tracer's thread.
  * Units    ns since 1970.
- * Errors   A post that fails is logged once until one succeeds; its traces
- *          are lost.
+ * Errors   The first of consecutive failed posts is logged; its traces are
+ *          lost.
  * Route    tracer -> [trace collector] -> http post
  *
- * Spans of a request: "InferRequest" from the first byte to the last, below it
- * one named after the model, below that "compute" and the models that an
- * ensemble runs.  A custom activity NAME_START opens a span that NAME_END
+ * Spans of a request: "InferRequest" from the first byte to the last; below it
+ * one named after the model; below that "compute" and the composing models of
+ * an ensemble.  A custom activity NAME_START opens a span that NAME_END
  * closes.  Source: OpenTelemetry protocol 1, Triton's user guide.
  */
 
@@ -23,7 +23,7 @@
 
 typedef struct inf_trace_collector_s inf_trace_collector_t;
 
-/* config's url and resources are copied. */
+/* Copies url and resources of config. */
 INF_CHECK inf_err_t *inf_trace_collector_new(
     const NginxInference__TraceSettings *config,
     inf_trace_collector_t **out);
@@ -31,11 +31,11 @@ INF_CHECK inf_err_t *inf_trace_collector_new(
 /* c may be NULL. */
 void inf_trace_collector_free(inf_trace_collector_t *c);
 
-/* Posts a list of count records; how many of them are lost. */
+/* Posts a list of count records; returns the number lost. */
 uint32_t inf_trace_collector_send(inf_trace_collector_t *c,
     inf_link_t *records, uint32_t count);
 
-/* Appends the spans of one record, with commas between them; none: false. */
+/* Appends the spans of one record, separated by commas; false: none. */
 bool inf_trace_collector_text(inf_trace_record_t *r, inf_buf_t *out);
 
 #endif /* INF_SERVER_TRACE_COLLECTOR_H */

@@ -15,13 +15,13 @@
 #include "core/proto/number.h"
 
 #define FILE_MODE 0640
-#define TEXT_KEPT (1u << 20)    /* bytes, from one trace to the next      */
+#define TEXT_KEPT (1u << 20)    /* bytes kept between traces              */
 
 struct inf_trace_file_s {
     char      *path;
-    off_t      end;             /* of FILE as we left it; 0: not begun       */
-    int64_t    next;            /* the next FILE.N                           */
-    bool       failing;         /* and that was logged                       */
+    off_t      end;             /* end of FILE after the last write; 0: none */
+    int64_t    next;            /* number of the next FILE.N                 */
+    bool       failing;         /* a failure was logged                      */
     inf_buf_t  text;
 };
 
@@ -143,7 +143,7 @@ write_record(inf_trace_file_t *f, inf_trace_record_t *r)
     return err;
 }
 
-/* To the file that the setting is at. */
+/* Writes the text to the setting's current file. */
 static inf_err_t *
 write_text(inf_trace_file_t *f, inf_trace_setting_t *setting)
 {
@@ -180,7 +180,7 @@ write_text(inf_trace_file_t *f, inf_trace_setting_t *setting)
     return err;
 }
 
-/* The next number that no file has. */
+/* Takes the next number without a file. */
 static inf_err_t *
 begin_index(inf_trace_file_t *f, inf_trace_setting_t *setting)
 {
@@ -204,10 +204,10 @@ begin_index(inf_trace_file_t *f, inf_trace_setting_t *setting)
     return NULL;
 }
 
-/* Puts text, an array, before the bracket that ends the file's.  A file that
-   is not as it was left (*end) is somebody else's, or was taken away: ours
-   begins again.  A link may be anybody's in a directory that others write to:
-   what it leads to stays as it is. */
+/* Inserts text, an array, before the closing bracket of the file's array.  A
+   file whose length differs from *end was changed or removed by another
+   program: a new file is begun.  A symbolic link, which anyone may create in a
+   shared directory, is not followed. */
 static inf_err_t *
 append(const char *path, off_t *end, inf_buf_t *text)
 {
@@ -246,7 +246,7 @@ append(const char *path, off_t *end, inf_buf_t *text)
     if (err == NULL) {
         *end = at + (off_t) text->len;
     } else if (ftruncate(fd, at) != 0 || (on && pwrite(fd, "]", 1, at) != 1)) {
-        *end = 0;                       /* it begins again                   */
+        *end = 0;                       /* begun again                       */
     }
     if (close(fd) != 0 && err == NULL) {
         err = inf_err_os(errno, "cannot write trace file \"%s\"", path);
@@ -254,8 +254,8 @@ append(const char *path, off_t *end, inf_buf_t *text)
     return err;
 }
 
-/* One write, unless the kernel takes less at a time: a reader sees the array
-   before or after. */
+/* Writes text in one write, unless the kernel takes less: a reader sees the
+   array before or after it. */
 static inf_err_t *
 write_all(const char *path, int fd, off_t at, inf_slice_t text)
 {
@@ -275,7 +275,7 @@ write_all(const char *path, int fd, off_t at, inf_slice_t text)
     return NULL;
 }
 
-/* A file of another core, or of the one before. */
+/* Renames a file of another core or of an earlier start. */
 static bool
 keep_older(const char *path)
 {
@@ -328,8 +328,8 @@ put_tensor(const inf_trace_event_t *e, inf_buf_t *out)
         inf_datatype_name((uint32_t) e->datatype));
 }
 
-/* The values with commas between them, in one text; of halves Triton has
-   none. */
+/* Writes the values, separated by commas, as one text; Triton writes none for
+   FP16 and BF16. */
 static void
 put_data(const inf_trace_event_t *e, inf_buf_t *out)
 {
@@ -425,7 +425,7 @@ put_real(double v, bool single, inf_buf_t *out)
     }
 }
 
-/* A broken length ends them: who traces does not judge. */
+/* Writes strings up to the first invalid length. */
 static void
 put_strings(const inf_trace_event_t *e, inf_buf_t *out)
 {

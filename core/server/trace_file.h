@@ -1,16 +1,16 @@
 /*
- * trace_file.h - writes traces to files, in Triton's form: arrays of JSON
- *                objects, which are whole after each trace.
+ * trace_file.h - writes traces to files in Triton's form: arrays of JSON
+ *                objects, valid after each trace.
  *
- * Owner    The tracer owns it; a setting notes which file it is at.
- * Thread   the tracer's.
+ * Owner    The tracer owns it; a setting has the number of its current file.
+ * Thread   the tracer's thread.
  * Units    traces.
- * Errors   A file that can't be written is logged once until it can again.
+ * Errors   The first of consecutive failures to write a file is logged.
  * Route    tracer -> [trace file] -> FILE, FILE.0, FILE.1, ...
  *
- * FILE has the traces of settings without log_frequency and count; others fill
- * FILE.N one after another, each by one setting.  No file that is there before
- * the start is written over: FILE becomes FILE.before.
+ * FILE has the traces of settings without log_frequency and count; other
+ * settings fill FILE.N one after another.  A file from before the start is not
+ * overwritten: FILE is renamed to FILE.before.
  */
 
 #ifndef INF_SERVER_TRACE_FILE_H
@@ -21,17 +21,17 @@
 
 typedef struct inf_trace_file_s inf_trace_file_t;
 
-/* Nothing is opened before the first trace. */
+/* Opens no file before the first trace. */
 INF_CHECK inf_err_t *inf_trace_file_new(const char *path,
     inf_trace_file_t **out);
 
 /* f may be NULL. */
 void inf_trace_file_free(inf_trace_file_t *f);
 
-/* Writes a list of records; how many of them are lost. */
+/* Writes a list of records; returns the number lost. */
 uint32_t inf_trace_file_write(inf_trace_file_t *f, inf_link_t *records);
 
-/* Appends the objects of one record, with commas between them. */
+/* Appends the objects of one record, separated by commas. */
 void inf_trace_file_text(inf_trace_record_t *r, inf_buf_t *out);
 
 #endif /* INF_SERVER_TRACE_FILE_H */

@@ -10,17 +10,17 @@ typedef Inference__TraceSettingRequest__SettingValue  request_value_t;
 typedef Inference__TraceSettingResponse__SettingsEntry entry_t;
 typedef Inference__TraceSettingResponse__SettingValue  value_t;
 
-/* Settings of an answer but for resources. */
+/* Settings of an answer, without resources. */
 #define SETTINGS_MAX 10
 
-/* A change as a request asks for it. */
+/* A change requested by a client. */
 typedef struct {
     uint32_t           set;
     uint32_t           clear;
     inf_trace_values_t values;
 } change_t;
 
-/* An answer in the making. */
+/* State while an answer is built. */
 typedef struct {
     inf_arena_t                     *arena;
     Inference__TraceSettingResponse *out;
@@ -123,7 +123,7 @@ inf_trace_message_restore(inf_trace_settings_t *settings,
         q->model_name, c.set, &c.values);
 }
 
-/* A setting of the texts that are not NULL; false: out of memory. */
+/* Adds a setting with the texts that are not NULL; false: out of memory. */
 static bool
 put_setting(Inference__TraceSettingRequest *q, inf_arena_t *arena,
     const char *key, const char *one, const char *other)
@@ -152,7 +152,7 @@ put_setting(Inference__TraceSettingRequest *q, inf_arena_t *arena,
     return true;
 }
 
-/* NULL: out of memory. */
+/* Formats a number in the arena; NULL: out of memory. */
 static const char *
 number_text(inf_arena_t *arena, int64_t number)
 {
@@ -174,7 +174,7 @@ read_change(const Inference__TraceSettingRequest *q, change_t *c)
     return err;
 }
 
-/* Settings that nobody knows are ignored. */
+/* Reads one setting; unknown settings are ignored. */
 static inf_err_t *
 read_setting(const request_entry_t *e, change_t *c)
 {
@@ -222,7 +222,7 @@ read_setting(const request_entry_t *e, change_t *c)
     return NULL;
 }
 
-/* Words that are no level change nothing. */
+/* Reads the level; unknown words are ignored. */
 static inf_err_t *
 read_level(const request_value_t *v, change_t *c)
 {
@@ -247,7 +247,7 @@ read_level(const request_value_t *v, change_t *c)
     return NULL;
 }
 
-/* One decimal number between min and max. */
+/* Reads one decimal number between min and max. */
 static inf_err_t *
 read_number(const request_entry_t *e, int64_t min, int64_t max, int64_t *out)
 {
@@ -309,7 +309,7 @@ put_number(answer_t *a, const char *key, int64_t number)
     put(a, key, copy);
 }
 
-/* The configured value, as it was written there. */
+/* Adds the configured options as written in the configuration. */
 static void
 put_options(answer_t *a, const NginxInference__TraceSettings *c)
 {
@@ -329,7 +329,7 @@ put_options(answer_t *a, const NginxInference__TraceSettings *c)
     }
 }
 
-/* "key=value" under its key. */
+/* Adds "key=value" under its key. */
 static void
 put_resource(answer_t *a, const char *text)
 {
@@ -356,7 +356,7 @@ put(answer_t *a, const char *key, const char *text)
     }
 }
 
-/* Room for count texts; NULL: out of memory. */
+/* Adds a setting with room for count texts; NULL: out of memory. */
 static value_t *
 put_value(answer_t *a, const char *key, size_t count)
 {

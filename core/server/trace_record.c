@@ -147,7 +147,7 @@ inf_trace_record_events(inf_trace_record_t *r)
     return to;
 }
 
-/* Numbers that look random and differ: a permutation of 64 bits. */
+/* A permutation of 64 bits gives ids that look random and differ. */
 void
 inf_trace_record_span(const inf_trace_record_t *r, uint32_t n,
     uint8_t id[INF_SPAN_ID])
@@ -158,7 +158,7 @@ inf_trace_record_span(const inf_trace_record_t *r, uint32_t n,
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     x ^= x >> 31;
     if (x == 0) {
-        x = r->spans | 1;               /* zero is no id                     */
+        x = r->spans | 1;               /* zero is not a valid id            */
     }
     memcpy(id, &x, INF_SPAN_ID);
 }
@@ -175,7 +175,7 @@ room_of(const inf_trace_event_t *event, bool copy_name)
     return room;
 }
 
-/* NULL stays NULL. */
+/* Copies a text and advances *at; NULL stays NULL. */
 static char *
 take_text(char **at, const char *text)
 {

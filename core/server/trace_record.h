@@ -1,15 +1,13 @@
 /*
- * trace_record.h - what was noted of one traced request and of the requests
- *                  that were made of it: who they are, what happened when,
- *                  which tensors.
+ * trace_record.h - events of one traced request and of the requests made for
+ *                  it: names, times and tensors.
  *
- * Owner    References: one for each trace that notes in it, one for each part
- *          of the answer that is being sent.  The last one gives it to the
- *          tracer.
+ * Owner    References: one for each trace that adds events, one for each part
+ *          of the answer being sent.  The last unref passes it to the tracer.
  * Thread   any: events are pushed without a lock.
  * Units    ns on the monotonic clock, bytes.
- * Errors   A record that lacks memory or has too much of it is incomplete,
- *          and dropped when it ends.
+ * Errors   A record out of memory or over the memory limit is incomplete, and
+ *          dropped when it ends.
  * Route    request trace -> [trace record] -> tracer -> file, collector
  */
 
@@ -28,21 +26,21 @@ struct inf_tracer_s;
 
 typedef enum {
     INF_TRACE_WHO,              /* a trace begins                            */
-    INF_TRACE_TIME,             /* something happened to it                  */
-    INF_TRACE_FRONT,            /* likewise, in the worker or on the way from
-                                   and to it                                 */
+    INF_TRACE_TIME,             /* a time of the trace                       */
+    INF_TRACE_FRONT,            /* a time in the worker or on the way from and
+                                   to it                                     */
     INF_TRACE_TENSOR
 } inf_trace_kind_t;
 
-/* Texts and arrays lie behind it, in the same memory. */
+/* Texts and arrays follow it in the same memory. */
 typedef struct inf_trace_event_s {
     struct inf_trace_event_s *next;
     inf_trace_kind_t  kind;
-    uint64_t          id;           /* the trace's                           */
-    uint64_t          parent_id;    /* WHO: 0, of nobody                     */
+    uint64_t          id;           /* of the trace                          */
+    uint64_t          parent_id;    /* WHO: 0: none                          */
     int64_t           version;      /* WHO: of the model                     */
     uint64_t          ns;           /* TIME, FRONT                           */
-    const char       *name;         /* WHO: the model; else the activity     */
+    const char       *name;         /* WHO: model; else the activity         */
     const char       *request_id;   /* WHO: "" without one                   */
     const char       *tensor;       /* TENSOR: its name                      */
     int               datatype;     /* TENSOR: an inf_datatype_t             */
@@ -61,36 +59,35 @@ typedef struct inf_trace_record_s {
     _Atomic uint64_t      bytes;        /* relaxed: of events                */
     _Atomic bool          incomplete;   /* relaxed                           */
     uint64_t              id;           /* of the whole request's trace      */
-    bool                  tensors;      /* these are set in new(): by what
-                                           level                             */
+    bool                  tensors;      /* set in new(), from the level      */
     bool                  timestamps;
     uint64_t              wall_ns;      /* realtime minus monotonic clock    */
     bool                  has_parent;   /* the client's span is known        */
-    inf_trace_context_t   context;      /* the trace's id in any case        */
-    uint64_t              spans;        /* of which ids of spans are made    */
-    char                 *state;        /* the client's tracestate, or NULL  */
+    inf_trace_context_t   context;      /* always has the trace's id         */
+    uint64_t              spans;        /* base of the ids of spans          */
+    char                 *state;        /* client's tracestate, or NULL      */
 } inf_trace_record_t;
 
-/* Takes setting, on success.  parent and state (len 0: none) may be NULL. */
+/* Takes setting on success.  parent and state (len 0: none) may be NULL. */
 INF_CHECK inf_err_t *inf_trace_record_new(struct inf_tracer_s *tracer,
     inf_trace_setting_t *setting, const inf_trace_context_t *parent,
     inf_slice_t state, inf_trace_record_t **out);
 
-/* A reference for each thread that notes events; unref: r may be NULL. */
+/* References, one for each thread that adds events; unref: r may be NULL. */
 void inf_trace_record_ref(inf_trace_record_t *r);
 void inf_trace_record_unref(inf_trace_record_t *r);
 
-/* For the tracer, which got it from unref. */
+/* Frees a record that unref passed to the tracer. */
 void inf_trace_record_free(inf_trace_record_t *r);
 
-/* Copies what event refers to but for its name, unless copy_name says so. */
+/* Copies the event's data except its name, unless copy_name is set. */
 void inf_trace_record_note(inf_trace_record_t *r,
     const inf_trace_event_t *event, bool copy_name);
 
-/* All events, oldest first.  Once, when nobody notes any more. */
+/* Returns all events, oldest first.  Called once, after the last note. */
 inf_trace_event_t *inf_trace_record_events(inf_trace_record_t *r);
 
-/* The id of the span number n of the record; 0 is the whole request's. */
+/* The id of the record's span number n; 0 is the whole request's. */
 void inf_trace_record_span(const inf_trace_record_t *r, uint32_t n,
     uint8_t id[INF_SPAN_ID]);
 

@@ -9,11 +9,11 @@
 #define TURN_RANK     38
 #define SETTINGS_RANK 45
 
-/* A change that has all it needs: the new settings of the server and of its
-   models, NULL where the old one stays. */
+/* The prepared settings of a change, of the server and its models; NULL: the
+   old one stays. */
 typedef struct {
     inf_trace_setting_t  *global;
-    inf_trace_setting_t **models;       /* as many as there are              */
+    inf_trace_setting_t **models;       /* one per model                     */
 } renewal_t;
 
 static inf_trace_values_t configured(const NginxInference__TraceSettings *c);
@@ -176,7 +176,7 @@ inf_trace_settings_sample(inf_trace_settings_t *s, const char *model,
             &setting->left, &left, left - 1, memory_order_relaxed,
             memory_order_relaxed))
         {
-            /* left is what another request has left over */
+            /* left was reloaded by the failed exchange */
         }
         taken = left != 0;
     }
@@ -250,7 +250,7 @@ setting_new(const inf_trace_values_t *values, inf_trace_setting_t **out)
     return NULL;
 }
 
-/* Why nothing is traced by these values; NULL: something is. */
+/* The reason why these values trace nothing; NULL: they trace. */
 static const char *
 invalid(const inf_trace_settings_t *s, const inf_trace_values_t *values)
 {
@@ -267,7 +267,7 @@ invalid(const inf_trace_settings_t *s, const inf_trace_values_t *values)
     return s->config->file[0] == '\0' ? "trace file name is not given" : NULL;
 }
 
-/* The one invalid setting that anybody may ask for is OFF. */
+/* Rejects invalid values; OFF is accepted. */
 static inf_err_t *
 check(const inf_trace_settings_t *s, const inf_trace_values_t *values)
 {
@@ -287,8 +287,8 @@ in_force(const inf_trace_values_t *global, const inf_trace_scope_t *scope)
     return values;
 }
 
-/* The scope with what it has left of its count: a change of something else
-   does not start it again. */
+/* A copy of the scope with the rest of its count: changing another setting does
+   not restart the count. */
 static inf_trace_scope_t
 left_over(const inf_trace_scope_t *scope)
 {
@@ -344,7 +344,7 @@ change_server(inf_trace_settings_t *s, uint32_t set, uint32_t clear,
     return err;
 }
 
-/* Settings of the models that take over something of the new global values. */
+/* Prepares settings of the models that inherit a changed global value. */
 static inf_err_t *
 renew_models(inf_trace_settings_t *s, const inf_trace_values_t *global,
     inf_trace_setting_t **made)
@@ -471,7 +471,8 @@ scope_free(inf_trace_scope_t *scope)
     free(scope);
 }
 
-/* Where the model is, or belongs: with the lock, or at one's turn. */
+/* The position of the model, or where to insert it; the caller holds lock or
+   turn. */
 static size_t
 find(const inf_trace_settings_t *s, const char *model, bool *found)
 {

@@ -11,25 +11,26 @@
 #include "core/server/trace_file.h"
 
 #define TRACER_RANK     74
-#define TRACER_MEMORY   (UINT64_C(64) << 20)    /* of records under way      */
+#define TRACER_MEMORY   (UINT64_C(64) << 20)    /* of records in progress    */
 #define QUEUE_DEFAULT   2048u
-#define DELAY_NS        UINT64_C(5000000000)    /* of a batch to a collector */
+#define DELAY_NS        UINT64_C(5000000000)    /* maximum age of a batch    */
 #define BATCH_DEFAULT   512u
-#define COMPLAIN_NS     UINT64_C(10000000000)   /* from one line to the next */
+#define COMPLAIN_NS     UINT64_C(10000000000)   /* between two log lines     */
 
 struct inf_tracer_s {
     inf_trace_settings_t   settings;    /* has a lock of its own             */
-    uint32_t               limit;       /* these are set in new(): of queued
+    uint32_t               limit;       /* set in new(): limit of queued
                                            records                           */
     uint64_t               delay_ns;
     uint32_t               batch;
-    inf_trace_file_t      *file;        /* one of the two, or none           */
+    inf_trace_file_t      *file;        /* file or collector; at most one is
+                                           set                               */
     inf_trace_collector_t *collector;
     pthread_t              thread;
     bool                   started;
 
     _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
-    _Atomic uint64_t       memory;      /* relaxed: of records               */
+    _Atomic uint64_t       memory;      /* relaxed: bytes of records         */
     _Atomic uint64_t       dropped;     /* relaxed: a statistic              */
 
     inf_lock_t             lock;        /* rank 74; guards the rest          */
@@ -148,7 +149,7 @@ inf_tracer_push(inf_trace_record_t *r)
     if (queued && (t->queued == 1 || t->queued == t->batch)) {
         inf_cond_signal(&t->work);
     }
-    inf_unlock(&t->lock);       /* t may go with the record, once it is queued */
+    inf_unlock(&t->lock);       /* t may be freed with a queued record       */
 
     if (!queued) {
         drop(t, 1);
@@ -213,8 +214,8 @@ tracer_main(void *arg)
     return NULL;
 }
 
-/* Files get what there is; a collector waits for a batch, or its delay.  last:
-   nothing will come any more. */
+/* Takes queued records for a file, or a batch for a collector when it is full
+   or old enough.  last: no more records will come. */
 static uint32_t
 take_batch(inf_tracer_t *t, inf_link_t *batch, bool *last)
 {
@@ -269,7 +270,7 @@ drop(inf_tracer_t *t, uint64_t count)
     atomic_fetch_add_explicit(&t->dropped, count, memory_order_relaxed);
 }
 
-/* Losses are summed up. */
+/* Logs the number of dropped traces, at intervals. */
 static void
 complain(inf_tracer_t *t, uint64_t *told, uint64_t *told_ns, bool now)
 {

@@ -1,15 +1,13 @@
 /*
- * tracer.h - brings what was noted of traced requests to a file or a
- *            collector, on a thread of its own, and has the settings that say
- *            which requests are traced.
+ * tracer.h - writes trace records to a file or a collector on a thread of its
+ *            own, and holds the trace settings.
  *
- * Owner    References: the server's and one for each record.  Records that
- *          end after stop are dropped.
- * Thread   any; files and sockets are the thread's own affair, and nobody
- *          waits for it.
+ * Owner    References: the server's and one for each record.  Records that end
+ *          after stop are dropped.
+ * Thread   any; only the tracer's thread waits for files and sockets.
  * Units    bytes, traces.
- * Errors   Records that can't be written are dropped, counted, and summed
- *          up in the log.
+ * Errors   Records that cannot be written are dropped, counted, and summed up
+ *          in the log.
  * Route    trace record -> [tracer] -> trace file, trace collector
  */
 
@@ -21,13 +19,13 @@
 
 typedef struct inf_tracer_s inf_tracer_t;
 
-/* config lives until stop.  The thread starts where there is a file or a
-   collector to trace to. */
+/* config is valid until stop.  The thread starts if a file or collector is
+   configured. */
 INF_CHECK inf_err_t *inf_tracer_new(
     const NginxInference__TraceSettings *config, inf_tracer_t **out);
 
-/* Brings away what is queued and ends the thread; tracer may be NULL.  The
-   server's reference goes. */
+/* Writes the queued records, ends the thread and drops the server's reference;
+   tracer may be NULL. */
 void inf_tracer_stop(inf_tracer_t *tracer);
 
 /* ref returns tracer; with the last reference it is freed. */
@@ -37,15 +35,14 @@ void inf_tracer_unref(inf_tracer_t *tracer);
 /* The tracer's settings, which live as long as the tracer. */
 inf_trace_settings_t *inf_tracer_settings(inf_tracer_t *tracer);
 
-/* Whether any request may be traced: the one question that is asked for each
-   request. */
+/* Whether any request may be traced; checked for each request. */
 bool inf_tracer_is_on(const inf_tracer_t *tracer);
 
-/* A record that has ended: it is queued, or dropped. */
+/* Queues or drops a record that has ended. */
 void inf_tracer_push(inf_trace_record_t *record);
 
-/* Counts memory for a record's events; false: too much is under way.  The
-   bytes are given back in both cases. */
+/* Counts memory for a record's events; false: over the limit.  give is called
+   in both cases. */
 bool inf_tracer_take(inf_tracer_t *tracer, size_t bytes);
 void inf_tracer_give(inf_tracer_t *tracer, uint64_t bytes);
 
