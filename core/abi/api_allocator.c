@@ -1,4 +1,5 @@
-/* api_allocator.c - where a client's responses are put: its callbacks. */
+/* api_allocator.c - response allocators: a client's callbacks for buffers of
+   responses. */
 
 #include "core/abi/api.h"
 

@@ -1,5 +1,5 @@
-/* api_options.c - what a program that embeds the core may set: the values of
-   the core's configuration. */
+/* api_options.c - options of an embedding program: the values of the core's
+   configuration. */
 
 #include "core/abi/api.h"
 
@@ -29,7 +29,7 @@ static void drop_last(NginxInference__CoreConfig *values,
 static void set_log(TRITONSERVER_LogLevel level, bool on);
 static int by_text(const void *a, const void *b);
 
-/* Defaults that are not those of nginx's directives. */
+/* The defaults differ from those of nginx's directives. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
 {
@@ -43,7 +43,8 @@ TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
     usual.model_control = NGINX_INFERENCE__MODEL_CONTROL__POLL;
     usual.auto_complete = false;
     usual.peer_access = false;
-    usual.code_upload = true;       /* the program runs its own code anyway  */
+    usual.code_upload = true;       /* the program can run its own code
+                                       anyway                                */
     o->exit_on_error = true;
     inf_err_t *err = inf_core_config_new(&usual, &o->config);
     if (err == NULL) {
@@ -77,8 +78,8 @@ TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options)
     return NULL;
 }
 
-/* The core's own least compute capability stands unless the program gave
-   another: the last setting of that name. */
+/* The core's default for the least compute capability stays, unless the program
+   set one: the last setting of the name counts. */
 inf_err_t *
 inf_api_options_config(const TRITONSERVER_ServerOptions *options,
     inf_core_config_t **out)
@@ -106,7 +107,7 @@ TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOptions *options,
     return set_text(options, "server_id", server_id);
 }
 
-/* A set, in the order of its texts. */
+/* The paths are a set, in order of addition. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelRepositoryPath(
     TRITONSERVER_ServerOptions *options, const char *model_repository_path)
@@ -193,7 +194,7 @@ TRITONSERVER_ServerOptionsSetRateLimiterMode(
         (int) mode);
 }
 
-/* Of one resource and device the smallest count stays. */
+/* Of one resource and device the smallest count is kept. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsAddRateLimiterResource(
     TRITONSERVER_ServerOptions *options, const char *resource_name,
@@ -264,7 +265,7 @@ TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
     return TRITONSERVER_ServerOptionsSetCacheConfig(options, "local", json);
 }
 
-/* One cache a server; its configuration may be given again. */
+/* A server has one cache; its configuration may be set again. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
     const char *cache_name, const char *config_json)
@@ -320,8 +321,8 @@ TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_ServerOptions *options,
     return NULL;
 }
 
-/* Gathering inputs is the backend's here, and the core's few copies go to a
-   GPU's own queue: there are no such threads. */
+/* Has no effect: backends gather inputs, and the core's few copies use a GPU's
+   stream, so there are no such threads. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(
     TRITONSERVER_ServerOptions *options, unsigned int thread_count)
@@ -427,8 +428,8 @@ TRITONSERVER_ServerOptionsSetLogVerbose(TRITONSERVER_ServerOptions *options,
     return NULL;
 }
 
-/* Statistics are always counted; these options choose what the metrics text
-   of the server holds. */
+/* Statistics are always counted; these options select the families in the
+   server's metrics text. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,
     bool metrics)
@@ -437,7 +438,7 @@ TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,
     return NULL;
 }
 
-/* There are no families of GPUs yet. */
+/* Enables the families of GPUs. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerOptions *options,
     bool gpu_metrics)
@@ -462,7 +463,7 @@ TRITONSERVER_ServerOptionsSetMetricsInterval(
     return NULL;
 }
 
-/* Settings of other names (of caches, say) are nobody's here. */
+/* Settings of unknown names (of caches, for example) are ignored. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsConfig(TRITONSERVER_ServerOptions *options,
     const char *name, const char *setting, const char *value)
@@ -562,7 +563,7 @@ set_text(TRITONSERVER_ServerOptions *options, const char *name,
         (inf_scalar_t) { .s = inf_slice_str(value) });
 }
 
-/* To a list, unless it is there already. */
+/* Adds a text to a list, unless it is there already. */
 static inf_err_t *
 add_text(TRITONSERVER_ServerOptions *options, const char *name,
     const char *text)
@@ -578,7 +579,7 @@ add_text(TRITONSERVER_ServerOptions *options, const char *name,
     return set_text(options, name, text);       /* appends                   */
 }
 
-/* The only one of a list. */
+/* Makes value the only text of a list. */
 static inf_err_t *
 set_directory(TRITONSERVER_ServerOptions *options, const char *name,
     const char *value)
@@ -596,7 +597,7 @@ set_directory(TRITONSERVER_ServerOptions *options, const char *name,
     return err;
 }
 
-/* A message of three texts, at the end of a list. */
+/* Adds a message of three texts to a list. */
 static inf_err_t *
 add_setting(NginxInference__CoreConfig *values, const char *name,
     const char *owner, const char *key, const char *value)
@@ -620,7 +621,7 @@ add_setting(NginxInference__CoreConfig *values, const char *name,
     return err;
 }
 
-/* The last word on a device counts. */
+/* Sets the bytes of a device; the last call for a device counts. */
 static inf_err_t *
 set_device_bytes(TRITONSERVER_ServerOptions *options, const char *name,
     int device, uint64_t bytes)
@@ -655,7 +656,7 @@ field(const char *name)
         inf_slice_str(name));
 }
 
-/* Of a list of messages. */
+/* Removes the last message of a list. */
 static void
 drop_last(NginxInference__CoreConfig *values,
     const ProtobufCFieldDescriptor *f)
@@ -667,7 +668,7 @@ drop_last(NginxInference__CoreConfig *values,
         inf_field_get(&values->base, f, *n).m);
 }
 
-/* The process's log, at once. */
+/* Changes the process's log at once. */
 static void
 set_log(TRITONSERVER_LogLevel level, bool on)
 {

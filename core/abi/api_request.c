@@ -1,5 +1,5 @@
-/* api_request.c - a request as a client submits, cancels and gets it back:
-   each submit makes the request proper anew from what was set. */
+/* api_request.c - creates, submits, cancels and deletes a client's request;
+   each submit builds the request object from the client's fields. */
 
 #include "core/abi/api_request.h"
 
@@ -88,7 +88,7 @@ TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
     TRITONSERVER_InferenceTrace *trace)
 {
     inf_api_request_t *q = inf_as_client_request(inference_request);
-    (void) server;              /* the one it was made for                   */
+    (void) server;              /* the request has its server                */
 
     if (q->release == NULL || q->target.complete == NULL
         || q->target.allocator == NULL)
@@ -115,13 +115,13 @@ TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
     if (err != NULL) {
         err = inf_request_name_error(r, err);
     } else {
-        err = inf_request_check_strings(r);     /* the caller's own time     */
+        err = inf_request_check_strings(r);     /* on the caller's thread    */
         if (err == NULL) {
             err = submit(q, trace);
         }
     }
     if (err == NULL) {
-        return NULL;            /* q may be gone by now                      */
+        return NULL;            /* q may be freed by now                     */
     }
 
     inf_factory_unref(r->factory);
@@ -129,7 +129,7 @@ TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
     return err;
 }
 
-/* From here on the trace is ours, whether the request is taken or not. */
+/* Submits q; takes trace, also on error. */
 static inf_err_t *
 submit(inf_api_request_t *q, inf_trace_t *trace)
 {
@@ -186,7 +186,7 @@ TRITONSERVER_InferenceRequestCancel(
     return NULL;
 }
 
-/* No callback of the client's runs within its call. */
+/* Rejects from another thread: no callback runs within the client's call. */
 static void
 reject_later(void *userp, inf_request_t *r)
 {
@@ -258,7 +258,7 @@ request_released(void *userp, inf_request_t *r, uint32_t flags)
     q->release(inf_abi_as_client_request(q), flags, q->release_userp);
 }
 
-/* The last run is given back first, so that it can be this one again. */
+/* Releases the last run first, so that it can be reused. */
 static inf_err_t *
 take_run(inf_api_request_t *q)
 {
@@ -319,7 +319,8 @@ build_input(inf_api_request_t *q, const inf_api_input_t *from)
     return in != NULL ? build_data(q, in, &from->data) : inf_err_nomem();
 }
 
-/* The model's table wants the size of the whole; the chunks follow. */
+/* Adds a raw input: the model's table needs the total size; the chunks
+   follow. */
 static inf_err_t *
 build_raw(inf_api_request_t *q, const inf_api_input_t *from)
 {

@@ -1,11 +1,10 @@
 /*
- * api_request.h - a request as a client fills it.  The fields that it sets are
- *                 kept beside the request proper, which each submit makes
- *                 anew.
+ * api_request.h - a request of the C API.  The client's fields are kept apart
+ *                 from the request object that each submit builds.
  *
- * Owner    The client, from its making to its deletion; in flight the request
- *          proper is the core's.
- * Thread   As the ABI says: one at a time, but for cancel.
+ * Owner    The client, from creation to deletion; in flight the request object
+ *          is the core's.
+ * Thread   As the ABI says: one at a time, except cancel.
  * Units    bytes; timeouts are us.
  * Errors   The ABI's.
  * Route    client -> [api request] -> entrance
@@ -22,7 +21,7 @@ typedef struct {
     uint8_t      ipc_handle[64];
 } inf_api_chunk_t;
 
-/* The chunks of an input: its own, or those for one host policy. */
+/* The chunks of an input: the default ones, or those for one host policy. */
 typedef struct inf_api_data_s {
     struct inf_api_data_s *next;
     char                  *policy;
@@ -33,7 +32,8 @@ typedef struct inf_api_data_s {
 
 typedef struct {
     inf_buf_t       name;
-    bool            raw;            /* name, datatype, shape: the model's    */
+    bool            raw;            /* name, datatype and shape come from the
+                                       model                                 */
     inf_datatype_t  datatype;
     int64_t        *shape;
     uint32_t        dim_count;
@@ -42,8 +42,8 @@ typedef struct {
 } inf_api_input_t;
 
 typedef struct {
-    inf_request_t      request;     /* first: the backend's view; in flight
-                                       it is the core's                      */
+    inf_request_t      request;     /* first: the backend's view; in flight it
+                                       is the core's                         */
     inf_server_t      *server;
     inf_model_t       *model;       /* a reference                           */
     inf_api_pool_t    *pool;        /* a reference                           */
@@ -61,23 +61,23 @@ typedef struct {
     uint64_t           priority;
     uint64_t           timeout_us;
 
-    inf_api_input_t   *inputs;      /* those past input_count are spare      */
+    inf_api_input_t   *inputs;      /* entries from input_count on are spare */
     uint32_t           input_count;
     uint32_t           input_cap;
     inf_buf_t         *outputs;     /* likewise                              */
     uint32_t           output_count;
     uint32_t           output_cap;
-    inf_arena_t        arena;       /* of parameters, which only grow        */
+    inf_arena_t        arena;       /* of parameters, which are only added   */
     inf_parameter_list_t parameters;
 } inf_api_request_t;
 
 INF_ABI_OBJECT(TRITONSERVER_InferenceRequest, inf_api_request_t,
     as_client_request)
 
-/* text becomes all of b, with a NUL behind it that is not counted. */
+/* Sets b to text and a NUL that its length does not count. */
 INF_CHECK inf_err_t *inf_api_set_text(inf_buf_t *b, const char *text);
 
-/* The input has no data then; its own entry is kept. */
+/* Removes the data of the input; in->data itself is kept. */
 void inf_api_clear_data(inf_api_input_t *in);
 
 #endif /* INF_ABI_API_REQUEST_H */

@@ -1,5 +1,5 @@
-/* api_request_fields.c - what a client says of a request as a whole: where it
-   goes, its ids, priority, timeout and parameters. */
+/* api_request_fields.c - the fields of a client's request apart from tensors:
+   ids, flags, priority, timeout and parameters. */
 
 #include "core/abi/api_request.h"
 
@@ -159,7 +159,7 @@ TRITONSERVER_InferenceRequestSetPriority(
         priority);
 }
 
-/* Out of the model's range it becomes the model's default. */
+/* A priority outside the model's range becomes the model's default. */
 TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetPriorityUInt64(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t priority)
@@ -171,7 +171,7 @@ TRITONSERVER_InferenceRequestSetPriorityUInt64(
 
     switch (config->scheduling_choice_case) {
     case INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING:
-        q->priority = priority;     /* its members decide                    */
+        q->priority = priority;     /* composing models decide               */
         return NULL;
     case INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING:
         levels = config->dynamic_batching->priority_levels;

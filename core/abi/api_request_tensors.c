@@ -1,5 +1,5 @@
-/* api_request_tensors.c - the inputs that a client gives a request, their
-   data, and the outputs that it asks for. */
+/* api_request_tensors.c - the inputs of a client's request, their data, and the
+   requested outputs. */
 
 #include "core/abi/api_request.h"
 
@@ -229,7 +229,7 @@ TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(
     return NULL;
 }
 
-/* The next entry, named and empty; counted already. */
+/* Adds an entry with a name and no data, and counts it. */
 static inf_err_t *
 add_input(inf_api_request_t *q, const char *name, inf_api_input_t **out)
 {
@@ -336,7 +336,7 @@ append(inf_api_request_t *q, const char *name, const char *policy,
     return NULL;
 }
 
-/* Of that policy (NULL: the usual), made if there is none. */
+/* The data for a policy (NULL: the default), created if there is none. */
 static inf_err_t *
 find_data(inf_api_input_t *in, const char *policy, inf_api_data_t **out)
 {
@@ -367,7 +367,7 @@ find_data(inf_api_input_t *in, const char *policy, inf_api_data_t **out)
     return NULL;
 }
 
-/* The new entries are zeroed. */
+/* Enlarges an array; the new entries are zeroed. */
 static void *
 grow(void *old, uint32_t count, uint32_t *cap, size_t size)
 {

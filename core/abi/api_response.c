@@ -1,5 +1,5 @@
-/* api_response.c - runs: the client's callbacks as a sink, and the responses
-   that it reads. */
+/* api_response.c - runs, which are the sinks that call the client's callbacks,
+   and the functions to read responses. */
 
 #include "core/abi/api.h"
 
@@ -99,7 +99,8 @@ inf_api_run_take(inf_api_pool_t *pool, inf_model_t *model, const char *id,
     return run;
 }
 
-/* The run is spare for its request's next submit, if that still lives. */
+/* The run becomes spare for its request's next submit, if the request still
+   exists. */
 void
 inf_api_run_unref(inf_api_run_t *run)
 {
@@ -119,7 +120,7 @@ inf_api_run_unref(inf_api_run_t *run)
     inf_api_pool_unref(pool);
 }
 
-/* NULL: there is none in this place. */
+/* Takes a spare run; NULL: none in this place. */
 static inf_api_run_t *
 take_spare(_Atomic(inf_api_run_t *) *place)
 {
@@ -187,7 +188,8 @@ run_alloc(void *userp, inf_output_t *out, size_t size)
         : run_attributes(t, out, size);
 }
 
-/* Of what the client fills in, size and kind stay what alloc said. */
+/* Reads the client's attributes of an output; size and memory type stay those
+   of alloc. */
 static inf_err_t *
 run_attributes(const inf_api_target_t *t, inf_output_t *out, size_t size)
 {
@@ -241,8 +243,8 @@ run_complete(void *userp, inf_response_t *response, uint32_t flags)
     t->complete(inf_abi_as_client_response(response), flags, t->userp);
 }
 
-/* A client may count the allocations of a response: an output for which the
-   backend asked no buffer, as it is empty, has one as well. */
+/* Allocates also empty outputs without a buffer from the backend, since a
+   client may count the allocations of a response. */
 static inf_err_t *
 place_outputs(inf_response_t *response)
 {
@@ -288,7 +290,8 @@ run_factory_free(void *userp, inf_factory_t *factory)
     if (run->submitted && !atomic_load_explicit(&factory->final,
             memory_order_relaxed))
     {
-        answer_for_backend(factory);    /* we come back after its delete     */
+        answer_for_backend(factory);    /* this function is called again after
+                                           its delete                        */
         return;
     }
 
@@ -299,7 +302,8 @@ run_factory_free(void *userp, inf_factory_t *factory)
     inf_model_unref(model);
 }
 
-/* Nobody can answer any more: the backend forgot to. */
+/* Sends the final response that the backend did not send before it released
+   everything. */
 static void
 answer_for_backend(inf_factory_t *factory)
 {

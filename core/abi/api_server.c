@@ -1,4 +1,4 @@
-/* api_server.c - a server inside another program: its life, its state, its
+/* api_server.c - a server in an embedding program: start and stop, state, and
    models as JSON. */
 
 #include "core/abi/api.h"
@@ -421,7 +421,7 @@ inf_api_find_model(inf_server_t *server, const char *name, int64_t version,
     return err;
 }
 
-/* Nobody here keeps what he has read of the registry. */
+/* No data read from the registry is kept here. */
 static void
 changed(void *userp)
 {
@@ -450,7 +450,7 @@ check_config(const NginxInference__CoreConfig *config)
     return NULL;
 }
 
-/* One repository that can't be listed spoils the start. */
+/* A repository that cannot be listed fails the start. */
 static inf_err_t *
 check_repository(const char *path)
 {
@@ -472,7 +472,8 @@ check_repository(const char *path)
     return inf_err_add(err, "model repository '%s'", path);
 }
 
-/* Returns when every model to load at the start is ready or has failed. */
+/* Starts a server; returns when every model to load has been loaded or has
+   failed. */
 static inf_err_t *
 start_models(inf_core_config_t *config, inf_server_t **out)
 {
@@ -503,7 +504,7 @@ check_live(inf_server_t *server)
         ? inf_err_new(INF_ERR_UNAVAILABLE, "Server exiting") : NULL;
 }
 
-/* Waits for the backends' answer; model NULL: of all models. */
+/* Waits for the backends' answer; model NULL: for all models. */
 static inf_err_t *
 ask_ready(inf_server_t *server, inf_model_t *model, bool *ready)
 {
@@ -573,7 +574,7 @@ unload(inf_server_t *server, const char *name, bool dependents)
         : inf_lifecycle_unload(server->lifecycle, name, dependents);
 }
 
-/* The answer that a worker would get, as JSON. */
+/* Gives the answer of a worker's call as JSON. */
 static inf_err_t *
 call_json(inf_server_t *server, uint16_t method,
     const ProtobufCMessage *question,
@@ -609,7 +610,7 @@ call_json(inf_server_t *server, uint16_t method,
     return give_json(err, &json, out);
 }
 
-/* Takes err and what json holds. */
+/* Passes the text to a message; takes err and the contents of json. */
 static inf_err_t *
 give_json(inf_err_t *err, inf_buf_t *json, TRITONSERVER_Message **out)
 {

@@ -1,6 +1,5 @@
-/* api_trace.c - what a request's trace is told, and the traces of the steps
-   that an ensemble makes of it: their ids are new, their parent is the whole
-   request's. */
+/* api_trace.c - reports to a request's trace, and child traces of an ensemble's
+   steps, with new ids and the whole request as parent. */
 
 #include "core/abi/api.h"
 
@@ -36,8 +35,7 @@ inf_api_trace_inputs(inf_trace_t *trace, const inf_request_t *r)
     }
 }
 
-/* A tensor activity shows one buffer: an input of several is shown by its
-   first. */
+/* Reports an input; of several buffers the first is shown. */
 static void
 trace_input(inf_trace_t *trace, const inf_input_t *in)
 {

@@ -6,7 +6,7 @@
 
 #define ATTRIBUTES_RANK 65
 
-/* Getters of one request may run on several threads, its arena may not. */
+/* Getters of one request may run on several threads, but its arena must not. */
 static inf_lock_t input_lock = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = ATTRIBUTES_RANK
 };
@@ -26,7 +26,7 @@ TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input,
     *buffer = NULL;
     *buffer_attributes = NULL;
     if (index >= in->buffer_count) {
-        return NULL;                    /* as InputBuffer: not an error      */
+        return NULL;                    /* not an error, as in InputBuffer   */
     }
 
     inf_lock(&input_lock);
@@ -71,7 +71,7 @@ inf_output_attributes_fill(inf_output_t *out)
     });
 }
 
-/* Arena memory only; the object of a buffer stays the same one. */
+/* Allocates in the arena only; a buffer always gets the same object. */
 static inf_buffer_attributes_t *
 input_attributes_locked(inf_input_t *in, uint32_t index)
 {

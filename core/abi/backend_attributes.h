@@ -1,9 +1,9 @@
 /*
- * backend_attributes.h - what a tensor's buffers are like, as objects that
- *                        belong to the tensor.
+ * backend_attributes.h - attributes of a tensor's buffers as objects of the
+ *                        tensor.
  *
- * Owner    The arena of the request or response the tensor belongs to; made
- *          when a backend asks, so that nobody else pays for them.
+ * Owner    The arena of the tensor's request or response; created at a
+ *          backend's first call.
  * Thread   inputs: any; outputs: the thread that builds the response.
  * Units    bytes.
  * Errors   out of memory.
@@ -15,7 +15,7 @@
 
 #include "core/abi/objects.h"
 
-/* Brings out->abi.attributes (not NULL) up to date with the output's buffer. */
+/* Sets out->abi.attributes (not NULL) from the output's buffer. */
 void inf_output_attributes_fill(inf_output_t *out);
 
 #endif /* INF_ABI_BACKEND_ATTRIBUTES_H */

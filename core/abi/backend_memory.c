@@ -1,4 +1,4 @@
-/* backend_memory.c - the memory manager as backends see it. */
+/* backend_memory.c - the memory manager's functions for backends. */
 
 #include "core/abi/objects.h"
 
@@ -31,7 +31,7 @@ TRITONBACKEND_MemoryManagerFree(TRITONBACKEND_MemoryManager *manager,
         (inf_memory_type_t) memory_type, memory_type_id);
 }
 
-/* One for the process: a backend that kept no handle needs none. */
+/* The process has one manager; a backend may pass NULL. */
 static inf_memory_t *
 manager_of(TRITONBACKEND_MemoryManager *manager)
 {

@@ -1,4 +1,5 @@
-/* backend_model.c - backend, model and instance objects as backends see them. */
+/* backend_model.c - functions of backends on backend, model and instance
+   objects. */
 
 #include "core/abi/objects.h"
 #include "core/abi/trace.h"

@@ -1,4 +1,4 @@
-/* backend_request.c - a request and its inputs as a backend reads them. */
+/* backend_request.c - functions of backends on requests and their inputs. */
 
 #include "core/abi/execute.h"
 #include "core/abi/objects.h"
@@ -317,7 +317,7 @@ TRITONBACKEND_InputBufferForHostPolicy(TRITONBACKEND_Input *input,
     return NULL;
 }
 
-/* Told as far as the request's memory is still there. */
+/* The error for a released request; its memory may still be valid. */
 static inf_err_t *
 is_released(const inf_request_t *r)
 {
@@ -325,7 +325,7 @@ is_released(const inf_request_t *r)
         r->id);
 }
 
-/* On error the backend keeps it, and is to answer it. */
+/* Reschedules a request; on error the backend keeps it and answers it. */
 static inf_err_t *
 reschedule(inf_request_t *r)
 {
@@ -343,7 +343,7 @@ reschedule(inf_request_t *r)
     return inf_execution_reschedule(r);
 }
 
-/* NULL: the client added nothing for that policy. */
+/* NULL: no data of the client for that policy. */
 static const inf_host_data_t *
 host_data(const inf_input_t *in, const char *policy)
 {
@@ -355,7 +355,7 @@ host_data(const inf_input_t *in, const char *policy)
     return data;
 }
 
-/* b NULL: an index out of range, which is no error. */
+/* Describes a buffer; b NULL: the index was out of range, which is no error. */
 static void
 describe_buffer(const inf_buffer_t *b, const void **buffer, uint64_t *size,
     TRITONSERVER_MemoryType *memory_type, int64_t *memory_id)

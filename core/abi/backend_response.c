@@ -1,4 +1,5 @@
-/* backend_response.c - responses, outputs and factories as backends use them. */
+/* backend_response.c - functions of backends on responses, outputs and
+   factories. */
 
 #include "core/abi/backend_attributes.h"
 #include "core/abi/execute.h"
@@ -33,8 +34,8 @@ TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
     return NULL;
 }
 
-/* A request has none before it is submitted and once it is released, as far as
-   its memory is still there. */
+/* Finds the factory; a request has none before its submit and after its
+   release, as long as its memory is valid. */
 static TRITONSERVER_Error *
 factory_of(TRITONBACKEND_Request *request, inf_factory_t **factory)
 {
@@ -253,7 +254,7 @@ TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
         inf_execution_judge(r->factory);
     }
     inf_response_send(r, send_flags, error);
-    inf_pause_wait();           /* where an ensemble has had enough          */
+    inf_pause_wait();           /* an ensemble may delay its steps           */
     return NULL;
 }
 
@@ -329,7 +330,7 @@ TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response *response,
     return NULL;
 }
 
-/* Of each request one response is its first. */
+/* Notes the time of each request's first response. */
 static void
 note_first(inf_response_t *response)
 {
@@ -344,8 +345,8 @@ note_first(inf_response_t *response)
     }
 }
 
-/* The receiver of FINAL may be gone: responses after it are dropped.  A
-   backend that sends it from two threads at once is not found out. */
+/* Whether a response comes after FINAL and is dropped, since its receiver may
+   be gone.  Two threads that send FINAL at once are not detected. */
 static bool
 after_final(inf_factory_t *f, uint32_t send_flags)
 {

@@ -1,4 +1,4 @@
-/* backend_state.c - a sequence's states as its model's backend sees them. */
+/* backend_state.c - functions of backends on a sequence's states. */
 
 #include "core/abi/objects.h"
 

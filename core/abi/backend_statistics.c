@@ -1,4 +1,5 @@
-/* backend_statistics.c - what a backend reports of responses and memory. */
+/* backend_statistics.c - statistics of responses and memory reported by
+   backends. */
 
 #include "core/abi/objects.h"
 
@@ -11,7 +12,7 @@ struct TRITONBACKEND_ModelInstanceResponseStatistics {
     uint64_t        output_ns;          /* 0: a response without outputs     */
     uint64_t        end_ns;
     bool            failed;
-    inf_err_code_t  code;               /* why, if failed                    */
+    inf_err_code_t  code;               /* cause of a failure                */
 };
 
 static TRITONSERVER_Error *check_report(
@@ -83,7 +84,7 @@ TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(
     return NULL;
 }
 
-/* The code is all that counts, and the error stays the caller's. */
+/* Keeps the error's code; the error stays the caller's. */
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceResponseStatisticsSetError(
     TRITONBACKEND_ModelInstanceResponseStatistics *response_statistics,

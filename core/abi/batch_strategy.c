@@ -21,7 +21,7 @@ typedef struct {
     inf_batch_strategy_t       base;
     char                      *library;     /* its path                      */
     void                      *handle;
-    TRITONBACKEND_Batcher     *batcher;     /* the library's own             */
+    TRITONBACKEND_Batcher     *batcher;     /* of the library                */
     inf_guard_batcher_init_fn  batcher_init;
     inf_guard_batcher_fini_fn  batcher_fini;
     inf_guard_batch_init_fn    batch_init;

@@ -1,12 +1,12 @@
 /*
  * batch_strategy.h - opens a batch strategy library and calls it.
  *
- * Owner    The model owns the strategy; close ends it and the library.
+ * Owner    The model owns the strategy; close ends it and closes the library.
  * Thread   open, close: the loader and the destroyer; the rest: one instance
  *          thread at a time, no lock held.
  * Units    none.
  * Errors   NOT_FOUND: the loader's text.  INVALID_ARG: only some of the five
- *          functions are there.  Otherwise what the library returned.
+ *          functions are found.  Otherwise the library's error.
  * Route    model load, dynamic batcher -> [batch strategy] -> library.
  */
 
@@ -16,7 +16,7 @@
 #include "core/model/model.h"
 #include "core/sched/batch_strategy.h"
 
-/* *out NULL: the library has none of the functions. */
+/* *out is NULL if the library has none of the functions. */
 INF_CHECK inf_err_t *inf_batch_strategy_open(inf_model_t *model,
     const char *library, inf_batch_strategy_t **out);
 

@@ -1,13 +1,13 @@
 /*
- * cache_entry.h - what a cache is given with each call: the list of buffers,
- *                 and the one who copies them.
+ * cache_entry.h - arguments of a cache call: the list of buffers, and the
+ *                 allocator that copies them.
  *
- * Owner    The core makes both for one call and ends them after it; buffers
- *          stay the cache's.
+ * Owner    The core creates both for one call and ends them after it; buffers
+ *          belong to the cache.
  * Thread   the thread of the call.
  * Units    bytes.
- * Errors   INVALID_ARG: what a cache handed over can't be.  INTERNAL: it does
- *          not fit.
+ * Errors   INVALID_ARG: the cache passed invalid buffers.  INTERNAL: the data
+ *          does not fit.
  * Route    cache plug-in -> TRITONCACHE_* -> [cache entry] -> packed response
  */
 
@@ -31,21 +31,21 @@ struct TRITONCACHE_CacheEntry {
     inf_cache_buffer_t  one;            /* the usual single buffer           */
 };
 
-/* One response, on its way into the cache or out of it. */
+/* One response, being inserted or looked up. */
 struct TRITONCACHE_Allocator {
     const inf_response_t *from;         /* insert; NULL: lookup              */
-    inf_factory_t        *factory;      /* lookup: makes the response        */
-    inf_response_t       *response;     /* lookup: what Copy made            */
+    inf_factory_t        *factory;      /* lookup: creates the response      */
+    inf_response_t       *response;     /* lookup: created by Copy           */
     bool                  copied;
     bool                  cold;         /* insert: see packed_response.h     */
 };
 
-/* The caller's memory and the other fields; fini frees the list of buffers,
-   not what they point at. */
+/* init: uses the caller's memory, sets only the list; fini frees the list, not
+   the buffers' memory. */
 void inf_cache_entry_init(TRITONCACHE_CacheEntry *entry);
 void inf_cache_entry_fini(TRITONCACHE_CacheEntry *entry);
 
-/* A place for size bytes that the cache is to fill in. */
+/* Appends a copy of buffer to the list. */
 INF_CHECK inf_err_t *inf_cache_entry_add(TRITONCACHE_CacheEntry *entry,
     const inf_cache_buffer_t *buffer);
 

@@ -25,7 +25,7 @@
 
 struct inf_cache_plugin_s {
     char                     *name;
-    void                     *handle;   /* NULL: built in                    */
+    void                     *handle;   /* NULL: built-in cache              */
     inf_cache_entry_points_t  call;
     TRITONCACHE_Cache        *cache;
 };
@@ -224,8 +224,8 @@ plugin_counts(void *cache, inf_cache_counts_t *out)
     return true;
 }
 
-/* It becomes part of a path. */
-/* The path of its library; empty: it is the built-in one. */
+/* Finds the path of the cache's library; empty: the built-in cache.  The name
+   is checked first: it becomes part of the path. */
 static inf_err_t *
 find_cache(const inf_cache_spec_t *spec, char *path, size_t cap)
 {
@@ -241,7 +241,7 @@ check_name(const char *name)
         "this is no name for a cache");
 }
 
-/* An empty path: the built-in one. */
+/* Searches the directories; an empty path: the built-in cache. */
 static inf_err_t *
 find_library(const inf_cache_spec_t *spec, char *path, size_t cap)
 {

@@ -11,7 +11,8 @@ inf_outputs_are_cached(TRITONSERVER_InferenceRequest *request)
     return is_cached(inf_as_client_request(request)->model);
 }
 
-/* The outputs of an ensemble's steps may lie where its own are to go. */
+/* Checks composing models too, since outputs of an ensemble's steps may be its
+   own. */
 static bool
 is_cached(const inf_model_t *model)
 {

@@ -1,16 +1,16 @@
 /*
- * cached_outputs.h - what a backend of ours may ask beyond Triton's interface:
- *                    whether the core reads outputs once more for a response
- *                    cache, so that memory which others write must not be
- *                    given for them.
+ * cached_outputs.h - an extension of Triton's interface for our backends:
+ *                    whether the core reads outputs again for a response
+ *                    cache, so that outputs must not lie in memory that other
+ *                    programs write.
  *
- * Owner    Nothing is given away.
+ * Owner    none.
  * Thread   any; the request is the caller's.
  * Units    none.
  * Errors   none.
  * Route    backend -> [cached outputs] -> model
  *
- * A backend declares it itself, as a weak symbol: other servers have none.
+ * A backend declares the function as a weak symbol: other servers lack it.
  */
 
 #ifndef INF_ABI_CACHED_OUTPUTS_H
@@ -20,7 +20,7 @@
 
 #include "triton/core/tritonserver.h"
 
-/* Of the request's model, or a model that it is composed of. */
+/* Whether the request's model, or one of its composing models, is cached. */
 bool inf_outputs_are_cached(TRITONSERVER_InferenceRequest *request)
     __attribute__((visibility("default")));
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEGMENTS_MAX 128u       /* libraries have a dozen                    */
+#define SEGMENTS_MAX 128u       /* libraries have about a dozen              */
 
 #if __ELF_NATIVE_CLASS == 64
 #define OWN_CLASS ELFCLASS64
@@ -25,7 +25,7 @@ static inf_err_t *check_dynamic(const char *path, int fd,
     const ElfW(Phdr) *s);
 static inf_err_t *wrong(const char *path, const char *what);
 
-/* The header of a library that this process has loaded already. */
+/* The ELF header of a library that this process has loaded. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 inf_err_t *
@@ -115,7 +115,7 @@ check_segments(const char *path, int fd, const ElfW(Ehdr) *h, uint64_t size)
         : wrong(path, "it has no dynamic section");
 }
 
-/* The loader looks up names without asking whether there are any. */
+/* Checks the dynamic section: the loader assumes that it has names. */
 static inf_err_t *
 check_dynamic(const char *path, int fd, const ElfW(Phdr) *s)
 {

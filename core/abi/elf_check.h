@@ -1,16 +1,16 @@
 /*
- * elf_check.h - says what is wrong with a library before it is mapped.
+ * elf_check.h - checks a library before it is mapped.
  *
- * Owner    nothing is kept.
+ * Owner    none.
  * Thread   any.
  * Units    bytes of the file.
- * Errors   NOT_FOUND, as for a library that dlopen rejects: the path and what
- *          is wrong with it.
+ * Errors   NOT_FOUND, as for a library that dlopen rejects: the path and the
+ *          fault.
  * Route    plugin -> [elf_check] -> dlopen
  *
- * The loader maps a file by its program headers and trusts them: one that was
- * cut short kills the process by SIGBUS.  Another machine's library it calls
- * missing.
+ * The dynamic loader maps a file by its program headers without checks: a
+ * truncated file kills the process by SIGBUS.  A library for another machine
+ * is reported as missing.
  */
 
 #ifndef INF_ABI_ELF_CHECK_H
@@ -18,8 +18,8 @@
 
 #include "core/base/error.h"
 
-/* NULL also when path can't be opened: the loader says why, and knows other
-   places to look. */
+/* NULL also if path cannot be opened: the loader reports that, and searches
+   further directories. */
 INF_CHECK inf_err_t *inf_elf_check(const char *path);
 
 #endif /* INF_ABI_ELF_CHECK_H */

@@ -231,7 +231,7 @@ read_name(const elf_t *elf, uint64_t offset, char **out)
     return *out != NULL ? NULL : inf_err_nomem();
 }
 
-/* Where the bytes that will lie at address are in the file; all of len. */
+/* Finds the file offset of the len bytes that are mapped at address. */
 static bool
 file_offset(const elf_t *elf, uint64_t address, uint64_t len,
     uint64_t *offset)
@@ -268,7 +268,7 @@ read_at(const elf_t *elf, void *to, size_t len, uint64_t offset)
     return err;
 }
 
-/* Fewer than cap bytes only at the end of the file. */
+/* Reads up to cap bytes; fewer only at the end of the file. */
 static inf_err_t *
 read_some(const elf_t *elf, void *to, size_t cap, uint64_t offset,
     size_t *len)

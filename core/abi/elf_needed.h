@@ -1,11 +1,11 @@
 /*
- * elf_needed.h - reads which libraries a shared object asks for.
+ * elf_needed.h - reads the libraries that a shared object needs.
  *
- * Owner    The caller owns what was read (fini).
+ * Owner    The caller owns *out and calls fini.
  * Thread   any.
  * Units    offsets and sizes in bytes of the file.
- * Errors   INVALID_ARG: no 64-bit ELF file of this byte order, or one whose
- *          tables lie outside it; otherwise what opening or reading said.
+ * Errors   INVALID_ARG: not a 64-bit ELF file of this byte order, or its
+ *          tables lie outside it; otherwise the error of opening or reading.
  * Route    plugin -> forwarding -> [elf_needed] -> the file
  */
 
@@ -23,7 +23,7 @@ typedef struct {
     uint16_t   machine;     /* e_machine                                   */
 } inf_elf_needed_t;
 
-/* No names and NULL when the file is linked statically. */
+/* Reads the names; none and NULL for a statically linked file. */
 INF_CHECK inf_err_t *inf_elf_needed_read(const char *path,
     inf_elf_needed_t *out);
 void inf_elf_needed_fini(inf_elf_needed_t *needed);

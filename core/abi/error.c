@@ -1,4 +1,4 @@
-/* error.c - TRITONSERVER_Error: our error object itself. */
+/* error.c - TRITONSERVER_Error, which is the core's error object. */
 
 #include "core/abi/objects.h"
 

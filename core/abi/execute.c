@@ -87,7 +87,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     inf_err_free(gpu_failure(instance));
 }
 
-/* -1: it is on none. */
+/* The GPU of an instance; -1: none. */
 static int64_t
 gpu_of(const inf_instance_t *instance)
 {
@@ -95,7 +95,7 @@ gpu_of(const inf_instance_t *instance)
         ? instance->spec->device_id : -1;
 }
 
-/* Why nothing may be executed there; the host has been told of it. */
+/* The error if the instance's GPU has failed, which the host knows. */
 static inf_err_t *
 gpu_failure(const inf_instance_t *instance)
 {
@@ -120,8 +120,8 @@ inf_execution_judge(const inf_factory_t *factory)
     }
 }
 
-/* The guilty is answered before the process ends, so that no core executes it
-   again. */
+/* Handles a failed execution.  A guilty request is answered before the process
+   ends, so that no core executes it again. */
 static void
 judge(const inf_model_t *model, int64_t gpu)
 {
@@ -141,7 +141,7 @@ judge(const inf_model_t *model, int64_t gpu)
     inf_err_free(gone);
 }
 
-/* A warm-up is part of the load. */
+/* Reports a failed GPU; a warm-up counts as part of the load. */
 static void
 tell_of_gpu(const inf_model_t *model, bool guilty, const char *why)
 {
@@ -149,9 +149,10 @@ tell_of_gpu(const inf_model_t *model, bool guilty, const char *why)
         model->load_ns == 0, why);
 }
 
-/* A single request, and nothing else executes on its GPU, or it is a suspect:
-   then others were not under way before it.  Other instances' executions are
-   read only where the process ends for it: elsewhere they may be freed. */
+/* Whether e alone broke its GPU: it has a single request, and either nothing
+   else executes there or the request is a suspect, which runs alone.  Other
+   executions are read only if the host ends the process: otherwise they may be
+   freed. */
 static bool
 is_guilty(const inf_execution_t *e)
 {
@@ -187,7 +188,7 @@ inf_execution_release(const inf_request_t *request)
     give_back(request, request->abi.runs_on);
 }
 
-/* Its answers are awaited when it is released for good. */
+/* The answers are awaited when the request is finally released. */
 inf_err_t *
 inf_execution_reschedule(inf_request_t *request)
 {
@@ -203,12 +204,12 @@ inf_execution_reschedule(inf_request_t *request)
         return err;
     }
 
-    give_back(request, ran_on);     /* it may run already                    */
+    give_back(request, ran_on);     /* it may already run again              */
     return NULL;
 }
 
-/* The backend has it no more; request is a name alone.  Backends release in
-   order, so the first look finds it. */
+/* Notes that the backend has released request, which is not dereferenced.
+   Backends release in order, so the search begins at the next one. */
 static void
 give_back(const inf_request_t *request, inf_instance_t *ran_on)
 {
@@ -225,13 +226,13 @@ give_back(const inf_request_t *request, inf_instance_t *ran_on)
         }
     }
 
-    if (ran_on != NULL) {           /* the backend has kept it so long       */
+    if (ran_on != NULL) {           /* released after Execute                */
         atomic_fetch_add(&ran_on->returned, 1);
     }
 }
 
-/* Its instance stays until the backend has answered and needs nothing more to
-   answer with. */
+/* Keeps the instance until the backend has sent its answers and released its
+   handles. */
 static void
 await_answers(const inf_request_t *request)
 {
@@ -259,7 +260,7 @@ inf_execution_complain(const char *what)
     return inf_err_new(INF_ERR_INVALID_ARG, "%s", what);
 }
 
-/* The instance's memory is used again; NULL: there is none. */
+/* Reuses the instance's execution, or allocates one; NULL: out of memory. */
 static inf_execution_t *
 execution_start(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count)
@@ -288,8 +289,8 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
     return e;
 }
 
-/* The backend gave the requests back: each gets the error and is released,
-   but for those that it has dealt with in spite of it. */
+/* Answers and releases all requests with the error, except those that the
+   backend has already answered or released. */
 static void
 fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err)

@@ -8,7 +8,7 @@ static void describe(const inf_execution_t *e, inf_signal_text_t *text);
 
 _Thread_local inf_execution_t *inf_execution_running;
 
-/* The executions of all instances that have executed at least once. */
+/* The executions of all instances that have executed. */
 static inf_execution_place_t places[PLACES];
 
 void

@@ -19,7 +19,7 @@
 #define CORE_SONAME     "libtritonserver.so"
 #define RENAMED_PREFIX  "libtritonserver-"
 #define RENAMED_SUFFIX  ".so"
-#define PAGE            0x10000     /* the largest page of any machine       */
+#define PAGE            0x10000     /* the largest page size of any machine  */
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define OWN_DATA        ELFDATA2LSB
@@ -33,12 +33,12 @@ enum {
     DYN_NEEDED, DYN_END, DYN_COUNT
 };
 
-/* The whole file but its strings, which follow. */
+/* The whole file except for its strings, which follow. */
 typedef struct {
     Elf64_Ehdr  header;
     Elf64_Phdr  segments[HEADER_COUNT];
     Elf64_Dyn   dynamic[DYN_COUNT];
-    Elf64_Sym   symbols[1];             /* the one that means none           */
+    Elf64_Sym   symbols[1];             /* the null symbol                   */
     uint32_t    hash[4];                /* a bucket, a chain, both empty     */
 } image_t;
 
@@ -126,7 +126,8 @@ inf_forwarding_image(inf_buf_t *to, uint16_t machine, const char *soname,
                 .p_memsz = sizeof(Elf64_Dyn) * DYN_COUNT,
                 .p_align = sizeof(uint64_t)
             },
-            [HEADER_STACK] = {      /* without it: an executable stack       */
+            [HEADER_STACK] = {      /* without it the stack would be
+                                       executable                            */
                 .p_type = PT_GNU_STACK, .p_flags = PF_R | PF_W,
                 .p_align = sizeof(uint64_t)
             }
@@ -154,8 +155,8 @@ inf_forwarding_image(inf_buf_t *to, uint16_t machine, const char *soname,
     }
 }
 
-/* A program that opened the core by dlopen has its functions in no scope but
-   that of a library which needs the core by name; hence the second name. */
+/* If a program opened the core by dlopen, its functions are visible only to
+   libraries that need the core by name; hence the second name. */
 static inf_err_t *
 load(uint16_t machine, const char *soname)
 {
@@ -173,8 +174,8 @@ load(uint16_t machine, const char *soname)
     return err;
 }
 
-/* The descriptor stays open: the loader knows the library by this path, and
-   the next one must get another. */
+/* The descriptor stays open: the loader identifies the library by this path,
+   and the next library must get another one. */
 static inf_err_t *
 load_image(const inf_buf_t *image, const char *soname)
 {

@@ -1,17 +1,17 @@
 /*
- * guard.h - every call into a plugin: what it throws comes back as an error.
+ * guard.h - wraps every call into a plug-in: an exception becomes an error.
  *
- * Owner    as the entry point called.
- * Thread   any; the calling one.
+ * Owner    that of the called entry point.
+ * Thread   the calling thread.
  * Units    none.
- * Errors   what the entry point returned; INTERNAL with the plugin's and its
- *          name, the exception's type and text when it threw.
+ * Errors   the error of the entry point; INTERNAL after an exception, with the
+ *          names of plug-in and entry point and the exception's type and text.
  * Route    plugin, execute, repository agent -> [guard] -> entry point
  *
- * The one C++ file of the core: only a C++ frame can end an exception, and
- * one that nobody ends ends the process.  A thread of the plugin's own, and a
- * constructor that runs while the library is opened, are beyond its reach:
- * what they throw kills the core, as any crash does.
+ * guard is the only C++ file of the core: only a C++ frame can catch an
+ * exception, and an uncaught one ends the process.  Exceptions in a plug-in's
+ * own threads, or in constructors that run while its library is opened, are
+ * not caught: these end the core, as any crash.
  */
 
 #ifndef INF_ABI_GUARD_H
@@ -49,7 +49,7 @@ typedef TRITONSERVER_Error *(*inf_guard_agent_model_fn)(
 typedef TRITONSERVER_Error *(*inf_guard_action_fn)(TRITONREPOAGENT_Agent *,
     TRITONREPOAGENT_AgentModel *, const TRITONREPOAGENT_ActionType);
 
-/* Of a batch strategy. */
+/* Functions of a batch strategy. */
 typedef TRITONSERVER_Error *(*inf_guard_batcher_init_fn)(
     TRITONBACKEND_Batcher **, TRITONBACKEND_Model *);
 typedef TRITONSERVER_Error *(*inf_guard_batcher_fini_fn)(
@@ -60,8 +60,7 @@ typedef TRITONSERVER_Error *(*inf_guard_batch_include_fn)(
     TRITONBACKEND_Request *, void *, bool *);
 typedef TRITONSERVER_Error *(*inf_guard_batch_fini_fn)(void *);
 
-/* The entry point and its owner: both go into the text of an exception's
-   error. */
+/* The entry point and its plug-in, for the text of an exception's error. */
 typedef struct {
     const char *plugin;
     const char *entry;
@@ -88,7 +87,7 @@ INF_CHECK inf_err_t *inf_guard_action(inf_guard_who_t who,
     inf_guard_action_fn fn, TRITONREPOAGENT_Agent *agent,
     TRITONREPOAGENT_AgentModel *model, TRITONREPOAGENT_ActionType action);
 
-/* The last one: lookup and insert. */
+/* The last function is both lookup and insert. */
 INF_CHECK inf_err_t *inf_guard_cache_initialize(inf_guard_who_t who,
     inf_guard_cache_initialize_fn fn, TRITONCACHE_Cache **cache,
     const char *config);

@@ -1,6 +1,6 @@
 /*
- * host_policy_json.h - a host policy as TRITONBACKEND_ModelInstanceHostPolicy
- *                      gives it to a backend.
+ * host_policy_json.h - a host policy in the format of
+ *                      TRITONBACKEND_ModelInstanceHostPolicy.
  *
  * Owner    The caller owns the text.
  * Thread   any.
@@ -15,7 +15,7 @@
 #include "core/base/buf.h"
 #include "core/base/os/host_policy.h"
 
-/* {"<policy>":{"<key>":"<value>",...}}, in the order of the settings. */
+/* Writes {"<policy>":{"<key>":"<value>",...}}, in the order of the settings. */
 void inf_host_policy_json(const inf_host_policies_t *policies,
     const char *policy, inf_buf_t *out);
 

@@ -21,21 +21,21 @@
 #define SLAB_VALUES 256u
 #define LINE       64u
 #define SIZE_MIN   1024u
-#define SIZE_COLD  (4u << 20)       /* larger ones don't stay in the
-                                       processor's caches                    */
+#define SIZE_COLD  (4u << 20)       /* larger values do not fit the processor's
+                                       caches                                */
 
 typedef struct value_s {
     inf_cache_item_t  item;         /* shard's lock; size, key: constant     */
-    _Atomic uint32_t  refs;         /* the shard's, and each lookup's; up
-                                       relaxed, down acq_rel                 */
+    _Atomic uint32_t  refs;         /* of the shard and each lookup; up relaxed,
+                                       down acq_rel                          */
     uint64_t          byte_size;    /* of data                               */
-    char             *data;         /* apart from what the lists touch       */
-    struct value_s   *next;         /* of the unused ones                    */
+    char             *data;         /* not next to the list links            */
+    struct value_s   *next;         /* in the list of unused values          */
     char              short_key[INF_CACHE_KEY_TEXT];
 } value_t;
 
-/* Values lie close together, because the lists touch those of others: next to
-   their data each would be on a page of its own. */
+/* Values are allocated together, away from their data: list operations touch
+   neighbouring values, which would otherwise lie on different pages. */
 typedef struct slab_s {
     struct slab_s *next;
     value_t        values[SLAB_VALUES];
@@ -44,9 +44,10 @@ typedef struct slab_s {
 typedef struct {
     _Alignas(LINE) inf_lock_t lock; /* rank 50; guards the index             */
     inf_cache_index_t       index;
-    _Atomic uint64_t        oldest_ns;  /* of the index; written under lock  */
+    _Atomic uint64_t        oldest_ns;  /* oldest use in the index; written
+                                           under lock                        */
 
-    _Atomic uint64_t        hits;   /* relaxed statistics, all these         */
+    _Atomic uint64_t        hits;   /* relaxed statistics, like those below  */
     _Atomic uint64_t        misses;
     _Atomic uint64_t        evictions;
     _Atomic uint64_t        entries;
@@ -56,10 +57,10 @@ typedef struct {
 
 typedef struct {
     uint64_t          limit;        /* bytes; set in new()                   */
-    _Atomic uint64_t  used;         /* relaxed: charged; may exceed limit by
-                                       what insertions have asked for        */
+    _Atomic uint64_t  used;         /* relaxed: charged bytes; insertions in
+                                       progress may exceed limit             */
     inf_lock_t        slab_lock;    /* rank 51; guards the next two          */
-    slab_t           *slabs;        /* until the end                         */
+    slab_t           *slabs;        /* freed with the cache                  */
     value_t          *unused;
     shard_t           shards[SHARDS]; /* each has its own lock               */
 } local_cache_t;
@@ -136,7 +137,7 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
     shard_t *shard = shard_of(cache, hash);
     value_t *v = NULL;
 
-    /* the clock is read while the memory comes; a hit reads it once more */
+    /* reads the clock during the prefetch; a hit reads it again */
     inf_lock(&shard->lock);
     inf_cache_index_prefetch(&shard->index, hash);
     span->end_ns = inf_clock_ns();
@@ -285,7 +286,7 @@ insert(TRITONCACHE_Cache *cache, const char *key,
     return inf_local_cache_insert(cache, key, entry, allocator, &span);
 }
 
-/* Sizes have all of 64 bits, so the number is read from its text. */
+/* Reads the size from the number's text, which keeps all 64 bits. */
 static inf_err_t *
 read_size(const char *config, uint64_t *size)
 {
@@ -323,7 +324,7 @@ read_size(const char *config, uint64_t *size)
         (unsigned long long) *size, SIZE_MIN);
 }
 
-/* A number or a string of decimal digits alone. */
+/* Whether the token is a number or a string of decimal digits alone. */
 static bool
 is_digits(inf_json_event_t event, inf_slice_t token, uint64_t *size)
 {
@@ -335,8 +336,8 @@ is_digits(inf_json_event_t event, inf_slice_t token, uint64_t *size)
         && inf_number_parse_digits(token, 10, size);
 }
 
-/* The core's keys are 64 digits of a keyed hash: the first 32 are enough.  Any
-   other text is hashed. */
+/* The core's keys are 64 hexadecimal digits of a keyed hash: the first 32 are
+   used.  Any other text is hashed. */
 static uint64_t
 hash_key(const char *key)
 {
@@ -354,15 +355,15 @@ hash_key(const char *key)
     return h ^ h >> 32;
 }
 
-/* Buckets use the low bits of the hash. */
+/* The shard of a hash; buckets use its low bits. */
 static shard_t *
 shard_of(local_cache_t *cache, uint64_t hash)
 {
     return &cache->shards[(hash >> 48) & (SHARDS - 1)];
 }
 
-/* Makes room for one more entry of the table; buckets are made outside the
-   lock.  ALREADY_EXISTS: the key is there. */
+/* Makes room for one more entry of the table; allocates buckets without the
+   lock.  ALREADY_EXISTS: the key is present. */
 static inf_err_t *
 prepare(shard_t *shard, uint64_t hash, const char *key)
 {
@@ -380,7 +381,7 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
 
     inf_cache_bucket_t *buckets = table_new(wanted);
     if (buckets == NULL) {
-        return NULL;                /* put tells when there are too few      */
+        return NULL;                /* put detects a lack of buckets         */
     }
 
     inf_lock(&shard->lock);
@@ -390,7 +391,7 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
     return NULL;
 }
 
-/* Shares no line of the processor's caches with what others write. */
+/* A table aligned to cache lines, not shared with other data. */
 static inf_cache_bucket_t *
 table_new(uint64_t count)
 {
@@ -403,8 +404,8 @@ table_new(uint64_t count)
     return buckets;
 }
 
-/* The charge of an item: its bytes, its record, a key that the record has no
-   room for.  UINT64_MAX: more than there are. */
+/* The charge of an item: its bytes, its record, and a key too long for the
+   record.  UINT64_MAX: overflow. */
 static uint64_t
 charge_of(size_t key_size, uint64_t byte_size)
 {
@@ -419,8 +420,9 @@ already_there(void)
     return inf_err_new(INF_ERR_ALREADY_EXISTS, "key already exists");
 }
 
-/* *spare is an evicted item of the same sizes, which is the caller's; NULL:
-   there is none.  UNAVAILABLE: other insertions have reserved everything. */
+/* Charges size bytes, evicting items; *spare is an evicted item of the same
+   sizes, owned by the caller; NULL: none.  UNAVAILABLE: insertions in progress
+   have reserved everything. */
 static inf_err_t *
 reserve(local_cache_t *cache, uint64_t size, uint64_t byte_size,
     value_t **spare)
@@ -456,7 +458,8 @@ reserve(local_cache_t *cache, uint64_t size, uint64_t byte_size,
     return NULL;
 }
 
-/* NULL: there is nothing to give up. */
+/* Evicts an item, whose reference passes to the caller; NULL: there are
+   none. */
 static value_t *
 evict_one(local_cache_t *cache)
 {
@@ -495,7 +498,7 @@ evict_one(local_cache_t *cache)
     }
 }
 
-/* Charged to the cache. */
+/* Creates a value and charges it to the cache. */
 static inf_err_t *
 value_new(local_cache_t *cache, uint64_t hash, const char *key,
     uint64_t byte_size, value_t **out)
@@ -547,7 +550,7 @@ value_new(local_cache_t *cache, uint64_t hash, const char *key,
     return NULL;
 }
 
-/* Without any contents. */
+/* Takes an unused value or one of a new slab. */
 static value_t *
 value_alloc(local_cache_t *cache)
 {
@@ -586,7 +589,7 @@ free_long_key(value_t *v)
     }
 }
 
-/* true: it was the last reference, the memory is the caller's. */
+/* Drops a reference; true: it was the last, the caller frees v. */
 static bool
 value_drop(value_t *v)
 {
@@ -639,7 +642,7 @@ fill(TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator,
     return err != NULL ? err : TRITONCACHE_Copy(allocator, entry);
 }
 
-/* Takes v, but on error. */
+/* Inserts v and takes it, except on error. */
 static inf_err_t *
 put(shard_t *shard, value_t *v, uint64_t now_ns)
 {

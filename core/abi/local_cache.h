@@ -1,20 +1,20 @@
 /*
- * local_cache.h - the built-in response cache: this process's memory, a bound
- *                 on bytes, least recently used first out.
+ * local_cache.h - the built-in response cache in the process's memory, bounded
+ *                 in bytes; the least recently used item is evicted first.
  *
- * Owner    The caller of initialize finalizes it; no call is running then.
- * Thread   any, many at once.  A shard's lock is held for the list work only,
- *          never while bytes are copied.
+ * Owner    The caller of initialize calls finalize, when no call is running.
+ * Thread   any number of threads.  A shard's lock is held for list operations
+ *          only, never while bytes are copied.
  * Units    bytes, ns.
- * Errors   initialize: INVALID_ARG, no size or one that is too small.
- *          insert: INVALID_ARG, larger than the cache; ALREADY_EXISTS.
+ * Errors   initialize: INVALID_ARG, size missing or too small.  insert:
+ *          INVALID_ARG, larger than the cache; ALREADY_EXISTS.
  * Route    cache plug-in -> [local cache], through the interface of a cache
  *          library
  *
- * Keys are dealt to shards, each with its own lock and order of use; the
- * bound is one for all.  The item longest unused of all shards is evicted
- * first, exactly so while one thread is at it.  An item is charged with its
- * key and its own record too.
+ * Keys are distributed over shards, each with its own lock and order of use;
+ * the limit is for all shards together.  The least recently used item of all
+ * shards is evicted first; concurrent evictions may deviate from that order.
+ * The charge of an item includes its key and its record.
  */
 
 #ifndef INF_ABI_LOCAL_CACHE_H
@@ -36,10 +36,10 @@ typedef struct {
 
 extern const inf_cache_entry_points_t inf_local_cache;
 
-/* These are of a cache that inf_local_cache.initialize made. */
+/* The functions below take a cache from inf_local_cache.initialize. */
 
-/* Its lookup and insert for the core: the time is span's, and a miss is *hit
-   false and no error. */
+/* lookup and insert for the core: span gets the times, and a miss is *hit false
+   without an error. */
 INF_CHECK inf_err_t *inf_local_cache_lookup(TRITONCACHE_Cache *cache,
     const char *key, TRITONCACHE_CacheEntry *entry,
     TRITONCACHE_Allocator *allocator, inf_cache_span_t *span, bool *hit);
@@ -47,7 +47,7 @@ INF_CHECK inf_err_t *inf_local_cache_insert(TRITONCACHE_Cache *cache,
     const char *key, TRITONCACHE_CacheEntry *entry,
     TRITONCACHE_Allocator *allocator, inf_cache_span_t *span);
 
-/* Adds up all shards; the sums are of slightly different moments. */
+/* Adds up all shards; the shards are read one after another. */
 void inf_local_cache_counts(TRITONCACHE_Cache *cache,
     inf_cache_counts_t *out);
 

@@ -1,4 +1,4 @@
-/* log.c - TRITONSERVER_Log*: a backend's lines in our log. */
+/* log.c - TRITONSERVER_Log*: adds a backend's lines to the core's log. */
 
 #include "core/abi/objects.h"
 #include "core/base/log.h"

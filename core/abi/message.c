@@ -1,4 +1,4 @@
-/* message.c - TRITONSERVER_Message: a JSON text, never parsed here. */
+/* message.c - TRITONSERVER_Message: a JSON text, which is not parsed. */
 
 #include "core/abi/objects.h"
 

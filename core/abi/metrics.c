@@ -9,8 +9,8 @@
 
 struct TRITONSERVER_MetricFamily {
     inf_metric_family_t *family;
-    _Atomic size_t       metrics;       /* seq_cst: made from this object,
-                                           alive                             */
+    _Atomic size_t       metrics;       /* seq_cst: number of live metrics of
+                                           this family                       */
 };
 
 struct TRITONSERVER_Metric {
@@ -27,7 +27,7 @@ struct TRITONSERVER_MetricArgs {
 struct TRITONSERVER_Metrics {
     inf_metrics_writer_fn  writer;
     void                  *userp;
-    inf_buf_t              text;        /* of the latest MetricsFormatted    */
+    inf_buf_t              text;        /* of the last MetricsFormatted      */
 };
 
 static TRITONSERVER_Error *check_args(const TRITONSERVER_MetricFamily *family,
@@ -297,7 +297,7 @@ TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
     return NULL;
 }
 
-/* Buckets come with a histogram and with nothing else. */
+/* Checks arguments; buckets belong to histograms alone. */
 static TRITONSERVER_Error *
 check_args(const TRITONSERVER_MetricFamily *family,
     const TRITONSERVER_MetricArgs *args)

@@ -1,11 +1,11 @@
 /*
- * objects.h - which of our objects stands behind which opaque ABI type.
+ * objects.h - the core's object for each opaque ABI type.
  *
- * Owner    as the object behind.
- * Thread   as the object behind.
+ * Owner    that of the object.
+ * Thread   that of the object.
  * Units    none.
  * Errors   none: handles are not validated, as the ABI says.
- * Route    every exported function begins with one of these.
+ * Route    exported functions -> [objects] -> the core's functions
  */
 
 #ifndef INF_ABI_OBJECTS_H
@@ -20,13 +20,13 @@
 #include "triton/core/tritonbackend.h"
 #include "triton/core/tritonserver.h"
 
-/* A JSON text; what TRITONSERVER_Message is. */
+/* A JSON text, the object of TRITONSERVER_Message. */
 typedef struct inf_json_text_s {
     char   *json;           /* NUL-terminated                                */
     size_t  len;
 } inf_json_text_t;
 
-/* Copies; NULL: out of memory. */
+/* new copies json; NULL: out of memory. */
 inf_json_text_t *inf_json_text_new(const char *json, size_t len);
 void inf_json_text_free(inf_json_text_t *message);
 

@@ -74,8 +74,8 @@ const inf_plugin_ops_t inf_plugin_ops = {
     .executor = &inf_backend_executor
 };
 
-/* Of all servers of this process: no two libraries start at once, and many
-   count on that. */
+/* Serializes the start of libraries in this process; many libraries rely on
+   it. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static inf_err_t *
@@ -131,7 +131,7 @@ fail:
     return inf_err_add(err, "cannot load backend \"%s\"", name);
 }
 
-/* The library and its Initialize, with open_lock held. */
+/* Opens the library and calls Initialize; the caller holds open_lock. */
 static inf_err_t *
 plugin_start(inf_backend_t *backend)
 {
@@ -320,7 +320,8 @@ plugin_symbol(const inf_plugin_t *plugin, const char *name)
     return dlsym(plugin->handle, name);
 }
 
-/* Always there, as backends expect: the four settings of the core. */
+/* Creates the backend's configuration, which always has the core's four
+   settings. */
 static inf_err_t *
 backend_config(const inf_plugin_setting_t *settings, size_t count,
     inf_json_text_t **out)

@@ -1,13 +1,13 @@
 /*
  * plugin.h - opens a backend's library and calls its entry points.
  *
- * Owner    The backend table owns backends; a model's lifecycle calls these
- *          in the order of the reference (section 3).
- * Thread   open, close: the caller serialises per backend; model and
+ * Owner    The backend table owns backends; a model's lifecycle calls these in
+ *          the order of the reference (section 3).
+ * Thread   open, close: serialized per backend by the caller; model and
  *          instance calls: loader threads and the destroyer.
  * Units    none.
  * Errors   NOT_FOUND: library or entry point missing, with the loader's text;
- *          otherwise what the backend returned.
+ *          otherwise the backend's error.
  * Route    lifecycle -> [plugin] -> backend.
  */
 
@@ -18,11 +18,11 @@
 
 /* open: library, entry points, Initialize and GetBackendAttribute.
    close: Finalize; the library stays mapped, as backends expect.
-   model_init, instance_init: a failing one is followed by its finalizer.
-   instance_ready: NULL also when the backend has no such entry point. */
+   model_init, instance_init: after a failure the finalizer is called.
+   instance_ready: NULL also if the backend lacks the entry point. */
 extern const inf_plugin_ops_t inf_plugin_ops;
 
-/* The entry point Execute; execute.c only. */
+/* Calls the entry point Execute; used by execute.c only. */
 INF_CHECK inf_err_t *inf_plugin_execute(inf_instance_t *instance,
     inf_request_t **requests, uint32_t count);
 

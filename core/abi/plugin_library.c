@@ -27,8 +27,8 @@ inf_plugin_library_open(const char *path, void **handle)
         "unable to load shared library: %s", dlerror());
 }
 
-/* A program that opens the core as a library, RTLD_LOCAL, keeps its functions
-   from plug-ins that do not name the core among the libraries they need. */
+/* Makes the core's functions global: if a program opens the core with
+   RTLD_LOCAL, a plug-in that does not need the core by name cannot see them. */
 static void
 show_functions(void)
 {

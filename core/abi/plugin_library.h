@@ -2,14 +2,14 @@
  * plugin_library.h - opens the shared library of a plug-in of any kind:
  *                    backend, cache, repository agent, batch strategy.
  *
- * Owner    The caller closes the handle with dlclose, or never, as its kind
- *          of plug-in demands.
+ * Owner    The caller closes the handle with dlclose, or never, depending on
+ *          the kind of plug-in.
  * Thread   any.
  * Units    none.
- * Errors   NOT_FOUND: no library, a damaged one, or an entry point that is
- *          missing; the text names it.
- * Route    plugin, cache_plugin, repository_agent, batch_strategy
- *          -> [plugin_library] -> elf_check, forwarding, dlopen
+ * Errors   NOT_FOUND: a missing or damaged library, or a missing entry point;
+ *          the text names it.
+ * Route    plugin, cache_plugin, repository_agent, batch_strategy ->
+ *          [plugin_library] -> elf_check, forwarding, dlopen
  */
 
 #ifndef INF_ABI_PLUGIN_LIBRARY_H
@@ -17,11 +17,11 @@
 
 #include "core/base/error.h"
 
-/* path is a whole one.  Checked before it is mapped; what it needs of a core
-   under another name is there when it is. */
+/* Opens the library at path, an absolute path.  Checks the file before it is
+   mapped, and provides a core under another name if it needs one. */
 INF_CHECK inf_err_t *inf_plugin_library_open(const char *path, void **handle);
 
-/* A missing entry point is an error; path is for its text. */
+/* Finds an entry point; a missing one is an error, whose text has path. */
 INF_CHECK inf_err_t *inf_plugin_library_require(void *handle,
     const char *path, const char *entry, void **address);
 

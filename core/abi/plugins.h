@@ -1,5 +1,5 @@
 /*
- * plugins.h - how the plug-ins of a server are opened and called.
+ * plugins.h - the functions that open and call the plug-ins of a server.
  *
  * Owner    The table is static.
  * Thread   any.

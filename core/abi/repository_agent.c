@@ -19,8 +19,8 @@
 struct inf_agent_s {
     char                     *name;
     void                     *handle;
-    void                     *state;    /* the agent's                       */
-    inf_guard_agent_fn        initialize;   /* NULL, as the next: none       */
+    void                     *state;    /* of the agent                      */
+    inf_guard_agent_fn        initialize;   /* NULL, like the next: missing  */
     inf_guard_agent_fn        finalize;
     inf_guard_agent_model_fn  model_initialize;
     inf_guard_agent_model_fn  model_finalize;

@@ -3,11 +3,11 @@
  *                      points.
  *
  * Owner    The agent table owns agents.
- * Thread   open, close: the table serialises per library; model calls:
- *          the driver of a model's chain, one call at a time for one model.
+ * Thread   open, close: the table serializes per library; model calls: the
+ *          driver of a model's chain, one call at a time for one model.
  * Units    none.
  * Errors   NOT_FOUND: library or entry point missing, with the loader's text;
- *          otherwise what the agent returned.
+ *          otherwise the agent's error.
  * Route    agents -> [repository agent] -> agent
  */
 
@@ -18,11 +18,11 @@
 #include "core/repository/agents.h"
 #include "triton/core/tritonrepoagent.h"
 
-/* open: library, entry points, Initialize; a failing one is followed by
-   Finalize.  close: Finalize, then dlclose. */
+/* open: opens the library, finds the entry points, calls Initialize, and after
+   its failure Finalize.  close: Finalize, then dlclose. */
 extern const inf_agent_ops_t inf_agent_ops;
 
-/* The agent's own pointer. */
+/* The pointer that the agent has set. */
 void *inf_agent_state(const inf_agent_t *agent);
 void inf_agent_set_state(inf_agent_t *agent, void *state);
 

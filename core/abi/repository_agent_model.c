@@ -1,5 +1,5 @@
-/* repository_agent_model.c - what a repository agent may ask of the core: a
-   model on its way into the server, and pointers of its own. */
+/* repository_agent_model.c - functions of repository agents on a model that is
+   being loaded, and their own pointers on it. */
 
 #include "core/abi/repository_agent.h"
 
@@ -78,7 +78,7 @@ TRITONREPOAGENT_ModelParameter(TRITONREPOAGENT_Agent *agent,
         parameter_name, parameter_value);
 }
 
-/* Without a configuration there is a message still, an empty one. */
+/* Without a configuration the message is an empty one. */
 TRITONSERVER_Error *
 TRITONREPOAGENT_ModelConfig(TRITONREPOAGENT_Agent *agent,
     TRITONREPOAGENT_AgentModel *model, const uint32_t config_version,

@@ -15,8 +15,7 @@
 #define TRACE_RANK 60
 
 struct TRITONSERVER_InferenceTrace {
-    uint64_t         id;                /* these are set in new(), read by
-                                           anyone                            */
+    uint64_t         id;                /* set in new(), then constant       */
     uint64_t         parent_id;
     uint32_t         level;             /* TRITONSERVER_TRACE_LEVEL_* bits   */
     TRITONSERVER_InferenceTraceActivityFn_t activity;
@@ -25,11 +24,10 @@ struct TRITONSERVER_InferenceTrace {
     void            *userp;
     const inf_trace_watch_t *watch;     /* NULL: none                        */
 
-    char            *model;             /* these are set in take(), read by
-                                           anyone                            */
+    char            *model;             /* set in take(), then constant      */
     int64_t          version;
     char            *request_id;
-    _Atomic uint32_t refs;              /* 0: still its maker's; up relaxed,
+    _Atomic uint32_t refs;              /* 0: owned by its creator; up relaxed,
                                            down acq_rel                      */
 
     inf_lock_t       lock;              /* rank 60; guards context           */
@@ -45,7 +43,7 @@ static TRITONSERVER_Error *context_with(const char *context,
 static TRITONSERVER_Error *check_object(const char *context);
 static bool context_replace(inf_trace_t *trace, const char *from, char *to);
 
-static _Atomic uint64_t last_id;        /* relaxed: only unique, from 1 on   */
+static _Atomic uint64_t last_id;        /* relaxed: unique ids, from 1 on    */
 
 const char *
 TRITONSERVER_InferenceTraceLevelString(TRITONSERVER_InferenceTraceLevel level)
@@ -106,7 +104,7 @@ TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace *trace,
 {
     bool done = false;
 
-    while (!done) {                     /* again if another thread was first */
+    while (!done) {                     /* repeat if another thread was first */
         char *from = inf_trace_context_copy(trace);
         char *to = NULL;
         inf_err_t *err = from == NULL ? inf_err_nomem()
@@ -307,7 +305,8 @@ inf_trace_report_tensor(inf_trace_t *trace,
     }
 }
 
-/* A new id; level, parent and callbacks are like's. */
+/* Creates a trace with a new id; level, parent and callbacks are those of
+   like. */
 static TRITONSERVER_Error *
 trace_new(const inf_trace_t *like, inf_trace_t **out)
 {
@@ -352,7 +351,7 @@ trace_free(inf_trace_t *trace)
     free(trace);
 }
 
-/* The older names MIN and MAX mean TIMESTAMPS. */
+/* The bits of a level; the obsolete MIN and MAX mean TIMESTAMPS. */
 static uint32_t
 level_bits(TRITONSERVER_InferenceTraceLevel level)
 {
@@ -363,7 +362,8 @@ level_bits(TRITONSERVER_InferenceTraceLevel level)
         : (bits & ~old) | TRITONSERVER_TRACE_LEVEL_TIMESTAMPS;
 }
 
-/* The context with one more member "<timestamp>":"<name>"; malloc'ed. */
+/* Returns a malloc'ed copy of context with one more member
+   "<timestamp>":"<name>". */
 static TRITONSERVER_Error *
 context_with(const char *context, uint64_t timestamp, const char *name,
     char **out)
@@ -414,7 +414,8 @@ check_object(const char *context)
         : inf_err_add(err, "the trace's context is no JSON object");
 }
 
-/* No allocation under the lock: measure, allocate, look again. */
+/* Copies the context without allocating under the lock: measures, allocates,
+   and repeats if it has grown. */
 char *
 inf_trace_context_copy(inf_trace_t *trace)
 {
@@ -441,8 +442,8 @@ inf_trace_context_copy(inf_trace_t *trace)
     }
 }
 
-/* Takes to.  False, and to freed: the context is no longer what from says
-   (NULL: any). */
+/* Replaces the context by to, if it is still from (NULL: always); takes to.  On
+   false to is freed. */
 static bool
 context_replace(inf_trace_t *trace, const char *from, char *to)
 {
