@@ -9,10 +9,11 @@
 #include "core/wire/sockets.h"
 
 #define CLIENT_TRIM_BYTES (UINT64_C(4) << 20)   /* about 1 ms               */
-#define CLIENT_UNRUNG_MAX 8u                    /* then the core is woken   */
-#define CLIENT_REQUESTS   4u    /* of the ring, that part releases leave free:
-                                   a backend that answers fast must not make
-                                   others' requests wait                    */
+#define CLIENT_UNRUNG_MAX 8u                    /* after so many the core is
+                                                   woken                    */
+#define CLIENT_REQUESTS   4u    /* this fraction of the ring is not used by
+                                   releases: the releases of a fast backend must
+                                   not delay others' requests               */
 
 #define CLIENT_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL            \
     | INF_COMPLETE_RELEASED | INF_COMPLETE_DECOUPLED | INF_COMPLETE_LAST)
@@ -65,7 +66,7 @@ client_take(inf_client_t *c, uint32_t leave, void *userp, inf_slot_id_t *out)
     s->seen = 0;
     s->cancelled = false;
 
-    /* The core stores nothing here before it has the submission. */
+    /* The core stores nothing here before the submission. */
     __atomic_store_n(&c->slot_states[i], (unsigned char) INF_SLOT_FREE,
         __ATOMIC_RELAXED);
 
@@ -230,7 +231,7 @@ inf_client_submit(inf_client_t *c, const inf_submission_t *submission)
     assert(submission->op == INF_SUBMIT_INFER
         || submission->op == INF_SUBMIT_CALL);
 
-    /* Pending entries go first, but for releases that leave room. */
+    /* Pending entries go first, except releases that leave room. */
     client_push_pending(c);
     if (c->broken || client_push(c, submission) != INF_RING_DONE) {
         c->stats.busy += !c->broken;
@@ -315,7 +316,7 @@ inf_client_drain(inf_client_t *c, uint32_t budget,
     inf_client_handler_fn handler)
 {
     inf_client_result_t result = INF_CLIENT_AGAIN;
-    bool more = false;                  /* the core may hold some          */
+    bool more = false;                  /* the core may have some          */
 
     client_push_pending(c);
     while (budget-- > 0 && inf_client_pending_room(c)) {
@@ -373,7 +374,7 @@ inf_client_stats(const inf_client_t *c)
     return &c->stats;
 }
 
-/* NULL unless this use of the slot is still on. */
+/* The slot, or NULL if this use of it has ended. */
 static inf_client_slot_t *
 client_slot(const inf_client_t *c, uint32_t slot, uint32_t generation)
 {
@@ -459,7 +460,8 @@ client_wake(inf_client_t *c)
     }
 }
 
-/* Room was made before the response came (inf_client_pending_room). */
+/* Pushes an entry or keeps it as pending; inf_client_pending_room has made
+   room. */
 static void
 client_push_or_keep(inf_client_t *c, const inf_submission_t *entry)
 {
@@ -481,7 +483,8 @@ client_push_or_keep(inf_client_t *c, const inf_submission_t *entry)
     p->count++;
 }
 
-/* The last one that waits may be a release with places for more. */
+/* Adds the offset to the last pending entry, if it is a release with a free
+   place. */
 static bool
 client_join_release(inf_client_t *c, uint64_t offset)
 {
@@ -552,7 +555,7 @@ client_dispatch(inf_client_t *c, const inf_completion_t *cpl,
 
     c->held += holds;
 
-    /* After FINAL nothing but RELEASED is expected. */
+    /* After FINAL only RELEASED is expected. */
     bool late = s == NULL || s->state == INF_CLIENT_SLOT_TAKEN
         || ((s->seen & INF_COMPLETE_FINAL)
             && (cpl->flags & (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL)));

@@ -132,7 +132,8 @@ inf_client_hello(inf_client_t *c, int registration_fd, bool *again)
         return NULL;
     }
 
-    /* Only the core may hold its end, or its death would not show. */
+    /* Only the core may have its end, otherwise its exit would not be
+       noticed. */
     inf_fds_close(&c->core_control, 1);
     return NULL;
 }
@@ -306,7 +307,7 @@ client_map_arena(inf_client_t *c, uint64_t size, uint64_t bound)
     }
 
     c->arena = p;
-    /* nothing is trimmed before the core has said what it has pinned */
+    /* nothing is trimmed before the core has reported its pinned bytes */
     inf_regions_init(&c->regions, -1, size, size - INF_ARENA_HALF(size),
         bound);
     return NULL;

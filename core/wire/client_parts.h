@@ -1,6 +1,6 @@
 /*
- * client_parts.h - what the files of the worker's side of a channel share:
- *                  client_open (making and registering it) and client (slots,
+ * client_parts.h - declarations shared by the worker's side of a channel:
+ *                  client_open (creation, registration) and client (slots,
  *                  arena, requests).
  *
  * Owner    As client.h says.
@@ -22,7 +22,7 @@ typedef enum {
     INF_CLIENT_SLOT_FREE,
     INF_CLIENT_SLOT_TAKEN,      /* not submitted                           */
     INF_CLIENT_SLOT_SUBMITTED,
-    INF_CLIENT_SLOT_ABANDONED   /* submitted, and nobody waits             */
+    INF_CLIENT_SLOT_ABANDONED   /* submitted, without an owner             */
 } inf_client_slot_state_t;
 
 typedef struct {
@@ -35,7 +35,7 @@ typedef struct {
     bool                     cancelled;
 } inf_client_slot_t;
 
-/* CANCELs and RELEASEs that found the ring full; a circular buffer. */
+/* CANCEL and RELEASE entries that found the ring full; a circular buffer. */
 typedef struct {
     inf_submission_t *entries;
     uint32_t          first;
@@ -65,14 +65,14 @@ struct inf_client_s {
     inf_ring_producer_t  submissions;
     inf_ring_consumer_t  completions;
     bool                 broken;
-    bool                 defer;         /* constant: conf's                */
+    bool                 defer;         /* from conf                       */
     bool                 unrung_releases;
-    uint32_t             unrung;        /* pushed since the core was woken */
+    uint32_t             unrung;        /* pushed since the last wake */
 
     inf_client_slot_t   *slots;
     uint32_t             slot_count;
     uint32_t             slots_taken;
-    uint32_t             free_slot;     /* taken last, given first         */
+    uint32_t             free_slot;     /* the slot given last is taken first */
 
     uint32_t             held;          /* response regions not released   */
     inf_client_pending_t pending;
@@ -84,8 +84,8 @@ struct inf_client_s {
 bool inf_client_pending_grow(inf_client_t *c, uint64_t need);
 
 /*
- * Room for all that may have to wait: one CANCEL for each slot, one RELEASE
- * for each response held, and for the one about to be read.
+ * Makes room for all entries that may be pending: one CANCEL for each slot,
+ * one RELEASE for each held response, and for the next response.
  */
 static inline bool
 inf_client_pending_room(inf_client_t *c)

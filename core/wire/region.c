@@ -6,7 +6,7 @@
 
 #define REGION_UNIT       INF_ARENA_ALIGN
 #define REGION_PAGE       4096u
-#define REGION_CHUNK      128u          /* bookkeeping made at a time       */
+#define REGION_CHUNK      128u          /* records allocated at a time      */
 #define REGION_WINDOW_NS  UINT64_C(10000000000)
 #define REGION_MAX        (UINT64_C(1) << 47)
 #define REGION_SPLIT_MIN  4096u         /* smaller tails stay attached      */
@@ -89,7 +89,7 @@ inf_regions_init(inf_regions_t *r, int fd, uint64_t size, uint64_t reservable,
         .bound = bound
     };
 
-    /* No page belongs to both. */
+    /* No page belongs to both parts. */
     uint64_t border = min_u64(round_up(r->size - min_u64(reservable, r->size),
         REGION_PAGE), r->size);
     part_init(&r->charged, 0, border);
@@ -136,7 +136,7 @@ inf_regions_pin(inf_regions_t *r, uint64_t pinned)
     part_pin(r, &r->reserved, pinned);
 }
 
-/* Pages that are there already are no longer trimmed, either. */
+/* Pins a part; pages already there are no longer trimmed either. */
 static void
 part_pin(inf_regions_t *r, inf_regions_part_t *part, uint64_t pinned)
 {
@@ -165,7 +165,7 @@ inf_regions_trim_from(inf_regions_t *r, int fd)
 inf_region_t *
 inf_regions_alloc(inf_regions_t *r, uint64_t size)
 {
-    /* The bound first: a rejection must not cost a search. */
+    /* The bound is checked first: a rejection must not need a search. */
     if (size > r->bound || r->stats.in_use > r->bound - size) {
         r->stats.failures++;
         return NULL;
@@ -211,7 +211,7 @@ inf_regions_replace(inf_regions_t *r, inf_region_t *from, uint64_t size)
         return NULL;
     }
 
-    /* Its pages are there until it is freed. */
+    /* The pages of from exist until it is freed. */
     region_touch(from);
     region_set_charge(r, region, from->charged);
     region_set_charge(r, from, 0);
@@ -296,7 +296,7 @@ inf_regions_grow(inf_regions_t *r, inf_region_t *region, uint64_t size)
         return false;
     }
 
-    /* All of it; what is too much is cut off again. */
+    /* Takes the whole region; the excess is split off again. */
     region_leave_free(r, next);
     region_merge_next(r, region);
     if (tail != NULL) {
@@ -448,7 +448,7 @@ region_from_free(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
     return region;
 }
 
-/* Good fit: the first of the next bin up always fits. */
+/* Finds a free region: any region of the next larger bin fits. */
 static inf_region_t *
 region_find_free(inf_regions_part_t *part, uint64_t size)
 {
@@ -501,7 +501,7 @@ region_from_top(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
     return region;
 }
 
-/* Moves the top up by size; returns where that space may have pages. */
+/* Moves the top up by size; returns the span of it that may have pages. */
 static inf_region_span_t
 top_take(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
 {
@@ -522,7 +522,7 @@ top_set_dirty(inf_regions_t *r, inf_regions_part_t *part,
     part->top_dirty = dirty;
 }
 
-/* region had `before` bytes. */
+/* Updates the counters after a change of size; region had `before` bytes. */
 static void
 region_resized(inf_regions_t *r, const inf_region_t *region, uint64_t before)
 {
@@ -531,7 +531,7 @@ region_resized(inf_regions_t *r, const inf_region_t *region, uint64_t before)
     }
 }
 
-/* The only function that writes region->charged. */
+/* Sets region->charged, which no other function writes. */
 static void
 region_set_charge(inf_regions_t *r, inf_region_t *region, uint64_t charge)
 {
@@ -543,7 +543,7 @@ region_set_charge(inf_regions_t *r, inf_region_t *region, uint64_t charge)
     region->charged = charge;
 }
 
-/* The charged bytes have been written, so their pages are there. */
+/* Notes that the charged bytes were written and so have pages. */
 static void
 region_touch(inf_region_t *region)
 {
@@ -569,7 +569,7 @@ region_charge_more(inf_regions_t *r, inf_region_t *region, uint64_t charge)
         r->recent_peak = r->stats.in_use;
     }
 
-    /* Free pages in the wrong places must not add up beyond the bound. */
+    /* Pages of unused free regions must not exceed the bound by much. */
     uint64_t limit = r->bound + r->bound / 4;
     if (r->stats.in_use + r->stats.idle > limit) {
         (void) regions_trim_to(r, limit, max_u64(more, REGION_SPLIT_MIN),
@@ -579,7 +579,8 @@ region_charge_more(inf_regions_t *r, inf_region_t *region, uint64_t charge)
     return true;
 }
 
-/* region keeps its first size bytes; the rest becomes free as tail. */
+/* Cuts region to its first size bytes; the rest becomes the free region
+   tail. */
 static void
 region_split(inf_regions_t *r, inf_region_t *region, uint64_t size,
     inf_region_t *tail)
@@ -609,8 +610,8 @@ region_to_cache(inf_regions_t *r, inf_region_t *region, uint32_t bin)
     r->stats.idle += span_len(region->dirty);
 }
 
-/* Taken from the front: the one that was freed last.  Where a part of them is
-   pinned, those are, and the others wait behind them. */
+/* Adds a region to its bin; the one freed last is taken first.  Pinned regions
+   go before all others. */
 static void
 region_to_bin(inf_link_t *bin, inf_region_t *region)
 {
@@ -665,7 +666,7 @@ region_to_free(inf_regions_t *r, inf_region_t *region, bool warm)
     }
 }
 
-/* The last region becomes open space again. */
+/* Makes the last region of a part open space again. */
 static void
 region_to_top(inf_regions_t *r, inf_region_t *region)
 {
@@ -710,7 +711,7 @@ region_leave_cache(inf_regions_t *r, inf_region_t *region)
     r->stats.idle -= span_len(region->dirty);
 }
 
-/* Regions that one size class keeps are lost to all others. */
+/* Limits the bytes in size class lists, which other classes cannot use. */
 static void
 part_bound_cache(inf_regions_t *r, inf_regions_part_t *part)
 {
@@ -761,7 +762,7 @@ regions_trim_top(inf_regions_t *r, inf_regions_part_t *part,
         return 0;
     }
 
-    /* From the far end, so that what is taken next stays warm. */
+    /* The end is trimmed first, so that the pages allocated next stay warm. */
     uint64_t from = dirty.to - low > max_bytes
         ? (dirty.to - max_bytes) & ~(uint64_t) (REGION_PAGE - 1) : low;
     from = max_u64(from, low);
@@ -771,7 +772,7 @@ regions_trim_top(inf_regions_t *r, inf_regions_part_t *part,
     return dirty.to - from;
 }
 
-/* Takes region off the list of those worth trimming. */
+/* Trims a free region and removes it from the list of those to trim. */
 static uint64_t
 regions_trim_free(inf_regions_t *r, inf_region_t *region)
 {
@@ -786,7 +787,7 @@ regions_trim_free(inf_regions_t *r, inf_region_t *region)
         return 0;
     }
 
-    /* A part of a page at the end shares it with the neighbour. */
+    /* The neighbour shares the last partial page. */
     regions_punch(r, low, high);
     region->dirty = span_clip(dirty, 0, low);
 
@@ -795,7 +796,7 @@ regions_trim_free(inf_regions_t *r, inf_region_t *region)
     return done;
 }
 
-/* A failure is only counted: the pages stay and will be used again. */
+/* Frees pages; a failure is only counted, since the pages can be reused. */
 static void
 regions_punch(inf_regions_t *r, uint64_t from, uint64_t to)
 {
@@ -853,7 +854,7 @@ region_prev(inf_region_t *region)
         : inf_link_entry(region->place.prev, inf_region_t, place);
 }
 
-/* Eight classes for each doubling; the class whose size is at most `size`. */
+/* The class whose size is at most `size`; there are eight for each doubling. */
 static uint32_t
 bin_of(uint64_t size)
 {

@@ -233,7 +233,7 @@ record_check_input(const inf_infer_record_t *r, uint64_t *left,
         return NULL;
 
     case INF_DATA_SHM_REGION:
-        /* the range is looked at where the region is found */
+        /* the range is checked when the region is found */
         if (raw || input->shm_region.len == 0) {
             return inf_err_new(INF_ERR_INVALID_ARG,
                 "the shared-memory region has no name, or the input none");
@@ -323,7 +323,7 @@ record_check_parameters(const inf_infer_record_t *r, uint64_t *left)
     return NULL;
 }
 
-/* An empty table's offset means nothing. */
+/* Checks a table; the offset of an empty one is not used. */
 static inf_err_t *
 record_check_table(const inf_infer_record_t *r, uint64_t *left,
     const char *what, uint32_t offset, uint64_t count, uint64_t entry_size)
@@ -332,7 +332,7 @@ record_check_table(const inf_infer_record_t *r, uint64_t *left,
         return NULL;
     }
 
-    /* count is 32 bit and entries are small, so this cannot wrap. */
+    /* count has 32 bits and entries are small, so this cannot overflow. */
     if (offset % RECORD_ALIGN != 0 || offset < sizeof(*r)
         || !inf_range_ok(offset, count * entry_size, r->size))
     {
@@ -344,7 +344,7 @@ record_check_table(const inf_infer_record_t *r, uint64_t *left,
     return record_take(left, what, count * entry_size);
 }
 
-/* Names become C strings later, where a NUL would cut them. */
+/* Checks a name, which becomes a C string later: it must not contain NUL. */
 static inf_err_t *
 record_check_name(const inf_infer_record_t *r, uint64_t *left,
     const char *what, inf_ref_t ref)
@@ -374,8 +374,9 @@ record_check_text(const inf_infer_record_t *r, uint64_t *left,
     return record_take(left, what, ref.len);
 }
 
-/* Tables and texts share no bytes: were a long text that of a hundred thousand
-   parameters, a small record would take the core's time and memory. */
+/* Counts the bytes of tables and texts, which must not overlap: otherwise a
+   small record could refer to one long text many times and cost the core much
+   time and memory. */
 static inf_err_t *
 record_take(uint64_t *left, const char *what, uint64_t len)
 {

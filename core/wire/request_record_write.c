@@ -1,8 +1,9 @@
 /*
  * request_record_write.c - see request_record.h.
  *
- * The fixed part, the tables in the order of their fields, then the texts.
- * One function lays the record out; with no destination it only counts.
+ * The record is the fixed part, the tables in the order of their fields, then
+ * the texts.  One function does the layout; without a destination it only
+ * counts.
  */
 
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "core/wire/request_record.h"
 
 typedef struct {
-    char    *dst;               /* NULL: counting                            */
+    char    *dst;               /* NULL: only counting                       */
     uint64_t used;
 } layout_t;
 
@@ -112,7 +113,7 @@ lay_out(const inf_infer_request_t *req, const inf_infer_target_t *target,
     return l.used;
 }
 
-/* All sizes before the texts are multiples of 8. */
+/* Reserves a table; all sizes before the texts are multiples of 8. */
 static uint64_t
 take_table(layout_t *l, uint64_t count, size_t item_size)
 {

@@ -1,8 +1,8 @@
 /*
- * response_record.h - a response as the flat record that crosses to a worker:
- *                     written by the core, checked by the worker.
+ * response_record.h - a response as the flat record sent to a worker: written
+ *                     by the core, checked by the worker.
  *
- * Owner    A description's slices stay the caller's while it is written.
+ * Owner    A description's slices belong to the caller during writing.
  * Thread   any.
  * Units    bytes; tables as in channel.h.
  * Errors   writing: INVALID_ARG, the record would exceed INF_RECORD_MAX.
@@ -64,7 +64,7 @@ typedef struct {
     const inf_response_parameter_desc_t *parameters;
 } inf_response_builder_t;
 
-/* The record's size; INVALID_ARG when it would be over INF_RECORD_MAX. */
+/* Computes the record's size; INVALID_ARG over INF_RECORD_MAX. */
 INF_CHECK inf_err_t *inf_response_builder_size(
     const inf_response_builder_t *b, uint64_t *size);
 
@@ -76,8 +76,7 @@ void inf_response_builder_write(const inf_response_builder_t *b, void *dst,
 
 /*
  * Checks every offset, count and length of a record against its len bytes and
- * the arena's size.  record must be 8-byte aligned and private: nobody may
- * write to it any more.
+ * the arena's size.  record must be 8-byte aligned and private memory.
  */
 INF_CHECK inf_err_t *inf_response_record_check(const void *record, size_t len,
     uint64_t arena_size);

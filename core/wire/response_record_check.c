@@ -1,7 +1,7 @@
 /*
  * response_record_check.c - see response_record.h.
  *
- * All sums are of 32-bit numbers in 64 bits, or checked.
+ * All sums are checked, or of 32-bit numbers in 64 bits.
  */
 
 #include "core/base/error.h"
@@ -77,7 +77,7 @@ ref_fits(const bounds_t *b, inf_ref_t ref)
     return (uint64_t) ref.offset + ref.len <= b->size;
 }
 
-/* An empty table may be anywhere inside. */
+/* Whether a table lies inside; an empty one may have any offset inside. */
 static bool
 table_fits(const bounds_t *b, uint32_t offset, uint32_t count,
     size_t item_size)
@@ -179,7 +179,8 @@ count_elements(const bounds_t *b, const inf_response_output_t *out,
     return empty || !overflow;
 }
 
-/* Of strings only what their length prefixes need; prepare sees the rest. */
+/* Whether the length fits the count; for strings only the length prefixes are
+   counted, prepare checks the rest. */
 static bool
 length_fits(const inf_response_output_t *out, uint64_t count)
 {

@@ -5,7 +5,7 @@
 
 #define RECORD_ALIGN 8u
 
-/* Where a writer stands. */
+/* Position of a writer. */
 typedef struct {
     unsigned char *base;
     uint64_t       table;       /* next table                              */
@@ -84,7 +84,7 @@ inf_response_builder_write(const inf_response_builder_t *b, void *dst,
     assert(w.text == size);
 }
 
-/* Head and all tables. */
+/* The size of the head and all tables. */
 static uint64_t
 builder_tables(const inf_response_builder_t *b)
 {

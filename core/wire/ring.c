@@ -104,7 +104,8 @@ inf_ring_push(inf_ring_producer_t *p, const void *entry)
 inf_ring_result_t
 inf_ring_room(inf_ring_producer_t *p, bool *last)
 {
-    /* For the last entry the cached head is refreshed, so *last is exact. */
+    /* At the last entry the cached head is refreshed, so that *last is
+       exact. */
     if (p->broken || p->tail - p->head >= p->count - 1) {
         inf_ring_result_t rc = refresh_head(p);
         if (rc != INF_RING_DONE) {
@@ -129,7 +130,8 @@ inf_ring_has_more(inf_ring_producer_t *p, uint32_t places)
 bool
 inf_ring_wake(inf_ring_producer_t *p)
 {
-    /* Our tail before their flag; they do it the other way round. */
+    /* Stores the tail before reading the flag; the consumer does the
+       reverse. */
     inf_ring_fence();
 
     return __atomic_load_n(&p->sleeping->value, __ATOMIC_RELAXED) != 0
@@ -137,8 +139,8 @@ inf_ring_wake(inf_ring_producer_t *p)
 }
 
 /*
- * Orders a store before a load.  The sanitizer does not model it, and need
- * not: data is published by the release and acquire of the indices.
+ * Orders a store before a load.  The sanitizer does not model the fence, and
+ * need not: data is published by the release and acquire of the indices.
  */
 void
 inf_ring_fence(void)
@@ -183,7 +185,7 @@ refresh_head(inf_ring_producer_t *p)
 {
     uint32_t head = __atomic_load_n(&p->head_word->value, __ATOMIC_ACQUIRE);
 
-    /* A valid head lies between the cached one and our tail. */
+    /* A valid head lies between the cached one and the tail. */
     if (p->broken || head - p->head > p->tail - p->head) {
         p->broken = true;
         return INF_RING_BROKEN;

@@ -119,7 +119,7 @@ inf_channel_pop(inf_channel_t *ch, inf_submission_t *out)
     return INF_CHANNEL_ENTRY;
 }
 
-/* More than there are places for is nonsense. */
+/* Releases the regions of an entry; one with too many offsets is invalid. */
 static void
 channel_release(inf_channel_t *ch, const inf_submission_t *s)
 {
@@ -146,7 +146,7 @@ inf_channel_reject(inf_channel_t *ch, const inf_submission_t *s)
     if (s->slot >= ch->slots
         || (s->op != INF_SUBMIT_INFER && s->op != INF_SUBMIT_CALL))
     {
-        return;                     /* there is nobody to answer to        */
+        return;                     /* no request to answer                */
     }
 
     inf_channel_complete(ch, &(inf_completion_t) {
@@ -164,7 +164,7 @@ inf_channel_sleep(inf_channel_t *ch)
         return false;
     }
 
-    /* After its fence; see channel_ring_push. */
+    /* Comes after the fence of pop; see channel_ring_push. */
     if (atomic_load_explicit(&ch->spilling, memory_order_relaxed)) {
         inf_channel_flush(ch);
     }

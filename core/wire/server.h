@@ -1,20 +1,20 @@
 /*
  * server.h - the core's side of one channel.
  *
- * Owner    Reference counted: the intake holds one reference, and so does
- *          everything that may still read request bytes or write response
- *          bytes (a live response region holds one by itself).  Mappings and
- *          descriptors go with the last.
+ * Owner    Reference counted: the intake holds one reference, as does every
+ *          object that may still read request bytes or write response bytes
+ *          (including each live response region).  Mappings and descriptors
+ *          are released with the last.
  * Thread   pop, sleep: one thread at a time (the intake role).  All else: any
  *          thread.
  * Units    bytes; times are ns on CLOCK_MONOTONIC.
- * Errors   accept returns them; later a worker's nonsense is counted, answered
- *          where that is possible, or INF_CHANNEL_BROKEN.
+ * Errors   accept returns them; a worker's later invalid entries are counted
+ *          and answered where possible, or give INF_CHANNEL_BROKEN.
  * Route    registration socket -> accept -> (pop, complete)* -> dead -> unref
  *
- * The worker is not trusted: an entry is copied before it is looked at, and
- * what pop returns has its slot inside the table and its record inside the
- * arena; the record's contents are the business of record.h.
+ * The worker is not trusted: an entry is copied before it is checked, and in
+ * an entry from pop the slot is inside the table and the record inside the
+ * arena; record.h checks the record's contents.
  */
 
 #ifndef INF_WIRE_SERVER_H
@@ -28,72 +28,75 @@
 #include "core/include/channel.h"
 #include "core/wire/region.h"
 
-/* Of a response arena, beyond its bound, for answers of calls. */
+/* Bytes of a response arena beyond its bound, for answers of calls. */
 #define INF_CHANNEL_ANSWER_ROOM (UINT64_C(16) << 20)
 
-/* Of a region: the flow of its call, and a trace. */
+/* Callbacks of a region: the flow of its call, and a trace. */
 #define INF_CHANNEL_ON_FREE 2u
 
 typedef struct inf_channel_s inf_channel_t;
 
-/* A piece of the response arena, reference counted. */
+/* A part of the response arena, reference counted. */
 typedef struct inf_channel_region_s inf_channel_region_t;
 
-/* Callbacks that make memory such that devices reach it by themselves; a room
-   above fills them in. */
+/* Callbacks that make memory directly accessible to devices; set by the
+   caller. */
 typedef struct {
-    /* false: it can't be done, the memory stays as it is.  Both may take
-       long, and requests use the memory meanwhile. */
+    /* false: not possible, the memory is unchanged.  Both may take long, while
+       requests use the memory. */
     bool (*pin)(void *base, uint64_t size);
-    bool (*pin_read_only)(void *base, uint64_t size);   /* as it is mapped */
-    void (*unpin)(void *base);  /* before the memory goes                  */
+    bool (*pin_read_only)(void *base, uint64_t size);   /* without write
+                                                           access */
+    void (*unpin)(void *base);  /* before the memory is unmapped           */
 } inf_channel_pin_ops_t;
 
 typedef struct {
-    uint64_t response_bound;    /* of bytes handed out, but for
+    uint64_t response_bound;    /* on allocated bytes, without
                                    INF_CHANNEL_ANSWER_ROOM                 */
     uint64_t response_size;     /* address space; 0: from the bound        */
-    uint64_t pinned;            /* the first bytes of it and of each half of
-                                   the request arena, in whole pages: set
-                                   aside for inf_channel_pin               */
-    const inf_channel_pin_ops_t *pin;   /* NULL: none are                  */
-    uint64_t generation;        /* of the configuration, for the welcome   */
+    uint64_t pinned;            /* bytes, in whole pages, to set aside for
+                                   inf_channel_pin at the start of the response
+                                   arena and of each half of the request
+                                   arena                                   */
+    const inf_channel_pin_ops_t *pin;   /* NULL: no pinning                */
+    uint64_t generation;        /* of the configuration, sent in the welcome */
 } inf_channel_conf_t;
 
 typedef enum {
     INF_CHANNEL_EMPTY,
     INF_CHANNEL_ENTRY,          /* INFER, CALL or CANCEL                   */
-    INF_CHANNEL_SKIPPED,        /* handled here: RELEASE or nonsense       */
-    INF_CHANNEL_BROKEN          /* call inf_channel_dead and let go        */
+    INF_CHANNEL_SKIPPED,        /* handled here: RELEASE or invalid        */
+    INF_CHANNEL_BROKEN          /* call inf_channel_dead and drop the
+                                   reference                               */
 } inf_channel_result_t;
 
 typedef struct {
     uint64_t submissions;       /* entries popped                          */
     uint64_t completions;       /* pushed to the ring                      */
-    uint64_t spilled;           /* of those, went over the spill list      */
+    uint64_t spilled;           /* of those, over the spill list           */
     uint64_t notifications;     /* times the worker was woken              */
     uint64_t invalid;           /* malformed entries                       */
-    uint64_t bad_releases;      /* of what was not published               */
-    uint64_t waiting;           /* completions on the spill list now       */
+    uint64_t bad_releases;      /* of regions not published                */
+    uint64_t waiting;           /* now on the spill list                   */
 } inf_channel_stats_t;
 
 
 /* ---- life ---------------------------------------------------------------- */
 
 /*
- * Takes all fds (closed and set to -1 on failure).  Checks the hello, maps,
- * makes the response arena and sends the welcome, or a rejection with the
- * error's text.  The caller holds the first reference.
+ * Takes all fds (closed and set to -1 on failure).  Checks the hello, maps the
+ * memory, creates the response arena and sends the welcome, or a rejection
+ * with the error's text.  The caller gets the first reference.
  */
 INF_CHECK inf_err_t *inf_channel_accept(const void *hello, size_t len,
     int *fds, size_t fd_count, const inf_channel_conf_t *conf,
     inf_channel_t **out);
 
-/* Pins what accept has set aside, which counts as pinned from then on, as far
-   as that can be done.  Once. */
+/* Pins the memory that accept has set aside, as far as possible.  Called
+   once. */
 void inf_channel_pin(inf_channel_t *ch);
 
-/* Bytes that are pinned: of the responses, and of each half of the requests. */
+/* Pinned bytes: of the responses, and of each half of the requests. */
 uint64_t inf_channel_pinned(const inf_channel_t *ch);
 uint64_t inf_channel_pinned_requests(const inf_channel_t *ch);
 
@@ -102,66 +105,70 @@ inf_channel_t *inf_channel_ref(inf_channel_t *ch);
 void inf_channel_unref(inf_channel_t *ch);
 
 /*
- * The worker is gone or broken: ends the control socket, drops what waits and
- * what the worker held.  Later completions are dropped, their regions freed.
- * Idempotent; gives no reference back.
+ * Ends the channel of a worker that is gone or broken: closes the control
+ * socket, drops spilled completions and the worker's regions.  Later
+ * completions are dropped and their regions freed.  Idempotent; drops no
+ * reference.
  */
 void inf_channel_dead(inf_channel_t *ch);
 bool inf_channel_is_dead(const inf_channel_t *ch);
 
-/* It is dead because the worker left too many completions unread. */
+/* Whether the channel was ended because the worker left too many completions
+   unread. */
 bool inf_channel_is_overrun(const inf_channel_t *ch);
 
-/* Its worker takes no clients any more, as it says itself. */
+/* Whether the worker has announced that it accepts no more clients. */
 bool inf_channel_is_leaving(const inf_channel_t *ch);
 
 /* From the hello, not verified. */
 uint32_t inf_channel_pid(const inf_channel_t *ch);
 uint32_t inf_channel_slots(const inf_channel_t *ch);
 
-/* For the intake's epoll; open until the last reference goes. */
+/* Descriptors for the intake's epoll; open until the last unref. */
 int inf_channel_event_fd(const inf_channel_t *ch);     /* readable: pop    */
-int inf_channel_control_fd(const inf_channel_t *ch);   /* EOF: worker left */
+int inf_channel_control_fd(const inf_channel_t *ch);   /* EOF: worker gone */
 
 
 /* ---- intake -------------------------------------------------------------- */
 
-/* Also flushes the spill list when there is one. */
+/* Pops an entry; flushes the spill list too. */
 inf_channel_result_t inf_channel_pop(inf_channel_t *ch,
     inf_submission_t *out);
 
-/* Before waiting on the eventfd; false: pop again first. */
+/* Called before waiting on the eventfd; false: pop again first. */
 bool inf_channel_sleep(inf_channel_t *ch);
 
-/* NULL unless [offset, offset + len) lies in the request arena. */
+/* Request bytes; NULL unless [offset, offset + len) lies in the request
+   arena. */
 const void *inf_channel_request(const inf_channel_t *ch, uint64_t offset,
     uint64_t len);
 uint64_t inf_channel_request_size(const inf_channel_t *ch);
 
-/* Whether all of these bytes of the request arena lie in what is pinned. */
+/* Whether these bytes of the request arena are all pinned. */
 bool inf_channel_request_pinned(const inf_channel_t *ch, uint64_t offset,
     uint64_t len);
 
-/* Answers an entry of pop that breaks the rules, and counts it. */
+/* Answers an entry from pop that is invalid, and counts it. */
 void inf_channel_reject(inf_channel_t *ch, const inf_submission_t *s);
 
-/* state: INF_SLOT_*, with or without INF_SLOT_RETRYABLE or INF_SLOT_SEQUENCE.
-   To be stored before the completion that it describes. */
+/* Stores a slot's state: INF_SLOT_*, with or without INF_SLOT_RETRYABLE or
+   INF_SLOT_SEQUENCE.  Called before the completion that it describes. */
 void inf_channel_set_slot(inf_channel_t *ch, uint32_t slot, uint8_t state);
 
-/* INF_CRASH_MAX bytes for the handler of a crash; as long as the channel. */
+/* INF_CRASH_MAX bytes for the crash handler's text; valid as long as the
+   channel. */
 char *inf_channel_crash(const inf_channel_t *ch);
 
-/* Whether a suspect is under way in the core, to be stored before it is. */
+/* Stores whether a suspect executes in the core; called before it begins. */
 void inf_channel_set_suspect(inf_channel_t *ch, bool under_way);
 
 
 /* ---- responses ----------------------------------------------------------- */
 
 /*
- * Never waits.  region: the record's or answer's (NULL: no bytes); one
- * reference of it passes to the worker, or is dropped when the channel is
- * dead.  RESPONSE is set here when there is a region or cpl asks for it, and
+ * Sends a completion without waiting.  region: the record or answer (NULL:
+ * none); one reference of it passes to the worker, or is dropped if the
+ * channel is dead.  RESPONSE is set if there is a region or cpl has it, and
  * offset and length are filled in; a response without bytes has length 0 and
  * is not released.
  */
@@ -171,40 +178,43 @@ void inf_channel_complete(inf_channel_t *ch, const inf_completion_t *cpl,
 /* Moves spilled completions to the ring as far as they fit. */
 void inf_channel_flush(inf_channel_t *ch);
 
-/* NULL: over the bound (UNAVAILABLE for the backend) or dead.  Never waits. */
+/* Allocates a region without waiting.  NULL: over the bound (UNAVAILABLE for
+   the backend) or dead. */
 inf_channel_region_t *inf_channel_alloc(inf_channel_t *ch, uint64_t size);
 
-/* The same for the answer of a call, for which there is room beyond the bound:
-   clients that don't read their outputs must not silence health. */
+/* Allocates for the answer of a call, for which the bound is raised: clients
+   that do not read their outputs must not block health. */
 inf_channel_region_t *inf_channel_alloc_answer(inf_channel_t *ch,
     uint64_t size);
 inf_channel_region_t *inf_channel_region_ref(inf_channel_region_t *region);
 void inf_channel_region_unref(inf_channel_region_t *region);
 
-/* As allocated; offset is what a completion carries. */
+/* data, size: as allocated; offset: for a completion. */
 void *inf_channel_region_data(const inf_channel_region_t *region);
 uint64_t inf_channel_region_offset(const inf_channel_region_t *region);
 uint64_t inf_channel_region_size(const inf_channel_region_t *region);
 
-/* Whether all of it lies in what is pinned. */
+/* Whether the whole region is pinned. */
 bool inf_channel_region_pinned(const inf_channel_region_t *region);
 
 /*
- * record keeps one reference of each part (taken here: the caller keeps its
- * own) until it goes itself.  Once per record, before publishing it.
+ * Makes record hold one reference of each part until it is freed (taken here:
+ * the caller keeps its own).  Called once per record, before publishing it.
  */
 INF_CHECK inf_err_t *inf_channel_region_attach(inf_channel_region_t *record,
     inf_channel_region_t *const *parts, uint32_t count);
 
-/* Calls fn once, when the region is free again, on the thread that drops it;
-   INF_CHANNEL_ON_FREE times per region at most, before publishing it. */
+/* Sets fn to be called once when the region is free again, on the thread that
+   drops it; at most INF_CHANNEL_ON_FREE times per region, before publishing
+   it. */
 void inf_channel_region_on_free(inf_channel_region_t *region,
     void (*fn)(void *userp, uint64_t bytes), void *userp, uint64_t bytes);
 
-/* From a timer of the intake; a bounded piece of work. */
+/* Trims the response arena, a bounded amount per call; called by the intake's
+   timer. */
 uint64_t inf_channel_trim(inf_channel_t *ch, uint64_t now_ns);
 
-/* Copies counters that go on counting meanwhile. */
+/* Copies counters, which may change meanwhile. */
 void inf_channel_stats(inf_channel_t *ch, inf_channel_stats_t *out);
 void inf_channel_arena_stats(inf_channel_t *ch, inf_regions_stats_t *out);
 

@@ -8,7 +8,7 @@
 #include "core/wire/sockets.h"
 
 #define CHANNEL_SPILL_CHUNK 63u
-#define CHANNEL_SPILL_MAX   (UINT64_C(1) << 20)     /* 64 MiB of them      */
+#define CHANNEL_SPILL_MAX   (UINT64_C(1) << 20)     /* 64 MiB of entries   */
 
 #define CHANNEL_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL           \
     | INF_COMPLETE_RELEASED | INF_COMPLETE_DECOUPLED)
@@ -123,14 +123,15 @@ channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
             break;
         }
 
-        /* Not under the lock; and then the ring may have room again. */
+        /* Allocated without the lock; meanwhile the ring may have room
+           again. */
         if (rc == INF_RING_WAIT && !kept) {
             fresh = calloc(1, sizeof(*fresh));
         }
     } while (rc == INF_RING_WAIT && !kept && fresh != NULL);
 
     INF_POINT(COMPLETION_WRITTEN);
-    /* Even a kept one: the flush before it may have moved others. */
+    /* Also for a spilled one: the flush may have moved others. */
     channel_wake(ch);
     INF_POINT(WORKER_NOTIFIED);
 
@@ -138,7 +139,8 @@ channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
         atomic_store_explicit(&ch->overrun, true, memory_order_relaxed);
     }
 
-    /* A lost completion would hang its request; the channel's end does not. */
+    /* A lost completion would leave its request waiting forever; ending the
+       channel does not. */
     if (rc == INF_RING_BROKEN || (rc == INF_RING_WAIT && !kept)) {
         inf_channel_dead(ch);
     }
@@ -166,9 +168,9 @@ channel_ring_push(inf_channel_t *ch, const inf_completion_t *cpl)
         && !atomic_load_explicit(&ch->spilling, memory_order_relaxed))
     {
         /*
-         * First tell the intake that something will wait, then look again:
-         * either we see the worker's last pop, or the intake, woken after
-         * it, sees this.
+         * Announces a spill to the intake, then checks the ring again:
+         * either this thread sees the worker's last pop, or the
+         * intake, woken after it, sees the flag.
          */
         atomic_store_explicit(&ch->spilling, true, memory_order_relaxed);
         inf_ring_fence();
@@ -188,7 +190,7 @@ channel_ring_push(inf_channel_t *ch, const inf_completion_t *cpl)
     return inf_ring_push(&ch->completions, &entry);
 }
 
-/* false: a chunk is needed and *fresh is none. */
+/* Spills a completion; false: a chunk is needed and *fresh is NULL. */
 static bool
 channel_spill_locked(inf_channel_t *ch, const inf_completion_t *cpl,
     inf_channel_spill_t **fresh)
@@ -247,7 +249,7 @@ channel_flush_locked(inf_channel_t *ch)
     atomic_store_explicit(&ch->spilling, false, memory_order_relaxed);
 }
 
-/* Without the lock: only the sleeping word is touched. */
+/* Wakes the worker; needs no lock, since it uses only the sleeping word. */
 static void
 channel_wake(inf_channel_t *ch)
 {

@@ -81,7 +81,7 @@ fail:
 
     channel_reject(control, err);
     if (ch != NULL) {
-        /* They are closed below, with those that came too many. */
+        /* Closed below, together with excess descriptors. */
         for (int i = 0; i < INF_HELLO_WORKER_FDS; i++) {
             ch->fds[i] = -1;
         }
@@ -285,7 +285,7 @@ channel_make_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
     return NULL;
 }
 
-/* Pages that a device is to know stay the same ones: never trimmed. */
+/* Sets aside the pages to pin: they are never trimmed. */
 static void
 channel_set_aside(inf_channel_t *ch, const inf_channel_conf_t *conf)
 {
@@ -315,7 +315,7 @@ inf_channel_pin(inf_channel_t *ch)
     }
 }
 
-/* The begin of both halves, or neither. */
+/* Pins the beginning of both halves, or neither. */
 static bool
 channel_pin_requests(inf_channel_t *ch)
 {
@@ -371,7 +371,7 @@ channel_welcome(inf_channel_t *ch, uint64_t generation)
     return err;
 }
 
-/* Says why, as far as it can be said: the caller reports it anyway. */
+/* Sends the error if possible; the caller reports it in any case. */
 static void
 channel_reject(int control, const inf_err_t *err)
 {

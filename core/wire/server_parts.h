@@ -1,6 +1,6 @@
 /*
- * server_parts.h - what the files of the core's side of a channel share:
- *                  server (life, submissions), server_open (registration),
+ * server_parts.h - declarations shared by the core's side of a channel: server
+ *                  (lifetime, submissions), server_open (registration),
  *                  server_regions and server_completions (responses).
  *
  * Owner    As server.h says.
@@ -30,16 +30,17 @@ typedef struct {
 
 struct inf_channel_region_s {
     inf_channel_t          *channel;    /* a reference                     */
-    inf_region_t           *region;     /* inside: under arena_lock        */
-    uint64_t                offset;     /* set in alloc, read by anyone    */
+    inf_region_t           *region;     /* fields under arena_lock         */
+    uint64_t                offset;     /* set in alloc, then constant     */
     uint64_t                size;       /* the owner's until published     */
     _Atomic uint32_t        refs;       /* up relaxed, down acq_rel        */
-    uint32_t                published;  /* under arena_lock: of refs, how
-                                           many are the worker's           */
-    inf_channel_region_t   *next;       /* under arena_lock: in its bucket */
+    uint32_t                published;  /* under arena_lock: references of the
+                                           worker                          */
+    inf_channel_region_t   *next;       /* under arena_lock: next in the
+                                           bucket */
     uint32_t                part_count; /* set once, before publishing     */
     inf_channel_region_t  **parts;
-    inf_channel_on_free_t   on_free[INF_CHANNEL_ON_FREE];   /* the same    */
+    inf_channel_on_free_t   on_free[INF_CHANNEL_ON_FREE];   /* likewise    */
 };
 
 struct inf_channel_s {
@@ -64,15 +65,15 @@ struct inf_channel_s {
     uint64_t              requests_file;    /* of base's mapped files      */
     unsigned char        *responses;
     uint64_t              responses_size;
-    const inf_channel_pin_ops_t *pin;       /* NULL: nothing is to be pinned */
-    uint64_t              to_pin;           /* of responses, from the begin */
+    const inf_channel_pin_ops_t *pin;       /* NULL: nothing to pin          */
+    uint64_t              to_pin;           /* of responses, from the start */
     uint64_t              requests_to_pin;  /* of each half of requests    */
 
-    _Atomic uint64_t      pinned;           /* to_pin once that is done, 0
-                                               before; release, acquire    */
+    _Atomic uint64_t      pinned;           /* to_pin after pinning, 0 before;
+                                               release, acquire            */
     _Atomic uint64_t      requests_pinned;  /* likewise; release, acquire  */
 
-    inf_ring_consumer_t   submissions;      /* the intake's                */
+    inf_ring_consumer_t   submissions;      /* of the intake               */
 
     inf_lock_t            ring_lock;    /* rank 90; guards the next four   */
     inf_ring_producer_t   completions;
@@ -81,12 +82,13 @@ struct inf_channel_s {
     uint64_t              spill_count;
 
     _Atomic bool          spilling;         /* stored under ring_lock; the
-                                               intake looks without it     */
+                                               intake reads it without the
+                                               lock                        */
 
     inf_lock_t            arena_lock;   /* rank 95; guards the next four   */
     inf_regions_t         regions;
-    inf_channel_region_t **buckets;         /* published, by offset; NULL:
-                                               the channel is dead         */
+    inf_channel_region_t **buckets;         /* published regions, by offset;
+                                               NULL: the channel is dead   */
     uint32_t              bucket_count;
     uint32_t              published_count;
 
@@ -98,20 +100,21 @@ struct inf_channel_s {
     _Atomic uint64_t      bad_releases;
 };
 
-/* The last reference is gone; descriptors that are -1 stay whose they are. */
+/* Frees the channel after the last unref; descriptors set to -1 are not
+   closed. */
 void inf_channel_free(inf_channel_t *ch);
 
-/* The caller's reference becomes the worker's; false: the channel is dead. */
+/* Passes the caller's reference to the worker; false: the channel is dead. */
 bool inf_channel_publish(inf_channel_t *ch, inf_channel_region_t *region);
 
-/* The worker gives back one reference of one published region; anything else
-   is only counted. */
+/* Drops one reference of the worker to a published region; an invalid offset is
+   only counted. */
 void inf_channel_release(inf_channel_t *ch, uint64_t offset);
 
-/* Nothing is pushed any more, what waits is dropped; false: that was before. */
+/* Ends pushing and drops spilled completions; false: already ended. */
 bool inf_channel_end_completions(inf_channel_t *ch);
 
-/* Nothing is published any more, the worker holds nothing; once. */
+/* Ends publishing and drops the worker's references; called once. */
 void inf_channel_end_regions(inf_channel_t *ch);
 
 static inline void

@@ -33,7 +33,7 @@ inf_channel_alloc_answer(inf_channel_t *ch, uint64_t size)
         size <= INF_CALL_COPIED ? INF_CHANNEL_ANSWER_ROOM : 0);
 }
 
-/* room: beyond the bound, for this one. */
+/* Allocates a region; room: bytes beyond the bound for this region. */
 static inf_channel_region_t *
 channel_alloc(inf_channel_t *ch, uint64_t size, uint64_t room)
 {
@@ -188,7 +188,7 @@ inf_channel_publish(inf_channel_t *ch, inf_channel_region_t *region)
         return alive;
     }
 
-    /* Long chains are only slow, so failing to grow is no error. */
+    /* Without growth chains are only slower, so a failure is no error. */
     inf_channel_region_t **buckets = calloc(grow, sizeof(buckets[0]));
     if (buckets != NULL) {
         inf_lock(&ch->arena_lock);
@@ -259,7 +259,7 @@ inf_channel_release(inf_channel_t *ch, uint64_t offset)
     INF_POINT(RESPONSE_RELEASED);
 }
 
-/* The pointer that points to it, for taking it out. */
+/* The pointer to the published region in its bucket, for removal. */
 static inf_channel_region_t **
 channel_find_locked(inf_channel_t *ch, uint64_t offset)
 {
@@ -295,7 +295,7 @@ inf_channel_end_regions(inf_channel_t *ch)
     ch->published_count = 0;
     inf_unlock(&ch->arena_lock);
 
-    /* Nobody else finds these any more, so their fields are ours. */
+    /* No other thread finds these regions any more. */
     for (uint32_t i = 0; i < bucket_count; i++) {
         inf_channel_region_t *region = buckets[i];
         while (region != NULL) {

@@ -82,7 +82,7 @@ inf_socket_send(int fd, const void *data, size_t len, const int *fds,
             "a message of %zu bytes was sent as %zd", len, n);
     }
 
-    /* ETOOMANYREFS: too many descriptors in flight, which passes too. */
+    /* ETOOMANYREFS: too many descriptors are in flight, a temporary state. */
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS
         || errno == ETOOMANYREFS)
     {
@@ -310,7 +310,7 @@ inf_memfd_check(int fd, uint64_t size)
             "memfd %d is not sealed against shrinking", fd);
     }
 
-    /* Huge pages can run out on a read, which would be a SIGBUS. */
+    /* A read of a huge page can fail with SIGBUS. */
     struct statfs fs;
     if (fstatfs(fd, &fs) < 0) {
         return inf_err_os(errno, "cannot examine memfd %d", fd);
@@ -401,7 +401,7 @@ inf_eventfd_notify(int fd)
     uint64_t one = 1;
     ssize_t n;
 
-    /* EAGAIN: the counter is at its top, so the reader is woken anyway. */
+    /* EAGAIN: the counter is at its maximum, so the reader is woken anyway. */
     do {
         n = write(fd, &one, sizeof(one));
     } while (n < 0 && errno == EINTR);
@@ -439,7 +439,7 @@ inf_pidfd_open(int pid, int *fd)
     return NULL;
 }
 
-/* Closes all when one message brings more than it may. */
+/* Takes the descriptors of a message; closes all if there are too many. */
 static inf_err_t *
 socket_take_fds(struct msghdr *msg, int *fds, size_t max, size_t *count)
 {
@@ -492,7 +492,7 @@ socket_sender(struct msghdr *msg)
     return 0;
 }
 
-/* An empty message reads like the end of the connection; this tells. */
+/* Whether the connection has ended, which reads like an empty message. */
 static bool
 socket_is_closed(int fd)
 {
