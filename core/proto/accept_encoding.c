@@ -39,7 +39,7 @@ inf_accept_encoding(inf_slice_t value)
     return best;
 }
 
-/* Up to the next separator, without the blanks around it. */
+/* The part up to the next separator, without blanks around it. */
 static inf_slice_t
 next_part(inf_slice_t *list, char separator)
 {
@@ -69,7 +69,7 @@ is_word(inf_slice_t text, const char *word)
         && strncasecmp(text.data, word, text.len) == 0;
 }
 
-/* In thousandths; -1: that is no weight. */
+/* The weight in thousandths; -1: invalid. */
 static int
 weight_of(inf_slice_t parameters)
 {
@@ -86,7 +86,7 @@ weight_of(inf_slice_t parameters)
     return weight;
 }
 
-/* "0" or "1", and up to three decimals. */
+/* Reads "0" or "1" with up to three decimals. */
 static int
 read_weight(inf_slice_t value)
 {

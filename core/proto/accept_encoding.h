@@ -1,10 +1,11 @@
 /*
- * accept_encoding.h - which encoding a client wants an answer in.
+ * accept_encoding.h - the encoding of an answer, by the request's
+ *                     Accept-Encoding.
  *
  * Owner    the caller's memory.
  * Thread   any.
  * Units    none.
- * Errors   none: what cannot be read is not accepted.
+ * Errors   none: unreadable parts are ignored.
  * Route    Accept-Encoding -> response.
  */
 
@@ -19,8 +20,8 @@ typedef enum {
     INF_ENCODING_GZIP
 } inf_encoding_t;
 
-/* Of these three the one of the highest weight, the first of equal ones;
-   identity if none is named.  "*" names none. */
+/* Of the three the one with the highest weight, the first of equal ones;
+   identity if none is named.  "*" is ignored. */
 inf_encoding_t inf_accept_encoding(inf_slice_t value);
 
 #endif /* INF_PROTO_ACCEPT_ENCODING_H */

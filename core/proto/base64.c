@@ -1,6 +1,6 @@
 #include "core/proto/base64.h"
 
-/* 0 to 63; 64: skipped; 65: padding; 66: no base64 */
+/* 0 to 63; 64: skipped; 65: padding; 66: not base64 */
 static uint8_t
 value_of(char c)
 {
@@ -35,7 +35,7 @@ bool
 inf_base64_decode(inf_slice_t text, uint8_t *out, size_t *len)
 {
     uint32_t bits = 0;
-    unsigned have = 0;          /* characters of the group of four           */
+    unsigned have = 0;          /* characters of the current group of four   */
     bool padded = false;
     size_t n = 0;
 
@@ -62,7 +62,7 @@ inf_base64_decode(inf_slice_t text, uint8_t *out, size_t *len)
     }
 
     if (have == 1) {
-        return false;           /* six bits are no byte                      */
+        return false;           /* six bits are not a byte                   */
     }
     if (have == 3) {
         out[n++] = (uint8_t) (bits >> 10);

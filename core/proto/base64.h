@@ -1,10 +1,10 @@
 /*
- * base64.h - bytes from base64 as clients send them in JSON.
+ * base64.h - decodes base64 from clients' JSON.
  *
  * Owner    the caller's memory.
  * Thread   any.
  * Units    bytes.
- * Errors   a character that is none of base64's; out holds rubbish then.
+ * Errors   false: a character is not base64; out is then undefined.
  * Route    REST bodies with files -> [base64]
  */
 
@@ -17,14 +17,14 @@
 
 #include "core/base/slice.h"
 
-/* Room that is enough for the bytes of len characters. */
+/* Size of a buffer that is large enough for len characters. */
 static inline size_t
 inf_base64_room(size_t len)
 {
     return len / 4 * 3 + 3;
 }
 
-/* Blanks and line ends are skipped, padding may be missing. */
+/* Decodes text; blanks and line ends are skipped, padding may be missing. */
 bool inf_base64_decode(inf_slice_t text, uint8_t *out, size_t *len);
 
 #endif /* INF_PROTO_BASE64_H */

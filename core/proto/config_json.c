@@ -8,9 +8,9 @@ static bool config_is_number(const ProtobufCMessageDescriptor *desc,
     const ProtobufCFieldDescriptor *f);
 
 /*
- * The 64-bit fields that are JSON numbers.  Strings remain: dims of a state's
- * initial_state, dim of a CUDA graph's shape, a secondary device's id, and
- * (being keys) the priorities of priority_queue_policy.
+ * The 64-bit fields that are JSON numbers.  The others are strings: dims of a
+ * state's initial_state, dim of a CUDA graph's shape, a secondary device's id,
+ * and (being keys) the priorities of priority_queue_policy.
  */
 static const struct {
     const char  *message;
@@ -34,7 +34,7 @@ static const struct {
     { "inference.ModelWarmup.Input", "dims" },
 };
 
-/* Oneofs that the .proto file does not have at the end of their message. */
+/* Oneofs that are not at the end of their message in the .proto file. */
 static const inf_json_oneof_place_t config_places[] = {
     { "inference.ModelConfig", "instance_group" },
     { "inference.ModelSequenceBatching", "max_sequence_idle_microseconds" },

@@ -1,13 +1,14 @@
 /*
- * config_json.h - a model's configuration as JSON, in the form that backends
- *                 and clients know.
+ * config_json.h - a model's configuration as JSON, in the form of Triton's
+ *                 backends and clients.
  *
  * Owner    The caller frees the configuration with inf_message_free.
  * Thread   any.
  * Units    none.
- * Errors   as message_json.h.
+ * Errors   as in message_json.h.
  * Route    repository and abi write it for backends and for GET .../config;
- *          load overrides and a backend's completion come in by it.
+ *          load overrides and backends' completed configurations are read from
+ *          it.
  */
 
 #ifndef INF_PROTO_CONFIG_JSON_H
@@ -20,11 +21,11 @@
 
 #include "model_config.pb-c.h"
 
-/* Appends config; one without any setting appends nothing. */
+/* Appends config; a config without any setting appends nothing. */
 INF_CHECK inf_err_t *inf_model_config_to_json(
     const Inference__ModelConfig *config, inf_buf_t *out);
 
-/* A new message, which the caller frees. */
+/* Reads a new message, which the caller frees. */
 INF_CHECK inf_err_t *inf_model_config_from_json(inf_slice_t text,
     Inference__ModelConfig **out);
 

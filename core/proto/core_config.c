@@ -142,7 +142,7 @@ inf_core_option_field(const inf_core_option_t *option,
     return inf_field_find((*in)->descriptor, inf_slice_str(name));
 }
 
-/* Of values with their flags. */
+/* Copies values whose has_ flags are set. */
 static inf_err_t *
 copy(const NginxInference__CoreConfig *values, inf_core_config_t **out)
 {
@@ -170,7 +170,7 @@ copy(const NginxInference__CoreConfig *values, inf_core_config_t **out)
     return NULL;
 }
 
-/* A message that was not given says what an empty one does. */
+/* Creates missing messages, with the defaults of their fields. */
 static inf_err_t *
 complete(NginxInference__CoreConfig *values)
 {
@@ -192,7 +192,7 @@ complete(NginxInference__CoreConfig *values)
     return NULL;
 }
 
-/* Checked here too: a configuration may come from anywhere. */
+/* Checks the host policies, which may come from any source. */
 static inf_err_t *
 check_host_policies(const NginxInference__CoreConfig *c)
 {

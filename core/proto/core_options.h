@@ -1,16 +1,16 @@
 /*
- * core_options.h - the table of the core's options: what directive sets each,
- *                  between which bounds, and how a reload applies it.
+ * core_options.h - the table of the core's options: the directive, the bounds,
+ *                  and the effect of a reload of each.
  *
  * Owner    none; constant.
  * Thread   any.
- * Units    those of the field, which end its name; a time is ms unless it is
- *          us, a size is bytes.
+ * Units    those of the field, in its name; a time is in ms unless it is in
+ *          us, a size in bytes.
  * Errors   none.
  * Route    [core options] -> directives, core configuration, launcher
  *
  * Type and default of an option are those of its field in core_config.proto.
- * A row of VALUE or GROUP is a directive that nginx reads by this table alone.
+ * The directive of a VALUE or GROUP row is parsed by this table alone.
  */
 
 #ifndef INF_PROTO_CORE_OPTIONS_H
@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 typedef enum {
-    INF_OPTION_OTHER,           /* read by a function of its own             */
-    INF_OPTION_GROUP,           /* no option: a directive of parameters      */
+    INF_OPTION_OTHER,           /* parsed by its own function                */
+    INF_OPTION_GROUP,           /* not an option: a directive with parameters */
     INF_OPTION_FLAG,            /* on or off                                 */
     INF_OPTION_NUMBER,
     INF_OPTION_CHOICE,          /* one of words, which count from 0          */
@@ -31,33 +31,34 @@ typedef enum {
     INF_OPTION_TEXT,            /* not empty                                 */
     INF_OPTION_QUANTILES,       /* "0.5:0.05,0.9:0.01"                       */
     INF_OPTION_CONFIG_NAME,     /* a file's name without ".pbtxt"            */
-    INF_OPTION_DIRECTORY,       /* one more of a list                        */
+    INF_OPTION_DIRECTORY,       /* added to a list                           */
     INF_OPTION_REPOSITORY       /* likewise, or s3://                        */
 } inf_option_kind_t;
 
 typedef enum {
-    INF_RELOAD_NOW,             /* the running core takes it over            */
-    INF_RELOAD_LOADS,           /* so do loads from then on; what is loaded
-                                   keeps what it was loaded with             */
-    INF_RELOAD_CORE             /* the next core                             */
+    INF_RELOAD_NOW,             /* applied by the running core               */
+    INF_RELOAD_LOADS,           /* applied by later loads; loaded models keep
+                                   their values                              */
+    INF_RELOAD_CORE             /* applied by the next core                  */
 } inf_option_reload_t;
 
 typedef struct {
     const char          *directive;
-    const char          *parameter; /* NULL: the directive's own value       */
+    const char          *parameter; /* NULL: the value of the directive      */
     const char          *field;     /* of CoreConfig, or "message.field"     */
-    const char          *setting;   /* of a list of settings, that one alone */
-    const char          *words;     /* of a choice, by blanks                */
+    const char          *setting;   /* of a list of settings, this one alone */
+    const char          *words;     /* of a choice, separated by blanks      */
     const char          *usage;     /* of a group                            */
-    const char          *logged;    /* its name in the log of a reload; NULL:
-                                       the directive's                       */
+    const char          *logged;    /* name in the log of a reload; NULL:
+                                       directive                             */
     int64_t              min;
     int64_t              max;       /* 0: any                                */
     const char          *option;    /* of the command line; NULL: none, or
-                                       the launcher's own affair             */
-    const char          *help;      /* then                                  */
-    const char          *unit;      /* of a time there, as nginx writes it   */
-    int64_t              most;      /* there, in that unit; 0: max           */
+                                       handled by the launcher               */
+    const char          *help;      /* of option                             */
+    const char          *unit;      /* of a time in option, in nginx's
+                                       notation                              */
+    int64_t              most;      /* of option, in unit; 0: max            */
     inf_option_kind_t    kind;
     inf_option_reload_t  reload;
 } inf_core_option_t;
@@ -276,8 +277,8 @@ typedef struct {
     OPTION("inference_host_policy", .field = "host_policies",                 \
         .reload = INF_RELOAD_LOADS)
 
-/* The setting of all backends that is the core's own, too: GPUs below that
-   compute capability are not used. */
+/* A setting of all backends that the core uses too: GPUs with a lower compute
+   capability are not used. */
 #define INF_MIN_CAPABILITY_KEY "min-compute-capability"
 
 #define INF_SPIN_US_MAX 1000

@@ -16,7 +16,8 @@ typedef struct {
     inf_generate_member_t  *members;
     uint32_t                count;
     uint32_t                capacity;
-    uint32_t                id;         /* its number, or capacity           */
+    uint32_t                id;         /* number of the id's member, or
+                                           capacity                          */
 } reader_t;
 
 static inf_err_t *read_object(reader_t *r, bool top);
@@ -75,7 +76,7 @@ inf_generate_members_read(inf_generate_members_t *out, inf_slice_t json,
     return NULL;
 }
 
-/* top: the request itself, not its parameters. */
+/* Reads an object; top: the request, not its parameters. */
 static inf_err_t *
 read_object(reader_t *r, bool top)
 {
@@ -193,7 +194,7 @@ read_key(reader_t *r, inf_slice_t *name)
     return err;
 }
 
-/* A name stands once, among the parameters or not. */
+/* Adds a member; a name may occur once in request and parameters together. */
 static inf_err_t *
 add_member(reader_t *r, inf_slice_t name, inf_generate_member_t **out)
 {
@@ -240,7 +241,7 @@ inf_generate_member_text(const inf_generate_members_t *list,
                     member->tally.string_bytes, arena, out);
 }
 
-/* Of the string with its quotes at [offset, offset + length). */
+/* Unescapes the string with its quotes at [offset, offset + length). */
 static inf_err_t *
 unescape(inf_slice_t json, uint64_t offset, uint64_t length, uint64_t decoded,
     inf_arena_t *arena, inf_slice_t *out)

@@ -1,15 +1,15 @@
 /*
  * generate_members.h - the JSON of a generate request as a list of its
- *                      members, each with the place of its value.
+ *                      members, each with the position of its value.
  *
  * Owner    The caller's JSON and arena; names are unescaped into the arena.
  * Thread   any.
  * Units    Offsets and lengths are bytes from the JSON's first byte.
- * Errors   INVALID_ARG: no JSON, no object, a member that is there twice, too
- *          many of them; with the place.
+ * Errors   INVALID_ARG: invalid JSON, not an object, a duplicate member, too
+ *          many members; with the position.
  * Route    request arena -> copy -> [members] -> model's inputs, parameters.
  *
- * The model says what a member is for (core/model/generate_request.h).
+ * The model determines the use of a member (core/model/generate_request.h).
  */
 
 #ifndef INF_PROTO_GENERATE_MEMBERS_H
@@ -25,7 +25,7 @@
 
 #define INF_GENERATE_MAX_MEMBERS 16384u
 
-/* The member whose members are the request's, too. */
+/* The member whose members count as the request's. */
 #define INF_GENERATE_PARAMETERS "parameters"
 
 typedef struct {
@@ -38,18 +38,18 @@ typedef struct {
 
 typedef struct {
     inf_slice_t                  json;
-    const inf_generate_member_t *id;        /* NULL: there is none           */
+    const inf_generate_member_t *id;        /* NULL: none                    */
     bool                         has_parameters;
-    const inf_generate_member_t *members;   /* in the order of the text; with
-                                               those of the parameters       */
+    const inf_generate_member_t *members;   /* in order of the text, with
+                                               members of the parameters     */
     uint32_t                     count;
 } inf_generate_members_t;
 
-/* Reads all of it; json stays for as long as *out. */
+/* Reads the whole text; json must stay valid as long as *out. */
 INF_CHECK inf_err_t *inf_generate_members_read(inf_generate_members_t *out,
     inf_slice_t json, inf_arena_t *arena);
 
-/* The text of a member that is a string: UTF-8, with a NUL behind it. */
+/* The text of a string member: UTF-8, NUL-terminated. */
 INF_CHECK inf_err_t *inf_generate_member_text(
     const inf_generate_members_t *list, const inf_generate_member_t *member,
     inf_arena_t *arena, inf_slice_t *out);

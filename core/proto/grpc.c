@@ -172,8 +172,8 @@ inf_grpc_encoding(inf_slice_t value, inf_grpc_encoding_t *encoding)
     return false;
 }
 
-/* gRPC ranks what a client accepts: gzip, deflate.  A low level takes the
-   first, a high one the last, and of two the second is the medium, too. */
+/* gRPC's order of the accepted encodings is gzip, deflate.  A low level uses
+   the first, a high one the last, medium the second of two. */
 inf_grpc_encoding_t
 inf_grpc_reply_encoding(inf_slice_t accept, inf_grpc_level_t level)
 {
@@ -205,7 +205,7 @@ accepts(inf_slice_t accept, inf_slice_t name)
     return false;
 }
 
-/* Up to the next comma, without the blanks around it. */
+/* The part up to the next comma, without blanks around it. */
 static inf_slice_t
 next_token(inf_slice_t *list)
 {

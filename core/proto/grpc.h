@@ -1,11 +1,11 @@
 /*
- * grpc.h - what the gRPC protocol adds around a message: prefix, status,
+ * grpc.h - the parts of the gRPC protocol around a message: prefix, status,
  *          timeout and encodings.
  *
- * Owner    the caller's memory.
+ * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes; times in ns.
- * Errors   false: not that syntax.
+ * Errors   false: invalid syntax.
  * Route    headers and trailers of a gRPC call.
  */
 
@@ -42,7 +42,7 @@ typedef enum {
     INF_GRPC_UNAUTHENTICATED     = 16
 } inf_grpc_status_t;
 
-/* The status that a client gets for an error of this code. */
+/* The gRPC status for an error code. */
 inf_grpc_status_t inf_grpc_status(inf_err_code_t code);
 
 /* ---- a message's prefix --------------------------------------------------- */
@@ -52,19 +52,20 @@ typedef struct {
     uint32_t len;               /* of the message                            */
 } inf_grpc_prefix_t;
 
-/* p has INF_GRPC_PREFIX bytes.  False: the flag is neither 0 nor 1. */
+/* Reads INF_GRPC_PREFIX bytes.  False: the flag is neither 0 nor 1. */
 bool inf_grpc_read_prefix(const void *p, inf_grpc_prefix_t *prefix);
 void inf_grpc_put_prefix(void *dst, const inf_grpc_prefix_t *prefix);
 
 /* ---- headers -------------------------------------------------------------- */
 
-/* The length of a text as grpc-message: bytes but visible ASCII are escaped. */
+/* The length of text as grpc-message: bytes other than visible ASCII are
+   escaped. */
 size_t inf_grpc_escaped_size(inf_slice_t text);
 
-/* Writes that many bytes. */
+/* Writes inf_grpc_escaped_size bytes. */
 void inf_grpc_escape(char *dst, inf_slice_t text);
 
-/* The value of grpc-timeout; UINT64_MAX where it is longer than that. */
+/* Parses grpc-timeout; UINT64_MAX for a longer time. */
 bool inf_grpc_timeout(inf_slice_t value, uint64_t *timeout_ns);
 
 typedef enum {
@@ -76,7 +77,7 @@ typedef enum {
 /* "identity", "deflate", "gzip". */
 const char *inf_grpc_encoding_name(inf_grpc_encoding_t encoding);
 
-/* The value of grpc-encoding. */
+/* Parses grpc-encoding. */
 bool inf_grpc_encoding(inf_slice_t value, inf_grpc_encoding_t *encoding);
 
 typedef enum {
@@ -86,8 +87,8 @@ typedef enum {
     INF_GRPC_LEVEL_HIGH
 } inf_grpc_level_t;
 
-/* The encoding of a reply to a client whose grpc-accept-encoding is accept
-   (empty: it has none). */
+/* The encoding of a reply to a client with this grpc-accept-encoding (empty:
+   none). */
 inf_grpc_encoding_t inf_grpc_reply_encoding(inf_slice_t accept,
     inf_grpc_level_t level);
 

@@ -7,7 +7,7 @@
 
 static const char *const members[] = { "name", "version", "state", "reason" };
 
-/* NULL: it is no text, or one that a message cannot have. */
+/* NULL: not a string, or not valid in a message. */
 static const char *
 text_of(const json_t *value)
 {
@@ -17,7 +17,7 @@ text_of(const json_t *value)
         : NULL;
 }
 
-/* NULL: a row without a name. */
+/* NULL: the row has no name. */
 static const char *
 name_of(const json_t *row)
 {
@@ -30,7 +30,7 @@ compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* The names of our rows, sorted; *count of them. */
+/* Lists the names of our rows, sorted. */
 static inf_err_t *
 list_names(const json_t *rows, const char ***out, size_t *count)
 {
@@ -55,7 +55,7 @@ list_names(const json_t *rows, const char ***out, size_t *count)
     return NULL;
 }
 
-/* A row with the members that an index has, and no others. */
+/* Appends a row with the members of an index only. */
 static inf_err_t *
 put_row(const json_t *row, bool first, inf_buf_t *out)
 {

@@ -1,10 +1,10 @@
 /*
- * index_join.h - two repository indexes as one.
+ * index_join.h - joins two repository indexes.
  *
  * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
- * Errors   An index that is none is an error; out is as it was then.
+ * Errors   An invalid index is an error; out is then unchanged.
  * Route    the core's answer, an upstream's answer -> [index join] -> client
  */
 
@@ -13,8 +13,8 @@
 
 #include "core/base/buf.h"
 
-/* Appends ours, and those rows of theirs whose names ours has not: of each the
-   texts name, version, state and reason. */
+/* Appends ours, and the rows of theirs whose names are not in ours, with name,
+   version, state and reason. */
 INF_CHECK inf_err_t *inf_index_join(inf_slice_t ours, inf_slice_t theirs,
     inf_buf_t *out);
 

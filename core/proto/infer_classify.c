@@ -1,9 +1,9 @@
 /*
  * infer_classify.c - see infer_classify.h.
  *
- * Row by row: a heap keeps the k best seen so far, worst on top; popping it
- * gives the order.  Then the texts are measured, and written.  Values compare
- * as keys: integers that sort as the values do.
+ * For each row a heap keeps the k best elements, with the worst on top;
+ * popping gives the order.  Then the texts are measured and written.  Values
+ * are compared by keys: integers with the same order.
  */
 
 #include <math.h>
@@ -14,9 +14,10 @@
 #include "core/proto/infer_classify.h"
 #include "core/proto/number.h"
 
-#define VALUE_TEXT   340u       /* "%f" of the largest double, and more      */
-#define SCAN_COST    8u         /* budget bytes: an element looked at        */
-#define HEAP_COST    64u        /* one that moves in the heap                */
+#define VALUE_TEXT   340u       /* "%f" of the largest double, with room to
+                                   spare                                     */
+#define SCAN_COST    8u         /* budget bytes per element read             */
+#define HEAP_COST    64u        /* budget bytes per move in the heap         */
 #define TEXT_COST    128u
 
 typedef enum {
@@ -43,12 +44,12 @@ struct inf_classifier_s {
 
     phase_t                phase;
     uint32_t               row;
-    uint32_t               next;        /* element of the row; or of chosen  */
+    uint32_t               next;        /* element of the row, or of chosen  */
     candidate_t           *heap;
     uint32_t               heap_count;
     uint32_t              *chosen;      /* rows * kept indices, in order     */
 
-    uint64_t               size;        /* of the result, grows in MEASURE   */
+    uint64_t               size;        /* of the result, computed in MEASURE */
     uint64_t               written;
     char                  *result;
 };
@@ -115,7 +116,7 @@ inf_classifier_new(inf_classifier_t **out, const inf_classify_source_t *src,
     return NULL;
 }
 
-/* A shape [] is one element, or none without data. */
+/* Checks src; a shape [] is one element, or none without data. */
 static inf_err_t *
 check_source(const inf_classify_source_t *src, uint64_t *rows,
     uint64_t *row_len)
@@ -224,7 +225,7 @@ select_row(inf_classifier_t *c, size_t *budget)
     }
 }
 
-/* The worst goes to the back of the row's place. */
+/* Heap sort: moves the worst element to the end of the row's places. */
 static void
 sort_row(inf_classifier_t *c, size_t *budget)
 {
@@ -286,7 +287,7 @@ write_texts(inf_classifier_t *c, size_t *budget)
         uint32_t prefix = (uint32_t) (n + label.len);
         char *out = c->result + c->written;
 
-        /* the values are in shared memory: they may differ by now */
+        /* the values are in shared memory and may have changed */
         if (c->size - c->written < 4 + (uint64_t) prefix) {
             return changed_meanwhile(c);
         }
@@ -405,7 +406,7 @@ real_key(double v)
     return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-/* Of equal ones the later is worse. */
+/* Whether a is worse than b; of equal keys the later index is worse. */
 static bool
 worse(candidate_t a, candidate_t b)
 {
@@ -425,7 +426,7 @@ heap_push(inf_classifier_t *c, candidate_t x)
     c->heap[i] = x;
 }
 
-/* Puts x in the place of the worst. */
+/* Replaces the worst element by x. */
 static void
 heap_sink(inf_classifier_t *c, candidate_t x)
 {
@@ -456,7 +457,7 @@ heap_sink(inf_classifier_t *c, candidate_t x)
 
 /* ---- texts ---- */
 
-/* "value:index" or "value:index:" with a label to follow; at counts in
+/* Writes "value:index", or "value:index:" if a label follows; at is an index in
    chosen. */
 static size_t
 element_text(const inf_classifier_t *c, uint64_t at, char *text,
@@ -515,7 +516,7 @@ value_text(const inf_classifier_t *c, uint64_t at, char *text)
     return inf_number_write_uint64(text, key);
 }
 
-/* "%f" with a point in every locale. */
+/* Writes "%f" with a point in every locale. */
 static size_t
 real_text(double v, char *text)
 {

@@ -26,7 +26,7 @@
 
 #define INF_CLASSIFY_MAX_ELEMENTS 1000000u
 
-/* A result of up to so many places may come with the labels of these alone. */
+/* Up to so many places the labels may be those of the result alone. */
 #define INF_CLASSIFY_RANKED_MAX   4096u
 
 typedef struct {
@@ -38,35 +38,35 @@ typedef struct {
     const void        *data;
     uint64_t           data_len;
     uint32_t           k;           /* > 0                                   */
-    const inf_slice_t *labels;      /* by index, missing ones add nothing; or
-                                       by place in the result where they are
-                                       as many as its places are, and these
-                                       no more than the above                */
+    const inf_slice_t *labels;      /* by index, missing ones add nothing; or by
+                                       place in the result, if ranked, as many
+                                       as places and at most
+                                       INF_CLASSIFY_RANKED_MAX               */
     uint32_t           label_count;
     bool               ranked;      /* the labels may be by place            */
 } inf_classify_source_t;
 
 typedef struct inf_classifier_s inf_classifier_t;
 
-/* Copies src, but not its bytes and labels; the rest is pool's memory. */
+/* Copies src, but not its bytes and labels; memory comes from pool. */
 INF_CHECK inf_err_t *inf_classifier_new(inf_classifier_t **out,
     const inf_classify_source_t *src, inf_arena_t *pool);
 
-/* Looks at about budget elements at a time. AGAIN: call once more. */
+/* Processes about budget elements.  AGAIN: call again. */
 INF_CHECK inf_codec_t inf_classifier_run(inf_classifier_t *c, size_t budget,
     inf_err_t **err);
 
-/* Known from the start: elements of the result. */
+/* Number of elements of the result, known from the start. */
 uint32_t inf_classifier_places(const inf_classifier_t *c);
 
-/* Instead of run: which element of its row is at each place. */
+/* Instead of run: the index in its row of the element at each place. */
 const uint32_t *inf_classifier_select(inf_classifier_t *c);
 
-/* Known from the start: [batch,] min(k, n). */
+/* Shape of the result, known from the start: [batch,] min(k, n). */
 uint32_t inf_classifier_shape(const inf_classifier_t *c,
     const int64_t **shape);
 
-/* After DONE: the BYTES tensor. */
+/* The BYTES tensor, after DONE. */
 const void *inf_classifier_result(const inf_classifier_t *c, uint64_t *len);
 
 #endif /* INF_PROTO_INFER_CLASSIFY_H */

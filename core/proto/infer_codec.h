@@ -1,21 +1,21 @@
 /*
- * infer_codec.h - how the resumable functions of the inference codec answer.
+ * infer_codec.h - results of the resumable functions of the inference codec.
  *
- * Owner    nobody.
+ * Owner    none.
  * Thread   any; a codec object belongs to one thread at a time.
- * Units    A budget is a number of bytes looked at; a call overruns it by at
+ * Units    A budget is a number of processed bytes; a call exceeds it by at
  *          most one number, or one description of an input or output
  *          (INF_INFER_MAX_PIECE).  64 KiB keep a call well below a
  *          millisecond.
- * Errors   INF_CODEC_ERROR comes with *err set, owned by the caller.  After
- *          it the object is only good for fini.
+ * Errors   INF_CODEC_ERROR comes with *err set, owned by the caller.
+ *          Afterwards only fini may be called.
  * Route    the nginx worker calls again from a posted event after AGAIN.
  */
 
 #ifndef INF_PROTO_INFER_CODEC_H
 #define INF_PROTO_INFER_CODEC_H
 
-#define INF_CODEC_BUDGET  65536u        /* a fair turn                       */
+#define INF_CODEC_BUDGET  65536u        /* share of one turn                 */
 
 typedef enum {
     INF_CODEC_DONE,

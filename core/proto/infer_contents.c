@@ -1,9 +1,9 @@
 /*
  * infer_contents.c - see infer_contents.h.
  *
- * The reader has checked heads and lengths of this very text and counted its
- * elements, but it lies in memory that the core may write to: every length is
- * looked at again, and the destination is written by count, never by trust.
+ * The reader has checked heads and lengths of the text and counted its
+ * elements, but the core may write to the text's memory: every length is
+ * checked again, and writes to the destination are bounded by the count.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "core/proto/message_wire.h"
 
 #define CONTENTS_FIELD  5u      /* of InferInputTensor                       */
-#define HEAD_COST       8u      /* budget bytes besides its own              */
+#define HEAD_COST       8u      /* budget bytes besides the head's own       */
 
 static inf_err_t *decode_head(inf_contents_decoder_t *d, const char *text,
     uint64_t end, void *dst, size_t *budget);
@@ -103,7 +103,7 @@ list_of(uint32_t datatype)
     return 0;
 }
 
-/* A field of the input, or of its contents while these are open. */
+/* Reads the head of a field of the input, or of its open contents. */
 static inf_err_t *
 decode_head(inf_contents_decoder_t *d, const char *text, uint64_t end,
     void *dst, size_t *budget)
@@ -185,7 +185,7 @@ put_low_bytes(char *out, uint64_t v, uint32_t size)
     }
 }
 
-/* A packed list, up to its end or that of the budget. */
+/* Decodes a packed list up to its end or that of the budget. */
 static inf_err_t *
 decode_varints(inf_contents_decoder_t *d, const char *text, char *dst,
     size_t *budget)
@@ -228,7 +228,7 @@ decode_varints(inf_contents_decoder_t *d, const char *text, char *dst,
     return p < stop ? changed(d) : NULL;
 }
 
-/* A packed list of floats, or a string: as they are. */
+/* Copies a packed list of floats, or a string. */
 static inf_err_t *
 decode_bytes(inf_contents_decoder_t *d, const char *text, char *dst,
     size_t *budget)

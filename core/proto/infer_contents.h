@@ -2,11 +2,11 @@
  * infer_contents.h - decodes the typed contents of one input of a
  *                    ModelInferRequest into the tensor's bytes.
  *
- * Owner    the caller's memory throughout; there is nothing to free.
+ * Owner    The caller's memory; there is nothing to free.
  * Thread   one at a time.
  * Units    bytes.
- * Errors   INTERNAL: a varint of more than 10 bytes, or bytes that are not
- *          what the reader has counted.
+ * Errors   INTERNAL: a varint of more than 10 bytes, or bytes that differ from
+ *          the reader's counts.
  * Route    request reader -> [contents decoder] -> the input's region in the
  *          request arena.
  */
@@ -40,17 +40,17 @@ typedef struct {
     uint64_t contents_end;      /* of the open contents field                */
     uint64_t list_end;          /* of the open packed list, or string        */
     uint64_t out;               /* bytes written                             */
-    uint32_t list;              /* the field whose elements are wanted       */
+    uint32_t list;              /* field with the wanted elements            */
 } inf_contents_decoder_t;
 
-/* For an input whose source is INF_SOURCE_CONTENTS; input must stay. */
+/* For an input whose source is INF_SOURCE_CONTENTS; input must stay valid. */
 void inf_contents_decoder_init(inf_contents_decoder_t *d,
     const inf_infer_input_t *input);
 
 /*
- * Decodes on.  text is the text's first byte (as given to the reader), dst the
- * tensor's first byte with room for input->byte_size bytes; both the same
- * bytes in every call.  DONE: exactly byte_size bytes are written.
+ * Continues decoding.  text is the text's first byte (as given to the reader),
+ * dst the tensor's first byte with room for input->byte_size bytes; both have
+ * the same bytes in every call.  DONE: exactly byte_size bytes are written.
  */
 INF_CHECK inf_codec_t inf_contents_decoder_run(inf_contents_decoder_t *d,
     const char *text, void *dst, size_t budget, inf_err_t **err);

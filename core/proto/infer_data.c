@@ -1,9 +1,9 @@
 /*
  * infer_data.c - see infer_data.h.
  *
- * The reader has checked syntax, count and kinds of this very text, so what
- * is left to reject is a number that does not fit.  Bounds are checked all
- * the same: the destination is written by count, never by trust.
+ * The reader has checked syntax, count and kinds of the text, so only numbers
+ * that do not fit remain to be rejected.  Bounds are checked nevertheless:
+ * writes to the destination are bounded by the count.
  */
 
 #include <string.h>
@@ -181,7 +181,7 @@ static const struct {
     [INF_TYPE_INT64]  = { INT64_MIN, INT64_MAX }
 };
 
-/* Little-endian, so the low bytes come first in every width. */
+/* Writes the low bytes of the number, which come first in little-endian. */
 static inf_err_t *
 decode_integer(inf_data_decoder_t *d, const char *p, const char *end,
     char *out, const char **next)

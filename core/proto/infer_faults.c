@@ -1,5 +1,5 @@
-/* infer_faults.c - errors that the syntax of JSON leaves open: the first one is
-   told once the object that it stands in has ended. */
+/* infer_faults.c - errors that JSON's syntax does not include; the first one is
+   reported at the end of its object. */
 
 #include <math.h>
 

@@ -12,7 +12,8 @@
 
 #define RESERVED_PREFIX "triton_"
 
-/* The three ways to give an input's bytes; what it does goes behind. */
+/* The three sources of an input's bytes; the text continues with the
+   conflict. */
 #define ONE_SOURCE "Input must set only one of the following fields: 'data', " \
                    "'binary_data_size' in 'parameters', "                      \
                    "'shared_memory_region' in 'parameters'. But "
@@ -51,7 +52,7 @@ static inf_err_t *missing(const inf_description_t *d, const char *name);
 
 /* ---- the grammar ---- */
 
-/* Places of values that a rule asks for by name; the others are as good. */
+/* Slots of values that a rule needs; other slots are arbitrary. */
 enum {
     SLOT_DATA = 4,
     SLOT_BINARY_SIZE,
@@ -65,7 +66,7 @@ enum {
 #define OBJECT(table) .members = table, \
                       .count = sizeof(table) / sizeof((table)[0])
 
-/* Offset and size mean nothing without a region. */
+/* Offset and size are ignored without a region. */
 #define SHM_MEMBERS \
     { NAMED("shared_memory_region"), .slot = SLOT_REGION, \
       .take = take_region }, \
@@ -204,7 +205,7 @@ take_members(inf_description_t *d, const inf_object_t *object)
     return NULL;
 }
 
-/* ---- who takes a member ---- */
+/* ---- functions that take a member ---- */
 
 static void *
 target_of(const inf_description_t *d, const inf_member_t *m)
@@ -219,7 +220,7 @@ take_text(inf_description_t *d, const inf_member_t *m,
     return read_text(d, m->name, v, target_of(d, m));
 }
 
-/* From here on errors say which tensor it is. */
+/* Takes the name, which later errors contain. */
 static inf_err_t *
 take_name(inf_description_t *d, const inf_member_t *m,
     const inf_member_value_t *v)
@@ -537,7 +538,7 @@ read_bool(const inf_description_t *d, const char *name,
 
 /* ---- rows of tensors ---- */
 
-/* False: more elements or bytes than int64 holds. */
+/* False: more elements or bytes than fit int64. */
 static bool
 count_elements(uint32_t datatype, const inf_shape_t *shape,
     uint64_t *elements)
@@ -611,7 +612,7 @@ inf_description_input(const inf_description_t *d, inf_infer_input_t *out)
     return check_data(d, out);
 }
 
-/* Leaves' kinds and number, and with them the tensor's size. */
+/* Checks kind and number of the leaves, and sets the tensor's size. */
 static inf_err_t *
 check_data(const inf_description_t *d, inf_infer_input_t *out)
 {
@@ -701,7 +702,7 @@ inf_description_output(const inf_description_t *d, inf_infer_output_t *out)
         .name = tensor->name,
         .binary = tensor->binary,
 
-        /* there are never more elements than this */
+        /* no tensor has more elements */
         .classification = (uint32_t) (k < UINT32_MAX ? k : UINT32_MAX),
         .shm_region = tensor->shm_region,
         .shm_offset = tensor->shm_offset,
@@ -721,7 +722,7 @@ inf_description_output(const inf_description_t *d, inf_infer_output_t *out)
     return NULL;
 }
 
-/* ---- complaints ---- */
+/* ---- errors ---- */
 
 static inf_err_t *
 complain(const inf_description_t *d, const char *name, const char *why)
@@ -754,7 +755,7 @@ not_a(const inf_description_t *d, const char *name, const char *kind)
     return complain(d, name, why);
 }
 
-/* Triton's text, and the bounds, which it leaves out. */
+/* Triton's text, extended by the bounds. */
 static inf_err_t *
 not_in_range(const inf_description_t *d, const char *name, uint64_t most)
 {

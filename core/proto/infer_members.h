@@ -1,16 +1,17 @@
 /*
  * infer_members.h - the members of an inference request: a table of each
- *                   object's names, what may stand there, and who takes it.
+ *                   object's names, values and functions.
  *
- * Owner    Texts and shapes are copied into the arena; nothing keeps the JSON.
+ * Owner    Texts and shapes are copied into the arena; no pointer to the JSON
+ *          is kept.
  * Thread   one at a time; the tables are constant.
  * Units    Offsets are bytes from the JSON's first byte.
  * Errors   INVALID_ARG, UNSUPPORTED, naming the member and the tensor.
  * Route    request reader -> [members] -> tables of the request.
  *
- * The reader notes each value where it stands.  Once an object has ended, its
- * members are taken in the order of the table, which so is the order in which
- * errors are found.  Parameters of the request are taken as they come.
+ * The reader notes the position of each value.  At the end of an object its
+ * members are taken in the order of the table, which determines the first
+ * error.  Parameters of the request are taken in the order of the text.
  */
 
 #ifndef INF_PROTO_INFER_MEMBERS_H
@@ -26,7 +27,7 @@
 
 #define INF_MEMBERS_MAX 10u     /* of a tensor, its parameters included      */
 
-/* Of the key's length and bytes; doubles are taken as well. */
+/* Arguments: the key's length and bytes.  Doubles are accepted too. */
 #define INF_PARAMETER_WRONG_KIND "parameter '%.*s' has invalid type. It" \
     " should be either 'int', 'bool', or 'string'."
 
@@ -42,10 +43,10 @@ typedef enum {
     INF_MEMBER_SHAPE,           /* an array of integers                      */
     INF_MEMBER_OBJECT,          /* with members of its own                   */
     INF_MEMBER_LIST,            /* an array of such objects                  */
-    INF_MEMBER_DATA             /* is skipped, its leaves are counted        */
+    INF_MEMBER_DATA             /* skipped, its leaves are counted           */
 } inf_member_kind_t;
 
-/* A value where it stands in the JSON, quotes included. */
+/* The position of a value in the JSON, quotes included. */
 typedef struct {
     uint64_t offset;
     uint64_t length;
@@ -58,24 +59,24 @@ struct inf_member_s {
     size_t              len;
     inf_member_kind_t   kind;
     bool                needed;
-    bool                real;   /* NaN and Infinity may stand there          */
-    bool                in_region;  /* counts beside a shm region only       */
+    bool                real;   /* NaN and Infinity are allowed              */
+    bool                in_region;  /* used with a shm region only           */
     uint8_t             slot;   /* of its value in the description           */
     size_t              field;  /* of the target, for take                   */
 
     /* Turns the value into the target's field; NULL: the reader does. */
     inf_err_t        *(*take)(inf_description_t *d, const inf_member_t *m,
                               const inf_member_value_t *v);
-    const inf_object_t *object; /* OBJECT, LIST: what it consists of         */
+    const inf_object_t *object; /* OBJECT, LIST: description of the object   */
 };
 
 struct inf_object_s {
     const char         *what;   /* "input", "output", NULL: the request      */
-    const char         *whole;  /* for an error about all of it              */
+    const char         *whole;  /* for errors about the whole object         */
     const inf_member_t *members;
     size_t              count;
-    bool                parameters;     /* any name may stand there, once    */
-    bool                at_once;        /* members are taken as they come    */
+    bool                parameters;     /* any name is allowed, once         */
+    bool                at_once;        /* members are taken when read       */
 };
 
 /* The root of the grammar, and an input of it. */
@@ -84,14 +85,14 @@ extern const inf_object_t inf_object_input;
 
 typedef enum {
     INF_SHAPE_GOOD,
-    INF_SHAPE_WRONG,            /* a dimension is no integer from 0 on       */
+    INF_SHAPE_WRONG,            /* a dimension is negative or not an integer */
     INF_SHAPE_WIDE              /* a dimension exceeds int64                 */
 } inf_shape_state_t;
 
-/* The shape as it is being read. */
+/* The part of a shape that was read. */
 typedef struct {
-    uint32_t          count;    /* of dimensions, also those too many        */
-    inf_shape_state_t state;    /* by the first dimension that is not good   */
+    uint32_t          count;    /* of dimensions, including excess ones      */
+    inf_shape_state_t state;    /* by the first invalid dimension            */
     int64_t           dims[INF_MAX_DIMS];
 } inf_shape_t;
 
@@ -108,21 +109,21 @@ typedef struct {
     uint64_t    shm_byte_size;
 } inf_tensor_t;
 
-/* An object that is being read, with its parameters. */
+/* An object being read, with its parameters. */
 struct inf_description_s {
     const inf_object_t    *object;
     inf_arena_t           *arena;
-    const char            *json;        /* set anew before each call         */
+    const char            *json;        /* set before each call              */
     void                  *target;      /* inf_tensor_t, inf_infer_request_t */
-    inf_slice_t            name;        /* the tensor's, once it is known    */
+    inf_slice_t            name;        /* of the tensor, once known         */
     uint32_t               index;       /* of the input or output            */
     uint64_t               max_bytes;   /* of a decoded tensor               */
-    uint64_t               described;   /* bytes so far, data not counted    */
+    uint64_t               described;   /* bytes so far, without data        */
     const char            *fault;       /* of a name, text or number; or NULL */
     uint64_t               fault_at;
-    uint32_t               seen;        /* bit per value that there is       */
+    uint32_t               seen;        /* bit per value present             */
     inf_member_value_t     values[INF_MEMBERS_MAX];
-    inf_shape_t           *shape;       /* an input's                        */
+    inf_shape_t           *shape;       /* of an input                       */
     inf_json_tally_t       leaves;      /* of data                           */
 };
 
@@ -132,7 +133,7 @@ inf_description_has(const inf_description_t *d, uint8_t slot)
     return (d->seen >> slot & 1) != 0;
 }
 
-/* As memcmp() == 0, for names: without a call. */
+/* Whether two names are equal, without a function call. */
 static inline bool
 inf_member_is(const char *name, const char *text, size_t len)
 {
@@ -158,7 +159,7 @@ inf_member_is(const char *name, const char *text, size_t len)
     return len == 0;
 }
 
-/* The row of that name, or NULL. */
+/* The row of that name; NULL: none. */
 static inline const inf_member_t *
 inf_object_find(const inf_object_t *object, inf_slice_t name)
 {
@@ -173,35 +174,35 @@ inf_object_find(const inf_object_t *object, inf_slice_t name)
     return NULL;
 }
 
-/* Notes what is wrong with a text or number, the last token: one that is out
-   of range, or no UTF-8.  Integers and ASCII are good. */
+/* Notes a fault of the last token, a text or number: out of range, or not
+   UTF-8.  Integers and ASCII need no check. */
 void inf_description_check(inf_description_t *d, const inf_json_tokens_t *t,
     inf_json_event_t event);
 
-/* Notes a fault, unless there was one before; reason is a constant. */
+/* Notes a fault, unless there is one already; reason is a constant. */
 void inf_description_note(inf_description_t *d, const char *reason,
     uint64_t at);
 
-/* NULL: no fault has been noted. */
+/* The noted fault; NULL: none. */
 INF_CHECK inf_err_t *inf_description_fault(const inf_description_t *d);
 
-/* Takes all members that d has; its target has their fields then. */
+/* Takes all members of d, setting the fields of its target. */
 INF_CHECK inf_err_t *inf_description_take(inf_description_t *d);
 
-/* A parameter of the request that no row knows; name is the arena's. */
+/* Takes a parameter of the request without a row; name is in the arena. */
 INF_CHECK inf_err_t *inf_description_custom(inf_description_t *d,
     inf_slice_t name, const inf_member_value_t *v,
     inf_infer_parameter_t *out);
 
-/* A NUL-terminated copy of what a string between its quotes means. */
+/* A NUL-terminated copy of a string, unescaped. */
 INF_CHECK inf_err_t *inf_description_text(const inf_description_t *d,
     const inf_member_value_t *v, inf_slice_t *out);
 
-/* The next element of a shape. */
+/* Adds an element to a shape. */
 void inf_description_add_dim(inf_description_t *d,
     const inf_member_value_t *v);
 
-/* The rows of tensors whose members have been taken. */
+/* Make the row of a tensor whose members have been taken. */
 INF_CHECK inf_err_t *inf_description_input(const inf_description_t *d,
     inf_infer_input_t *out);
 INF_CHECK inf_err_t *inf_description_output(const inf_description_t *d,

@@ -1,13 +1,13 @@
 /*
  * infer_message.c - see infer_message.h.
  *
- * The syntax: each field is taken where it lies, by a reader of our own,
- * because protobuf-c's cannot stop halfway, cuts strings at a NUL, and does
- * not look whether they are UTF-8.  Contents are only counted here.
+ * Reads the syntax.  protobuf-c is not used because it cannot be interrupted,
+ * truncates strings at a NUL, and does not check for UTF-8.  Fields are taken
+ * without copying the text, and contents are only counted.
  *
  * As in protobuf, the last of several values counts, unknown fields are
- * skipped, and so are known ones of another wire type.  Messages that stand
- * twice are merged: contents by their lists, map values by their last choice.
+ * skipped, and so are known ones of another wire type.  Repeated messages are
+ * merged: contents by their lists, map values by their last choice.
  */
 
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "core/proto/message_wire.h"
 
 #define FIRST_ROWS  4u
-#define STEP_COST   32u         /* budget bytes, besides a field's own       */
+#define STEP_COST   32u         /* budget bytes besides a field's own        */
 
 #define NAMED(text) { (text), sizeof(text) - 1 }
 
@@ -386,7 +386,7 @@ read_contents(inf_infer_message_t *m)
     return NULL;
 }
 
-/* A packed list, or a string. */
+/* Reads a packed list or a string. */
 static inf_err_t *
 read_list(inf_infer_message_t *m, const inf_wire_head_t *head)
 {
@@ -426,8 +426,8 @@ read_list(inf_infer_message_t *m, const inf_wire_head_t *head)
     return NULL;
 }
 
-/* A varint ends with the byte whose highest bit is clear; how long it is will
-   be seen when it is decoded. */
+/* Counts varints by their last bytes, whose highest bit is clear; their lengths
+   are checked by the decoder. */
 static inf_err_t *
 count_varints(inf_infer_message_t *m, size_t budget)
 {
@@ -460,7 +460,7 @@ count_varints(inf_infer_message_t *m, size_t budget)
     return NULL;
 }
 
-/* Counts matter where one list alone has elements. */
+/* Counts elements; the counts are used only if one list alone has elements. */
 static void
 count_elements(inf_infer_message_t *m, uint32_t list, uint64_t n,
     uint64_t bytes)
@@ -550,7 +550,7 @@ find_parameter(const inf_slice_t *known, uint32_t count,
     uint32_t i;
 
     for (i = 0; i < count && !inf_slice_eq(known[i], name); i++) {
-        /* next */
+        /* next parameter */
     }
 
     return i;
@@ -576,7 +576,7 @@ read_parameter(inf_infer_message_t *m, uint64_t len)
     return NULL;
 }
 
-/* Under a name that was there before, the last value counts. */
+/* Adds a parameter; of duplicate names the last value counts. */
 static inf_err_t *
 add_custom(inf_infer_message_t *m, inf_infer_span_t key,
     const inf_infer_value_t *value)
@@ -641,7 +641,7 @@ read_tensor_parameter(inf_infer_message_t *m, inf_infer_row_t *row,
     return NULL;
 }
 
-/* One entry of a map. */
+/* Reads one entry of a map. */
 static inf_err_t *
 read_entry(inf_infer_message_t *m, uint64_t len, inf_infer_span_t *key,
     inf_infer_value_t *value)
@@ -728,7 +728,7 @@ read_value(inf_infer_message_t *m, uint64_t end, inf_infer_value_t *value)
 
 /* ---- texts ---- */
 
-/* The next len bytes are a string. */
+/* Reads the next len bytes as a string. */
 static inf_err_t *
 read_span(inf_infer_message_t *m, uint64_t len, const char *what,
     inf_infer_span_t *out)
@@ -773,7 +773,7 @@ read_text(inf_infer_message_t *m, uint64_t len, const char *what,
 
 /* ---- heads and rows ---- */
 
-/* The field's body is next then, and ends by end. */
+/* Reads a head; the field's body follows and ends by end. */
 static inf_err_t *
 next_head(inf_infer_message_t *m, uint64_t end, inf_wire_head_t *head)
 {
@@ -812,7 +812,7 @@ head_error(const inf_infer_message_t *m, uint64_t end)
     return wire_error(m, m->pos, NULL, reason);
 }
 
-/* The new row is not set. */
+/* Adds a row, which the caller fills in. */
 static inf_err_t *
 add_row(inf_infer_message_t *m, inf_infer_rows_t *rows, size_t size,
     void **row)
@@ -839,8 +839,8 @@ add_row(inf_infer_message_t *m, inf_infer_rows_t *rows, size_t size,
     return NULL;
 }
 
-/* len more bytes that are done in one turn; described NULL: an output, which
-   is described by them alone. */
+/* Counts len more bytes that are read in one turn; described NULL: an output,
+   which consists of them alone. */
 static inf_err_t *
 describe(inf_infer_message_t *m, uint64_t *described, uint64_t len)
 {
@@ -865,7 +865,7 @@ describe(inf_infer_message_t *m, uint64_t *described, uint64_t len)
     return NULL;
 }
 
-/* Where in the request it is, as far as that is known. */
+/* An error with the position in the request, as far as known. */
 static inf_err_t *
 wire_error(const inf_infer_message_t *m, uint64_t at, const char *what,
     const char *why)

@@ -1,13 +1,13 @@
 /*
- * infer_message_parts.h - what the reader of a ModelInferRequest keeps between
- *                         its two halves: syntax, then the service's rules.
+ * infer_message_parts.h - state shared by the two halves of the reader of a
+ *                         ModelInferRequest: syntax, and the service's rules.
  *
- * Owner    All of it is the arena's, as long as the request.
+ * Owner    All memory is in the arena, as long as the request.
  * Thread   one at a time.
  * Units    bytes; spans count from the text's first byte.
- * Errors   as infer_message.h.
- * Route    infer_message.c (fields -> rows) -> [rows] ->
- *          infer_message_rules.c (rows -> tables of the request)
+ * Errors   as in infer_message.h.
+ * Route    infer_message.c (fields -> rows) -> [rows] -> infer_message_rules.c
+ *          (rows -> tables of the request)
  */
 
 #ifndef INF_PROTO_INFER_MESSAGE_PARTS_H
@@ -23,7 +23,7 @@ typedef struct {
 
 /* An InferParameter; numbers are those of its fields. */
 typedef enum {
-    INF_CHOICE_ABSENT = 0,      /* there is no such parameter                */
+    INF_CHOICE_ABSENT = 0,      /* no such parameter                         */
     INF_CHOICE_BOOL   = 1,
     INF_CHOICE_INT64  = 2,
     INF_CHOICE_STRING = 3,
@@ -42,14 +42,14 @@ typedef struct {
     inf_infer_span_t   text;    /* STRING                                    */
 } inf_infer_value_t;
 
-/* The parameters that a rule asks for by name; others of a tensor are not
-   looked at, others of the request are custom. */
+/* The parameters that a rule needs; other parameters of a tensor are ignored,
+   others of the request are custom. */
 typedef enum {
     INF_TENSOR_REGION,
     INF_TENSOR_OFFSET,
     INF_TENSOR_BYTE_SIZE,
     INF_TENSOR_CLASSIFICATION,
-    INF_TENSOR_PARAMETERS       /* how many                                  */
+    INF_TENSOR_PARAMETERS       /* number of the above                       */
 } inf_infer_tensor_parameter_t;
 
 typedef enum {
@@ -59,19 +59,19 @@ typedef enum {
     INF_CALL_PRIORITY,
     INF_CALL_TIMEOUT,
     INF_CALL_EMPTY_FINAL,
-    INF_CALL_PARAMETERS         /* how many                                  */
+    INF_CALL_PARAMETERS         /* number of the above                       */
 } inf_infer_call_parameter_t;
 
-/* An input or an output as it stands in the message. */
+/* An input or an output as in the message. */
 typedef struct {
     inf_slice_t       name;
     uint32_t          datatype;
     uint32_t          dim_count;
-    const int64_t    *shape;    /* the first INF_MAX_DIMS of them            */
+    const int64_t    *shape;    /* only the first INF_MAX_DIMS               */
     inf_infer_span_t  span;     /* of its description                        */
-    bool              contents; /* there is a contents field                 */
-    uint32_t          lists;    /* bit of each list's field with elements    */
-    uint64_t          count;    /* elements, where one list has them         */
+    bool              contents; /* has a contents field                      */
+    uint32_t          lists;    /* bit of each list with elements            */
+    uint64_t          count;    /* elements, if only one list has them       */
     uint64_t          string_bytes;
     inf_infer_value_t *parameters;      /* by their enum; NULL: none         */
 } inf_infer_row_t;
@@ -95,8 +95,8 @@ typedef enum {
     INF_STAGE_REQUEST,          /* rules: version and parameters             */
     INF_STAGE_INPUTS,
     INF_STAGE_OUTPUTS,
-    INF_STAGE_DATA,             /* where each input's bytes are              */
-    INF_STAGE_OPTIONS,          /* of each output                            */
+    INF_STAGE_DATA,             /* position of each input's bytes            */
+    INF_STAGE_OPTIONS,          /* options of each output                    */
     INF_STAGE_DONE
 } inf_infer_stage_t;
 
@@ -104,7 +104,8 @@ struct inf_infer_message_s {
     inf_arena_t        *arena;
     inf_infer_limits_t  limits;
 
-    const char         *text;           /* these four set anew in each call  */
+    const char         *text;           /* set in each call, with the next
+                                           three                             */
     uint64_t            len;
     const uint64_t     *raw_sizes;
     uint32_t            raw_count;
@@ -117,7 +118,8 @@ struct inf_infer_message_s {
     uint64_t            contents_end;
     uint64_t            list_end;
     uint32_t            list;           /* field of the open packed list     */
-    uint64_t            described;      /* of the request, tensors apart     */
+    uint64_t            described;      /* bytes of the request without
+                                           tensors                           */
     uint64_t            input_described;    /* without contents              */
     const char         *part;           /* "inputs", "outputs", NULL         */
 
@@ -127,9 +129,9 @@ struct inf_infer_message_s {
     inf_names_t         custom_names;
     inf_infer_value_t   parameters[INF_CALL_PARAMETERS];
 
-    uint32_t            next;           /* row whose rules are next          */
+    uint32_t            next;           /* next row to check                 */
     uint32_t            raw_used;
-    inf_names_t         names;          /* of the rows before                */
+    inf_names_t         names;          /* of the checked rows               */
     inf_infer_input_t  *input_table;
     inf_infer_output_t *output_table;
     inf_infer_call_t    call;
@@ -137,7 +139,8 @@ struct inf_infer_message_s {
     int64_t             dims[INF_MAX_DIMS];     /* of the open input         */
 };
 
-/* The next stage, or the next row of this one; from INF_STAGE_REQUEST on. */
+/* Runs the next stage, or the next row of this stage; from INF_STAGE_REQUEST
+   on. */
 INF_CHECK inf_err_t *inf_infer_message_rules(inf_infer_message_t *m);
 
 #endif /* INF_PROTO_INFER_MESSAGE_PARTS_H */

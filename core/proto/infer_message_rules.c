@@ -13,7 +13,7 @@
 
 #define RESERVED_PREFIX "triton_"
 #define EMPTY_FINAL     "triton_enable_empty_final_response"
-#define ROW_COST        64u     /* budget bytes of a tensor                  */
+#define ROW_COST        64u     /* budget bytes per tensor                   */
 
 static inf_err_t *take_request(inf_infer_message_t *m);
 static inf_err_t *take_version(inf_infer_message_t *m);
@@ -216,8 +216,8 @@ take_version(inf_infer_message_t *m)
     return NULL;
 }
 
-/* The C++ client sends ids from 2^63 on as negative numbers, so all 64 bits
-   are taken as they are. */
+/* The C++ client sends ids from 2^63 on as negative numbers, so all 64 bits are
+   used as an unsigned number. */
 static inf_err_t *
 take_sequence_id(inf_infer_message_t *m)
 {
@@ -524,7 +524,7 @@ take_contents(const inf_infer_message_t *m, const inf_infer_row_t *row,
     return NULL;
 }
 
-/* The type of a list's elements, where wanted is the input's datatype. */
+/* The datatype of a list's elements; wanted is the input's datatype. */
 static uint32_t
 list_datatype(uint32_t list, uint32_t wanted)
 {
@@ -580,7 +580,7 @@ parameter_of(const inf_infer_row_t *row, inf_infer_tensor_parameter_t i)
     return row->parameters != NULL ? &row->parameters[i] : &absent;
 }
 
-/* region stays as it is where none is named. */
+/* Reads the region; *region is unchanged if none is named. */
 static inf_err_t *
 take_region(inf_infer_message_t *m, const inf_infer_row_t *row,
     inf_slice_t *region, uint64_t *offset, uint64_t *byte_size)
@@ -687,7 +687,7 @@ take_classification(const inf_infer_row_t *row, uint32_t *out)
                            "expected >= 0");
     }
 
-    /* there are never more elements than this */
+    /* no tensor has more elements */
     *out = value->number.u < UINT32_MAX ? (uint32_t) value->number.u
                                         : UINT32_MAX;
     return NULL;

@@ -1,8 +1,8 @@
 /*
  * infer_names.c - see infer_names.h.
  *
- * Up to LINEAR names stand in a row, without a hash; beyond it they are hashed
- * with a secret key, open addressing, at most half full.
+ * Up to LINEAR names are an unsorted array; more names are a hash table with a
+ * secret key, open addressing, at most half full.
  */
 
 #include <string.h>
@@ -83,7 +83,7 @@ inf_names_find(const inf_names_t *set, inf_slice_t name)
     return find_hashed(set, name, hash_name(set, name))->value;
 }
 
-/* NULL: the name is not there. */
+/* NULL: not in the set. */
 static const inf_names_slot_t *
 find_in_row(const inf_names_t *set, inf_slice_t name)
 {
@@ -96,7 +96,7 @@ find_in_row(const inf_names_t *set, inf_slice_t name)
     return NULL;
 }
 
-/* The name's slot, or the empty one where it belongs. */
+/* The name's slot, or the empty slot for it. */
 static inf_names_slot_t *
 find_hashed(const inf_names_t *set, inf_slice_t name, uint32_t hash)
 {
@@ -156,7 +156,7 @@ grow(inf_names_t *set)
     return NULL;
 }
 
-/* A row has no empty slots before its end. */
+/* Adds the entries of from; a row has no empty slots before its end. */
 static void
 fill(inf_names_t *set, const inf_names_t *from)
 {

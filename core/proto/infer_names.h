@@ -1,9 +1,9 @@
 /*
- * infer_names.h - a set of tensor names, each with a number; made for a
- *                 handful and safe with a million chosen by an enemy.
+ * infer_names.h - a set of tensor names, each with a number; fast for a few
+ *                 names and safe for a million names chosen by an attacker.
  *
  * Owner    The caller's memory, tables in the given arena; names are not
- *          copied and must stay.
+ *          copied and must stay valid.
  * Thread   one at a time.
  * Units    none.
  * Errors   Out of memory only.
@@ -25,7 +25,7 @@
 typedef struct {
     inf_slice_t name;
     uint32_t    hash;
-    uint32_t    value;          /* INF_NAMES_NONE: the slot is empty         */
+    uint32_t    value;          /* INF_NAMES_NONE: empty slot                */
 } inf_names_slot_t;
 
 typedef struct {
@@ -33,14 +33,13 @@ typedef struct {
     inf_names_slot_t *slots;
     uint32_t          capacity;
     uint32_t          count;
-    uint64_t          seed[2];  /* drawn when hashing begins                 */
+    uint64_t          seed[2];  /* random, set when hashing begins           */
 } inf_names_t;
 
 /* An empty set, whose table comes from arena. */
 void inf_names_init(inf_names_t *set, inf_arena_t *arena);
 
-/* *fresh: name was not in the set and is now, with value (not
-   INF_NAMES_NONE). */
+/* Adds name with value (not INF_NAMES_NONE); *fresh: it was not in the set. */
 INF_CHECK inf_err_t *inf_names_add(inf_names_t *set, inf_slice_t name,
     uint32_t value, bool *fresh);
 

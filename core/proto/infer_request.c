@@ -1,9 +1,10 @@
 /*
  * infer_request.c - see infer_request.h.
  *
- * The scanner validates every byte once and gives events; infer_members.h
- * says what each may be.  A description (an input, an output, or the request
- * itself) notes where its values stand, and is taken when its object ends.
+ * The scanner validates every byte once and gives events; infer_members.h has
+ * the grammar of these.  A description (an input, an output, or the request
+ * itself) notes the positions of its values, and is taken when its object
+ * ends.
  */
 
 #include <stddef.h>
@@ -14,11 +15,11 @@
 #include "core/proto/json_string.h"
 
 #define MAX_DEPTH       102u    /* 99 levels of arrays inside data           */
-#define MAX_KEY         32u     /* no known name is longer                   */
+#define MAX_KEY         32u     /* length of the longest known name          */
 #define MAX_EVENTS      4096u   /* names and values in one object or shape   */
-#define TAKE_COST       64u     /* of a tensor or a parameter, in budget
-                                   bytes besides its own                     */
-#define OPENING         4u      /* of a member, beside its name: {"":        */
+#define TAKE_COST       64u     /* budget bytes per tensor or parameter, besides
+                                   its own                                   */
+#define OPENING         4u      /* bytes of a member besides its name: {"":  */
 
 typedef enum {
     STATE_ROOT,                 /* before the first '{'                      */
@@ -26,9 +27,9 @@ typedef enum {
     STATE_VALUE,                /* before the value of `member`              */
     STATE_LIST,                 /* between inputs or outputs                 */
     STATE_SHAPE,                /* between dimensions                        */
-    STATE_SKIP,                 /* inside a container that nobody takes      */
+    STATE_SKIP,                 /* inside an unknown container               */
     STATE_DATA,                 /* inside data                               */
-    STATE_TAIL,                 /* behind the last '}'                       */
+    STATE_TAIL,                 /* after the last '}'                        */
     STATE_DONE
 } state_t;
 
@@ -37,25 +38,27 @@ struct inf_infer_reader_s {
     inf_json_scan_t     scan;
     state_t             state;
 
-    const inf_object_t *object;         /* whose members come                */
-    const inf_member_t *member;         /* whose value comes; NULL: unknown  */
+    const inf_object_t *object;         /* object being read                 */
+    const inf_member_t *member;         /* member whose value is next; NULL:
+                                           unknown                           */
     const inf_member_t *list;           /* inputs or outputs                 */
     inf_slice_t         key;            /* of an unknown parameter           */
-    inf_names_t         keys;           /* of those in this object           */
-    uint32_t            depth;          /* right inside the open container   */
+    inf_names_t         keys;           /* names in this object              */
+    uint32_t            depth;          /* inside the open container         */
     uint32_t            events;         /* in this object or shape           */
     uint64_t            mark;           /* described up to here              */
     size_t              cost;           /* of the last event, beyond bytes   */
 
-    inf_json_tally_t    ignored;        /* of unknown members                */
-    inf_err_t          *late;           /* of the first wrong parameter, for
-                                           when nothing else is wrong        */
+    inf_json_tally_t    ignored;        /* in unknown members                */
+    inf_err_t          *late;           /* the first wrong parameter, reported
+                                           if there is no other error        */
     inf_infer_tables_t  tables;
 
-    inf_description_t  *open;           /* one of the next two               */
-    inf_description_t   request;        /* from here on set when it is open  */
+    inf_description_t  *open;           /* request or tensor                 */
+    inf_description_t   request;        /* set while it is open, like the fields
+                                           below                             */
     inf_description_t   description;
-    inf_tensor_t        tensor;         /* what it describes                 */
+    inf_tensor_t        tensor;         /* target of the tensor              */
     inf_shape_t         shape;
 };
 
@@ -127,7 +130,7 @@ inf_infer_reader_new(inf_infer_reader_t **out, inf_arena_t *arena,
     return NULL;
 }
 
-/* The reader itself is the arena's. */
+/* Frees the error; the reader itself is in the arena. */
 void
 inf_infer_reader_free(inf_infer_reader_t *r)
 {
@@ -180,7 +183,7 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
                        ? syntax_error(r, r->scan.reason) : on_event(r, event);
         if (e != NULL) {
             if (r->state != STATE_ROOT) {
-                /* its id, for logs, if that was read before */
+                /* the id, for logs, if it was read */
                 inf_err_free(inf_description_take(&r->request));
             }
             *err = e;
@@ -196,7 +199,7 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
     return INF_CODEC_DONE;
 }
 
-/* Where reading must stop now that the last event's cost is spent, too. */
+/* The end of this turn's bytes after spending the last event's cost. */
 static const char *
 spend(inf_infer_reader_t *r, const char *json, const char *end, size_t *spare)
 {
@@ -246,7 +249,7 @@ on_event(inf_infer_reader_t *r, inf_json_event_t event)
         r->mark = r->scan.tokens.pos;
         r->state = STATE_MEMBERS;
         break;
-    case STATE_TAIL:                        /* only the end can come here */
+    case STATE_TAIL:                        /* only the end can follow */
         r->state = STATE_DONE;
         break;
     case STATE_DONE:
@@ -429,7 +432,7 @@ on_key(inf_infer_reader_t *r)
     return NULL;
 }
 
-/* The row of the key that has just been read. */
+/* The row of the key just read. */
 static const inf_member_t *
 find_member(const inf_infer_reader_t *r)
 {
@@ -456,7 +459,7 @@ find_escaped(const inf_object_t *object, const char *p, const char *end)
     return inf_object_find(object, inf_slice(text, (size_t) (out - text)));
 }
 
-/* A parameter's name stands once, whether it is known or not. */
+/* Adds the name of a parameter, known or not; duplicates are an error. */
 static inf_err_t *
 add_key(inf_infer_reader_t *r)
 {
@@ -509,7 +512,7 @@ note_value(inf_infer_reader_t *r, inf_json_event_t event)
     r->open->seen |= 1u << slot;
 }
 
-/* The first event of a member's value. */
+/* Handles the first event of a member's value. */
 static inf_err_t *
 on_value(inf_infer_reader_t *r, inf_json_event_t event)
 {
@@ -592,7 +595,7 @@ on_parameter(inf_infer_reader_t *r, inf_json_event_t event)
                                (int) r->key.len, r->key.data);
         }
 
-        /* a tensor's parameters may hold what nobody knows */
+        /* a tensor may have unknown parameters */
         event = INF_JSON_NULL;
         err = describe(r, r->scan.tokens.start);
     } else {
@@ -662,7 +665,7 @@ on_dimension(inf_infer_reader_t *r, inf_json_event_t event)
 
 /* ---- limits and errors ---- */
 
-/* The member of the description that the last event belongs to. */
+/* The name of the member of the last event. */
 static const char *
 described_name(const inf_infer_reader_t *r)
 {
@@ -679,8 +682,8 @@ count_event(inf_infer_reader_t *r)
     return NULL;
 }
 
-/* The checks of a text or number for all its readers; it is the last token.
-   Integers and ASCII are good. */
+/* Checks a text or number, the last token, for all readers.  Integers and ASCII
+   need no check. */
 static void
 check_scalar(inf_infer_reader_t *r, inf_json_event_t event)
 {
@@ -691,8 +694,8 @@ check_scalar(inf_infer_reader_t *r, inf_json_event_t event)
     }
 }
 
-/* The limit is on what is looked at again, so data and skipped values do not
-   count; nothing is looked at before. */
+/* Limits the bytes of a description, which are read twice; data and skipped
+   values do not count. */
 static inf_err_t *
 describe(inf_infer_reader_t *r, uint64_t end)
 {

@@ -1,20 +1,20 @@
 /*
- * infer_request.h - the JSON header of a KServe v2 inference request, read
+ * infer_request.h - reads the JSON header of a KServe v2 inference request
  *                   into tables.
  *
  * Owner    The caller owns the JSON bytes, the arena and the reader.  All
- *          tables and texts of inf_infer_request_t live in the arena; the
- *          reader may go (fini) as soon as it is DONE.
+ *          tables and texts of inf_infer_request_t are in the arena; the
+ *          reader may be freed once it is DONE.
  * Thread   one at a time.
- * Units    Offsets and lengths are bytes; offsets of data spans count from
- *          the JSON's first byte, of binary data from the JSON's end.
- * Errors   INVALID_ARG: a fault of the text, with its position.
- *          UNSUPPORTED: a correlation id longer than 128 bytes.
+ * Units    Offsets and lengths are bytes; offsets of data spans count from the
+ *          JSON's first byte, of binary data from the JSON's end.
+ * Errors   INVALID_ARG: a fault of the text, with its position.  UNSUPPORTED:
+ *          a correlation id longer than 128 bytes.
  * Route    body -> [reader] -> data decoder -> record -> channel.
  *
- * The values of the tensors are not looked at here beyond their syntax, their
- * number and their kinds; infer_data.h decodes them.  Of the remaining text
- * the known members are noted where they stand, without a copy.
+ * The values of the tensors are checked for syntax, number and kind only;
+ * infer_data.h decodes them.  Of the remaining text the positions of known
+ * members are noted, without a copy.
  */
 
 #ifndef INF_PROTO_INFER_REQUEST_H
@@ -38,12 +38,12 @@
 
 /* Zero in a field means the default above. */
 typedef struct {
-    uint64_t max_json_bytes;    /* of the JSON part, of each decoded tensor  */
+    uint64_t max_json_bytes;    /* of the JSON, and of a decoded tensor      */
     uint32_t max_inputs;
     uint32_t max_outputs;
-    uint32_t max_piece_bytes;   /* of one input's or output's description, or
-                                   id and parameters, data not counted; the
-                                   longest stretch done in one turn          */
+    uint32_t max_piece_bytes;   /* of one input's or output's description, or id
+                                   and parameters, without data; the longest
+                                   part read in one turn                     */
 } inf_infer_limits_t;
 
 typedef struct {
@@ -58,7 +58,7 @@ typedef enum {
     INF_SOURCE_JSON,            /* decode json_offset, json_length           */
     INF_SOURCE_BINARY,          /* byte_size bytes at binary_offset          */
     INF_SOURCE_SHM,             /* byte_size bytes in shm_region             */
-    INF_SOURCE_RAW,             /* byte_size bytes, the raw_entry'th of the
+    INF_SOURCE_RAW,             /* byte_size bytes, entry raw_entry of the
                                    message's raw_input_contents              */
     INF_SOURCE_CONTENTS         /* decode the contents in the description
                                    at json_offset, json_length of the text
@@ -72,13 +72,12 @@ typedef struct {
     const int64_t     *shape;
     uint64_t           element_count;   /* 0 for shape []                    */
     inf_infer_source_t source;
-    uint64_t           byte_size;       /* of the tensor: what JSON decodes
-                                           to, what follows as binary, what
-                                           lies in shared memory             */
+    uint64_t           byte_size;       /* of the tensor: decoded JSON, binary
+                                           data or shared memory             */
     uint32_t           raw_entry;
     uint64_t           json_offset;     /* of '[' in the JSON                */
-    uint64_t           json_length;     /* up to and with ']'; 0: no data,
-                                           nothing to decode                 */
+    uint64_t           json_length;     /* including ']'; 0: no data, nothing to
+                                           decode                            */
     uint64_t           binary_offset;   /* from the end of the JSON          */
     inf_slice_t        shm_region;
     uint64_t           shm_offset;
@@ -112,7 +111,7 @@ typedef struct {
 
 typedef struct inf_infer_reader_s inf_infer_reader_t;
 
-/* Allocates the reader; limits may be NULL.  Texts and tables will come from
+/* Allocates the reader; limits may be NULL.  Texts and tables are allocated in
    arena, which must outlive the request. */
 INF_CHECK inf_err_t *inf_infer_reader_new(inf_infer_reader_t **out,
     inf_arena_t *arena, const inf_infer_limits_t *limits);
@@ -121,29 +120,29 @@ INF_CHECK inf_err_t *inf_infer_reader_new(inf_infer_reader_t **out,
 void inf_infer_reader_free(inf_infer_reader_t *r);
 
 /*
- * Reads on.  json is the first byte of the JSON, avail how many bytes of it
- * are there by now, last says that there will be no more.  Between calls the
- * bytes read so far must not change; their address may.  AGAIN with
- * inf_infer_reader_offset() == avail: give more bytes; else: call again.
- * DONE only once last is true.
+ * Continues reading.  json is the first byte of the JSON, avail the number of
+ * bytes present, last: there are no more.  Between calls the bytes read so far
+ * must not change; their address may.  AGAIN with inf_infer_reader_offset() ==
+ * avail: more bytes are needed; otherwise call again.  DONE only if last is
+ * true.
  */
 INF_CHECK inf_codec_t inf_infer_reader_feed(inf_infer_reader_t *r,
     const char *json, size_t avail, bool last, size_t budget,
     inf_err_t **err);
 
-/* How many bytes have been read. */
+/* The number of bytes read. */
 size_t inf_infer_reader_offset(const inf_infer_reader_t *r);
 
-/* After DONE; the tables are the arena's.  After ERROR: its id alone, empty if
-   that was not read before. */
+/* After DONE the request, whose tables are in the arena.  After ERROR only its
+   id, empty if not read. */
 inf_infer_request_t inf_infer_reader_request(const inf_infer_reader_t *r);
 
 /* The request of raw binary mode: one nameless input of body_len bytes. */
 INF_CHECK inf_err_t *inf_infer_request_raw(inf_infer_request_t *out,
     inf_arena_t *arena, uint64_t body_len);
 
-/* Checks that the binary inputs take exactly the tail_len bytes that follow
-   the JSON; model is for the text. */
+/* Checks that the binary inputs have exactly the tail_len bytes after the JSON;
+   model is for the error's text. */
 INF_CHECK inf_err_t *inf_infer_request_check_tail(
     const inf_infer_request_t *req, uint64_t tail_len, inf_slice_t model);
 

@@ -1,9 +1,9 @@
 /*
  * infer_response.c - see infer_response.h.
  *
- * Everything but the values is short: it is written once as a frame, with a
- * note where each output's values belong.  A cursor then runs over frame and
- * values; filling and measuring are the same run with different buffers.
+ * Everything except the values is short and written once as a frame, with the
+ * offset of each output's values.  A cursor then moves over frame and values;
+ * filling and measuring use the same function with different buffers.
  */
 
 #include <stdlib.h>
@@ -15,23 +15,24 @@
 #include "core/proto/json_plain.h"
 #include "core/proto/number.h"
 
-#define CHECK_COST    16u       /* budget bytes: a length prefix looked at   */
+#define CHECK_COST    16u       /* budget bytes per length prefix            */
 #define SCRATCH       4096u
-#define SMALL_FRAME   1024u     /* shorter frames are laid out only once     */
+#define SMALL_FRAME   1024u     /* shorter frames are laid out once          */
 
 typedef struct {
     const inf_response_output_t *record;
-    const int64_t               *shape;         /* as delivered              */
+    const int64_t               *shape;         /* of the delivered output   */
     uint32_t                     dim_count;
     uint32_t                     datatype;
     inf_delivery_t               delivery;
     inf_classifier_t            *classifier;    /* NULL: none                */
     const char                  *data;
     uint64_t                     data_len;
-    uint64_t                     split;         /* in the frame: values here */
+    uint64_t                     split;         /* offset in frame of the
+                                                   values                    */
 } plan_t;
 
-/* A member of generate's object.  Equal names: the lower kind stays. */
+/* A member of generate's object.  Of equal names the lower kind is kept. */
 typedef enum {
     ENTRY_ID,
     ENTRY_MODEL_NAME,
@@ -43,18 +44,18 @@ typedef enum {
 typedef struct {
     inf_slice_t  name;
     entry_kind_t kind;
-    uint32_t     index;         /* of the parameter, of the output           */
+    uint32_t     index;         /* of the parameter or output                */
 } entry_t;
 
-/* A place in the JSON. */
+/* A position in the JSON. */
 typedef struct {
     uint64_t     frame_pos;
-    uint32_t     output;        /* the next whose values are due             */
+    uint32_t     output;        /* next with values                          */
     bool         in_values;
     inf_values_t values;
 } cursor_t;
 
-/* Text being laid down; what goes beyond cap is only counted. */
+/* Output of a layout; bytes beyond cap are only counted. */
 typedef struct {
     char    *dst;
     uint64_t cap;
@@ -67,10 +68,10 @@ struct inf_response_writer_s {
     inf_arena_t                 *pool;
     plan_t                      *plans;         /* in the order of the JSON  */
     inf_response_form_t          form;
-    const entry_t               *entries;       /* of generate               */
+    const entry_t               *entries;       /* members of generate       */
     uint32_t                     entry_count;
 
-    uint32_t                     prepared;      /* outputs done              */
+    uint32_t                     prepared;      /* number of prepared outputs */
     uint64_t                     check_pos;     /* in a BYTES tensor         */
     uint64_t                     check_count;
     const char                  *frame;         /* NULL: not prepared        */
@@ -268,8 +269,8 @@ plan_output(inf_response_writer_t *w, plan_t *plan,
     return NULL;
 }
 
-/* The members of generate's object, and the outputs in their order; those that
-   are not among them come last. */
+/* Plans the members of generate's object and their outputs in order; outputs
+   that are not members come last. */
 static inf_err_t *
 plan_object(inf_response_writer_t *w)
 {
@@ -429,7 +430,7 @@ prepare_output(inf_response_writer_t *w, size_t *budget, inf_err_t **err)
         if (rc == INF_CODEC_DONE) {
             plan->data = inf_classifier_result(plan->classifier,
                                                &plan->data_len);
-            *budget /= 2;               /* how much it took is not known */
+            *budget /= 2;               /* the cost is not known */
         }
 
         return rc;
@@ -444,8 +445,8 @@ prepare_output(inf_response_writer_t *w, size_t *budget, inf_err_t **err)
     return INF_CODEC_DONE;
 }
 
-/* The prefixes must lead exactly to the end, in as many steps as the shape
-   has elements. */
+/* Checks that the length prefixes end exactly at the tensor's end, after as
+   many steps as the shape has elements. */
 static inf_codec_t
 check_bytes(inf_response_writer_t *w, const plan_t *plan, size_t *budget,
     inf_err_t **err)
@@ -487,7 +488,8 @@ check_bytes(inf_response_writer_t *w, const plan_t *plan, size_t *budget,
     return INF_CODEC_ERROR;
 }
 
-/* The length must be known first; a long frame is laid out again then. */
+/* Lays out the frame to get its length; a long frame is laid out a second
+   time. */
 static inf_err_t *
 build_frame(inf_response_writer_t *w)
 {
@@ -569,7 +571,7 @@ put_object(const inf_response_writer_t *w, sink_t *s)
     put_literal(s, w->form == INF_RESPONSE_EVENT ? "}\n\n" : "}");
 }
 
-/* output: whose turn it is among the plans. */
+/* Writes a member; output is its index among the plans. */
 static void
 put_entry(const inf_response_writer_t *w, const entry_t *entry,
     uint32_t output, sink_t *s)
@@ -598,7 +600,7 @@ put_entry(const inf_response_writer_t *w, const entry_t *entry,
     }
 }
 
-/* One element stands alone, if it is there. */
+/* Writes brackets and split of an output; one element has no brackets. */
 static void
 put_data(plan_t *plan, sink_t *s)
 {
@@ -753,7 +755,7 @@ inf_response_fill(inf_response_writer_t *w, void *buf, size_t cap,
     return run(w, &w->fill, buf, cap, written, err);
 }
 
-/* Frame up to the next split, that output's values, and so on. */
+/* Writes the frame up to the next split, that output's values, and so on. */
 static inf_codec_t
 run(const inf_response_writer_t *w, cursor_t *c, char *buf, size_t cap,
     size_t *written, inf_err_t **err)

@@ -1,9 +1,9 @@
 /*
  * infer_split.c - see infer_split.h.
  *
- * Whole heads are read where they lie, so that neighbouring fields become one
- * piece.  A head that is cut is collected first, because only its end tells
- * where its bytes belong.
+ * Complete heads are read without a copy, so that adjacent fields become one
+ * piece.  An incomplete head is collected first, because the kind of its bytes
+ * is known only at its end.
  */
 
 #include <string.h>
@@ -67,7 +67,7 @@ is_raw(const inf_wire_head_t *head)
     return head->field == RAW_FIELD && head->type == INF_WIRE_LEN;
 }
 
-/* As many neighbouring fields as there are. */
+/* Takes as many adjacent fields as possible. */
 static inf_err_t *
 split_fields(inf_split_t *s, const char *data, size_t n,
     inf_split_piece_t *piece)
@@ -113,7 +113,7 @@ split_fields(inf_split_t *s, const char *data, size_t n,
     return NULL;
 }
 
-/* A raw entry's head, or one that is cut or was. */
+/* Reads the head of a raw entry, or the rest of an incomplete head. */
 static inf_err_t *
 split_first(inf_split_t *s, const char *data, size_t n,
     inf_split_piece_t *piece)
@@ -184,7 +184,7 @@ split_tensor(inf_split_t *s, const inf_wire_head_t *head, const char *data,
     return NULL;
 }
 
-/* The next bytes of the open raw entry, at piece->data. */
+/* Takes the next bytes of the open raw entry, at piece->data. */
 static void
 split_body(inf_split_t *s, size_t n, inf_split_piece_t *piece)
 {
@@ -200,7 +200,7 @@ split_body(inf_split_t *s, size_t n, inf_split_piece_t *piece)
     s->pos += len;
 }
 
-/* at: of the head. */
+/* Checks that the body ends within the message; at: position of the head. */
 static inf_err_t *
 check_body(const inf_split_t *s, uint64_t at, const inf_wire_head_t *head)
 {

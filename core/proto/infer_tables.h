@@ -1,12 +1,12 @@
 /*
- * infer_tables.h - the tables of a request that is being read: each complete
+ * infer_tables.h - the tables of a request being read: each complete
  *                  description becomes a row.
  *
- * Owner    The reader's memory; rows, names and texts are the arena's.
+ * Owner    The reader's memory; rows, names and texts are in the arena.
  * Thread   one at a time.
  * Units    bytes.
- * Errors   INVALID_ARG: a name that stands twice, binary sizes whose sum
- *          overflows, what makes no row of the members.
+ * Errors   INVALID_ARG: a duplicate name, binary sizes whose sum overflows,
+ *          members that make no valid row.
  * Route    request reader -> members -> [tables] -> record.
  */
 
@@ -26,7 +26,7 @@ typedef struct {
     size_t   item_size;
     uint32_t count;
     uint32_t capacity;
-    uint32_t max;               /* of count, watched by the reader           */
+    uint32_t max;               /* limit of count, checked by the reader     */
 } inf_infer_table_t;
 
 typedef struct {
@@ -39,15 +39,15 @@ typedef struct {
     inf_infer_request_t  request;
 } inf_infer_tables_t;
 
-/* t is zeroed; limits have no zeroes. */
+/* t is zeroed; limits has no zeros. */
 void inf_tables_init(inf_infer_tables_t *t, inf_arena_t *arena,
     const inf_infer_limits_t *limits);
 
-/* The table that descriptions of object go to, inputs or outputs. */
+/* The table for descriptions of object, inputs or outputs. */
 const inf_infer_table_t *inf_tables_of(const inf_infer_tables_t *t,
     const inf_object_t *object);
 
-/* Adds the tensor whose members d has taken. */
+/* Adds the tensor described by d, whose members have been taken. */
 INF_CHECK inf_err_t *inf_tables_add(inf_infer_tables_t *t,
     const inf_description_t *d);
 
@@ -55,7 +55,7 @@ INF_CHECK inf_err_t *inf_tables_add(inf_infer_tables_t *t,
 INF_CHECK inf_err_t *inf_tables_add_parameter(inf_infer_tables_t *t,
     const inf_infer_parameter_t *parameter);
 
-/* The request's counts and tables, once everything has been read. */
+/* Sets the request's counts and tables after everything was read. */
 void inf_tables_close(inf_infer_tables_t *t);
 
 #endif /* INF_PROTO_INFER_TABLES_H */

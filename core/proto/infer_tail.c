@@ -1,4 +1,4 @@
-/* infer_tail.c - the bytes behind the JSON of an inference request, or instead
+/* infer_tail.c - the bytes after the JSON of an inference request, or in place
    of it. */
 
 #include <string.h>

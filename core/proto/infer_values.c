@@ -1,8 +1,8 @@
 /*
  * infer_values.c - see infer_values.h.
  *
- * With enough room an element goes straight into the buffer; near its end it
- * goes to `pending`, which the next calls drain.
+ * With enough room an element is written to the buffer; near the end of the
+ * buffer it is written to `pending`, which the next calls drain.
  */
 
 #include <string.h>
@@ -70,7 +70,7 @@ inf_values_write(inf_values_t *v, char *buf, size_t cap, size_t *written,
     return more ? INF_CODEC_AGAIN : INF_CODEC_DONE;
 }
 
-/* True: nothing is pending. */
+/* Writes pending text; true: none is left. */
 static bool
 drain(inf_values_t *v, room_t *r)
 {
@@ -108,7 +108,7 @@ write_numbers(inf_values_t *v, room_t *r)
         v->pos += size;
     }
 
-    if (v->len - v->pos < size) {           /* the check has left no rest */
+    if (v->len - v->pos < size) {           /* the check left no remainder */
         v->pos = v->len;
         return;
     }
@@ -118,7 +118,7 @@ write_numbers(inf_values_t *v, room_t *r)
     v->pos += size;
 }
 
-/* With the comma before it. */
+/* Writes a comma, unless it is the first, and the next number. */
 static size_t
 write_number(const inf_values_t *v, char *dst)
 {
@@ -166,7 +166,7 @@ write_integer(uint32_t datatype, uint64_t bits, char *dst)
     }
 }
 
-/* The bytes are in shared memory: their lengths are believed only here. */
+/* Reads a string's length, which is checked since shared memory may change. */
 static inf_err_t *
 open_string(inf_values_t *v)
 {

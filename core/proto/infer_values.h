@@ -1,11 +1,11 @@
 /*
- * infer_values.h - a tensor's elements as the inside of a JSON array, written
- *                  into the room there is.
+ * infer_values.h - writes a tensor's elements as the inside of a JSON array,
+ *                  piece by piece.
  *
- * Owner    the caller's memory.
+ * Owner    The caller's memory.
  * Thread   one at a time.
  * Units    bytes.
- * Errors   INTERNAL: a BYTES length that leads out of the tensor.
+ * Errors   INTERNAL: a BYTES length beyond the end of the tensor.
  * Route    response writer only.
  */
 
@@ -29,12 +29,12 @@ typedef struct {
     uint32_t    datatype;
     uint32_t    string_left;    /* bytes of the open string                  */
     bool        in_string;
-    uint8_t     pending_pos;    /* text that found no room                   */
+    uint8_t     pending_pos;    /* text that did not fit                     */
     uint8_t     pending_len;
     char        pending[INF_VALUES_PENDING];
 } inf_values_t;
 
-/* datatype is none of FP16, BF16; data need not be aligned. */
+/* datatype is not FP16 or BF16; data need not be aligned. */
 void inf_values_init(inf_values_t *v, uint32_t datatype, const void *data,
     uint64_t len);
 
@@ -42,11 +42,11 @@ void inf_values_init(inf_values_t *v, uint32_t datatype, const void *data,
 INF_CHECK inf_codec_t inf_values_write(inf_values_t *v, char *buf, size_t cap,
     size_t *written, inf_err_t **err);
 
-/* Elements of a shape; [] counts as one if there is data. */
+/* The number of elements of a shape; [] is one element if there is data. */
 uint64_t inf_values_count(uint32_t dim_count, const int64_t *shape,
     uint64_t data_len);
 
-/* c's escape; gives its length. */
+/* Writes c's escape and returns its length. */
 size_t inf_values_escape(char c, char *dst);
 
 #endif /* INF_PROTO_INFER_VALUES_H */

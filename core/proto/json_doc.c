@@ -46,8 +46,8 @@ inf_json_doc_string(const json_t *v, inf_slice_t *out)
     return json_is_string(v);
 }
 
-/* Each value but the first stands behind one of these characters.  Of a text
-   that is no JSON this holds up to its fault. */
+/* Counts values by their preceding characters.  Up to its fault this also holds
+   for invalid JSON. */
 static bool
 has_many_values(inf_slice_t text)
 {
@@ -71,7 +71,7 @@ has_many_values(inf_slice_t text)
 static inf_err_t *
 parse_error(inf_slice_t text, const json_error_t *error)
 {
-    /* jansson tells of a token that it had no memory for as of a wrong one */
+    /* jansson reports a lack of memory for a token as a wrong token */
     if (error->text[0] == '\0'
         || json_error_code(error) == json_error_out_of_memory
         || (json_error_code(error) == json_error_invalid_syntax
@@ -91,7 +91,7 @@ parse_error(inf_slice_t text, const json_error_t *error)
         error->text);
 }
 
-/* Whether the scanner finds nothing wrong. */
+/* Whether the scanner finds no fault. */
 static bool
 is_sound(inf_slice_t text)
 {

@@ -1,12 +1,12 @@
 /*
- * json_plain.h - bytes of a JSON string that stand for themselves: no quote,
- *                no backslash, no control.
+ * json_plain.h - runs of bytes in a JSON string that need no escape: no quote,
+ *                backslash or control character.
  *
- * Owner    the caller's memory.
+ * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
  * Errors   none.
- * Route    the scanner reads so, the response writer writes so.
+ * Route    JSON scanner, response writer -> [json plain]
  */
 
 #ifndef INF_PROTO_JSON_PLAIN_H
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The end of the plain bytes that [p, end) begins with. */
+/* The end of the run of plain bytes at the start of [p, end). */
 static inline const char *
 inf_json_plain_run(const char *p, const char *end)
 {
@@ -31,7 +31,8 @@ inf_json_plain_run(const char *p, const char *end)
                          | ((w - ones * 0x20) & ~w);
         found &= highs;
         if (found != 0) {
-            /* little-endian: the lowest mark is the first byte's and true */
+            /* little-endian: the lowest mark belongs to the first byte and is
+               exact */
             return p + (__builtin_ctzll(found) >> 3);
         }
 
@@ -47,7 +48,7 @@ inf_json_plain_run(const char *p, const char *end)
 
 typedef signed char inf_json_bytes_t __attribute__((vector_size(16)));
 
-/* The end of the plain ASCII bytes that [p, end) begins with. */
+/* The end of the run of plain ASCII bytes at the start of [p, end). */
 static inline const char *
 inf_json_ascii_run(const char *p, const char *end)
 {
@@ -55,7 +56,7 @@ inf_json_ascii_run(const char *p, const char *end)
         inf_json_bytes_t v;
         memcpy(&v, p, sizeof(v));
 
-        /* as signed numbers, bytes above 0x7f are below ' ', too */
+        /* as signed numbers, bytes above 0x7f are below ' ' too */
         inf_json_bytes_t stops = (v == '"') | (v == '\\') | (v < ' ');
         uint64_t half[2];
         memcpy(half, &stops, sizeof(half));

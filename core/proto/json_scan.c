@@ -1,8 +1,8 @@
 /*
  * json_scan.c - see json_scan.h.
  *
- * The token that may come next (expect) and a bit per open container are all
- * the state there is, besides the tokenizer's.
+ * The state is the next expected token (expect) and a bit per open container,
+ * besides the tokenizer's.
  */
 
 #include <string.h>
@@ -91,7 +91,7 @@ after_value(inf_json_scan_t *s)
     s->expect = s->depth != 0 ? EXPECT_NEXT : EXPECT_NOTHING;
 }
 
-/* The text does not go on (c < 0), or with c, which may not stand there. */
+/* The event at the end of the text (c < 0), or at an unexpected c. */
 static inf_json_event_t
 no_event(inf_json_scan_t *s, int c, bool final)
 {
@@ -176,7 +176,7 @@ inf_json_scan_next(inf_json_scan_t *s, const char *text, const char *end,
     return c < 0 ? no_event(s, c, final) : read_token(s, text, end, final);
 }
 
-/* False: c is none that may stand there. */
+/* Takes ':' or ','; false: c is not the expected separator. */
 static bool
 take_separator(inf_json_scan_t *s, int c)
 {
@@ -240,8 +240,8 @@ string_event(inf_json_scan_t *s)
     return INF_JSON_STRING;
 }
 
-/* A key or a scalar.  Stands apart so that inf_json_scan_next, which seldom
-   comes here, has few registers to save. */
+/* Reads a key or scalar.  Not inlined, so that inf_json_scan_next saves few
+   registers in the common case. */
 __attribute__((noinline)) static inf_json_event_t
 read_token(inf_json_scan_t *s, const char *text, const char *end, bool final)
 {
@@ -274,7 +274,7 @@ read_token(inf_json_scan_t *s, const char *text, const char *end, bool final)
     return fail(s, "Invalid value.");
 }
 
-/* Text behind a whole word is the next token's. */
+/* Reads a word; text after the word belongs to the next token. */
 static inf_json_event_t
 read_word(inf_json_scan_t *s, const char *text)
 {
@@ -347,8 +347,8 @@ fault_reason(const inf_json_tokens_t *t)
     return "Invalid value.";
 }
 
-/* The hot loop, inside an array: numbers and commas, whole numbers only;
-   anything else, and what may go on behind end, is left to the next event. */
+/* Fast loop over the numbers and commas of an array.  Other tokens, and a
+   number that reaches end, are left to the next event. */
 static void
 skip_numbers(inf_json_scan_t *s, const char *text, const char *end,
     inf_json_tally_t *tally)
@@ -399,7 +399,7 @@ skip_digits(const char *p, const char *end)
     return p;
 }
 
-/* NULL: no number, or one that reaches end or is too long. */
+/* The end of a number; NULL: not a number, too long, or it reaches end. */
 static const char *
 number_end(const char *p, const char *end)
 {

@@ -1,15 +1,15 @@
 /*
  * json_scan.h - a JSON document as events; reading can stop at any byte and
- *               go on.
+ *               continue.
  *
- * Owner    the caller's memory; there is nothing to free.
+ * Owner    The caller's memory; there is nothing to free.
  * Thread   one at a time.
  * Units    Offsets are bytes from the text's first byte.
- * Errors   INF_JSON_ERROR: s->reason and s->tokens.pos say what and where.
+ * Errors   INF_JSON_ERROR: s->reason is the fault, s->tokens.pos its position.
  * Route    tokenizer -> [scan] -> reader of inference requests.
  *
- * It accepts exactly RFC 8259 as json_token.h has it, and on request the bare
- * words NaN, Infinity, -Infinity, Inf and -Inf.
+ * The scanner accepts RFC 8259 as restricted by json_token.h, and on request
+ * the bare words NaN, Infinity, -Infinity, Inf and -Inf.
  */
 
 #ifndef INF_PROTO_JSON_SCAN_H
@@ -24,7 +24,7 @@
 #define INF_JSON_MAX_DEPTH 128u
 
 typedef enum {
-    INF_JSON_AGAIN,             /* more comes behind the bytes given         */
+    INF_JSON_AGAIN,             /* more bytes are needed                     */
     INF_JSON_ERROR,
     INF_JSON_OBJECT_BEGIN,
     INF_JSON_OBJECT_END,
@@ -40,7 +40,7 @@ typedef enum {
     INF_JSON_END                /* the text is complete                      */
 } inf_json_event_t;
 
-/* The tokens that inf_json_scan_skip saw at the array's leaves. */
+/* Kinds of leaves that inf_json_scan_skip met in an array. */
 #define INF_JSON_KIND_STRING  0x01u
 #define INF_JSON_KIND_NUMBER  0x02u
 #define INF_JSON_KIND_BOOL    0x04u
@@ -51,37 +51,37 @@ typedef struct {
     uint64_t count;             /* of leaves                                 */
     uint64_t string_bytes;      /* of all strings, unescaped                 */
     uint32_t kinds;             /* INF_JSON_KIND_*                           */
-    bool     nested;            /* an array in it                            */
+    bool     nested;            /* an array in the array                     */
 } inf_json_tally_t;
 
 typedef struct {
-    inf_json_tokens_t tokens;   /* the last token is the event's: a string's
+    inf_json_tokens_t tokens;   /* the last token is the event's: a string with
                                    quotes, a bracket, a scalar               */
     bool              nonfinite;    /* set by the caller: bare words allowed */
     const char       *reason;
 
-    /* the scanner's own */
+    /* private to the scanner */
     uint8_t           expect;
     char              closing;      /* of the open container: } or ]         */
     uint32_t          depth;
     uint32_t          max_depth;
-    uint64_t          objects[2];   /* bit per level: an object, no array    */
+    uint64_t          objects[2];   /* bit per level: an object, not an array */
 } inf_json_scan_t;
 
 /* max_depth is at most INF_JSON_MAX_DEPTH. */
 void inf_json_scan_init(inf_json_scan_t *s, uint32_t max_depth);
 
 /*
- * The next event.  text is the first byte, end is where this call must stop,
- * final: nothing comes behind it.
+ * Returns the next event.  text is the first byte, end limits this call,
+ * final: there are no bytes after end.
  */
 inf_json_event_t inf_json_scan_next(inf_json_scan_t *s, const char *text,
     const char *end, bool final);
 
 /*
- * Right after an INF_JSON_ARRAY_BEGIN or OBJECT_BEGIN: reads up to its end and
+ * After an INF_JSON_ARRAY_BEGIN or OBJECT_BEGIN: reads up to its end and
  * returns that event, AGAIN or ERROR; depth is that of the scan right after
- * the begin.  tally counts on over calls; the caller zeroes it first.
+ * the begin.  tally accumulates over calls; the caller zeroes it first.
  */
 inf_json_event_t inf_json_scan_skip(inf_json_scan_t *s, const char *text,
     const char *end, bool final, uint32_t depth, inf_json_tally_t *tally);

@@ -60,7 +60,7 @@ inf_json_unescape(const char **src, const char *stop, const char *end,
     return ok;
 }
 
-/* p stands at the backslash; gives where the escape ends. */
+/* Decodes the escape at p and returns its end. */
 static const char *
 unescape_one(const char *p, const char *end, char *out, unsigned *len)
 {

@@ -1,10 +1,10 @@
 /*
- * json_string.h - the bytes of a JSON string, unescaped piece by piece.
+ * json_string.h - unescapes a JSON string piece by piece.
  *
- * Owner    the caller's memory.
+ * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
- * Errors   false: not a string that the tokenizer would have let through.
+ * Errors   false: a string that the tokenizer would have rejected.
  * Route    inference request (names, texts, BYTES), JSON of messages.
  */
 
@@ -14,9 +14,9 @@
 #include <stdbool.h>
 
 /*
- * Copies from *src to *dst and moves both on, up to a closing quote (which
- * stays) or the first character at or behind stop.  Nothing is read behind
- * end nor written behind dst_end.
+ * Copies from *src to *dst and advances both, up to a closing quote (not
+ * consumed) or the first character at or after stop.  Does not read at or
+ * after end, nor write at or after dst_end.
  */
 bool inf_json_unescape(const char **src, const char *stop, const char *end,
     char **dst, const char *dst_end);

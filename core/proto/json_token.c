@@ -1,7 +1,7 @@
 /*
  * json_token.c - see json_token.h.
  *
- * How far the open token is (lex) is all the state there is.
+ * The only state is the position in the open token's grammar (lex).
  */
 
 #include <string.h>
@@ -94,7 +94,7 @@ inf_json_tokens_next(inf_json_tokens_t *t, const char *text, const char *end,
                              : read_number(t, text, end, final);
 }
 
-/* AGAIN: the token goes on. */
+/* Begins a token; AGAIN: the token continues. */
 static inf_json_token_t
 open_token(inf_json_tokens_t *t, char c)
 {
@@ -127,8 +127,8 @@ open_token(inf_json_tokens_t *t, char c)
     return INF_JSON_TOKEN_SYMBOL;
 }
 
-/* Plain text up to the next quote or escape; true: the string has ended with
-   it. */
+/* Reads plain text up to the next quote or escape; true: the string has
+   ended. */
 static bool
 read_plain(inf_json_tokens_t *t, const char *text, const char *end)
 {
@@ -179,7 +179,7 @@ read_string(inf_json_tokens_t *t, const char *text, const char *end,
     return token;
 }
 
-/* AGAIN: the string goes on. */
+/* Reads a byte of a string; AGAIN: the string continues. */
 static inf_json_token_t
 read_string_byte(inf_json_tokens_t *t, char c)
 {
@@ -210,7 +210,7 @@ read_string_byte(inf_json_tokens_t *t, char c)
     case LEX_HEX:
         return read_hex(t, c);
 
-    default:                    /* what a low surrogate begins with */
+    default:                    /* an escape that must be a low surrogate */
         if (c != (t->lex == LEX_LOW_U ? 'u' : '\\')) {
             return bad(t, INF_JSON_FAULT_SURROGATE);
         }
@@ -337,7 +337,7 @@ read_number(inf_json_tokens_t *t, const char *text, const char *end,
     }
 }
 
-/* LEX_NONE: c does not belong to the number. */
+/* The next state; LEX_NONE: c does not belong to the number. */
 static lex_t
 number_move(lex_t lex, char c, bool lenient)
 {

@@ -1,19 +1,19 @@
 /*
- * json_token.h - the JSON tokenizer, which can stop at any byte and go on.
+ * json_token.h - a JSON tokenizer that can stop at any byte and continue.
  *
- * Owner    the caller's memory: {0} is one that has read nothing.
+ * Owner    The caller's memory: {0} is the initial state.
  * Thread   one at a time.
  * Units    Offsets are bytes from the text's first byte.
- * Errors   BAD: fault says what is wrong; pos stands where it was found.
+ * Errors   BAD: fault is the kind of the error, pos its position.
  * Route    text -> [tokenizer] -> json_scan.h (the inference request), the
  *          JSON form of messages.
  *
  * Tokens are those of RFC 8259; a string's UTF-8 is not validated, escapes of
  * surrogates must pair, numbers have at most INF_NUMBER_MAX_INPUT characters.
- * A word is any run of letters, digits, '_' and '$' that begins with no digit,
- * with a minus before it or without: which words there are is the reader's
- * matter.  Lenient tokens are also strings in single quotes and numbers like
- * 1.e5; a lenient number ends where no word goes on.
+ * A word is any run of letters, digits, '_' and '$' that does not begin with a
+ * digit, optionally after a minus; the reader decides which words are valid.
+ * Lenient tokens are also strings in single quotes and numbers like 1.e5; a
+ * lenient number ends where no word continues.
  */
 
 #ifndef INF_PROTO_JSON_TOKEN_H
@@ -26,7 +26,7 @@
 
 typedef enum {
     INF_JSON_TOKEN_END,         /* of the text                               */
-    INF_JSON_TOKEN_AGAIN,       /* the token goes on behind the bytes given  */
+    INF_JSON_TOKEN_AGAIN,       /* the token continues after the bytes given */
     INF_JSON_TOKEN_BAD,
     INF_JSON_TOKEN_STRING,      /* with its quotes                           */
     INF_JSON_TOKEN_NUMBER,
@@ -35,7 +35,7 @@ typedef enum {
 } inf_json_token_t;
 
 typedef enum {
-    INF_JSON_FAULT_BYTE,        /* no token begins so                        */
+    INF_JSON_FAULT_BYTE,        /* no token begins with it                   */
     INF_JSON_FAULT_QUOTE,       /* a string has no end                       */
     INF_JSON_FAULT_CONTROL,     /* a control character in a string           */
     INF_JSON_FAULT_ESCAPE,
@@ -48,26 +48,29 @@ typedef enum {
 } inf_json_fault_t;
 
 typedef struct {
-    uint64_t          pos;      /* next byte to look at                      */
+    uint64_t          pos;      /* next byte to read                         */
     uint64_t          start;    /* first byte of the last token              */
-    uint64_t          escape;   /* '\' of the last escape, of a pair's first */
+    uint64_t          escape;   /* '\' of the last escape, of a pair the
+                                   first                                     */
     uint64_t          decoded;  /* length of the last string unescaped       */
-    bool              ascii;    /* its bytes are, escapes aside              */
+    bool              ascii;    /* the string's bytes are ASCII, escapes
+                                   aside                                     */
     bool              integer;  /* the last number: no '.', no exponent      */
     bool              lenient;  /* constant: set by the caller               */
     bool              ended;    /* BAD: the text ended inside the token      */
     inf_json_fault_t  fault;
 
-    /* the tokenizer's own */
-    uint8_t           lex;      /* how far the open token is; 0: none is     */
+    /* private to the tokenizer */
+    uint8_t           lex;      /* state of the open token; 0: none          */
     char              quote;
     uint8_t           hex_count;
     uint16_t          hex;
-    uint16_t          surrogate;    /* a high one that waits for its low
-                                       one; also of use with BAD              */
+    uint16_t          surrogate;    /* a high surrogate that waits for the low
+                                       one; valid also with BAD               */
 } inf_json_tokens_t;
 
-/* The next byte that is no white space, which stays; -1 at end. */
+/* Skips white space and returns the next byte without consuming it; -1 at
+   end. */
 static inline int
 inf_json_tokens_peek(inf_json_tokens_t *t, const char *text, const char *end)
 {
@@ -85,8 +88,8 @@ inf_json_tokens_peek(inf_json_tokens_t *t, const char *text, const char *end)
     return p != end ? (unsigned char) *p : -1;
 }
 
-/* Whether the string that was just read has escapes, which are longer than the
-   characters that they mean. */
+/* Whether the last string has escapes, which are longer than the characters
+   they encode. */
 static inline bool
 inf_json_tokens_escaped(const inf_json_tokens_t *t)
 {
@@ -101,14 +104,14 @@ inf_json_tokens_open(const inf_json_tokens_t *t)
 }
 
 /*
- * The next token, text[t->start .. t->pos).  text is the first byte, end is
- * where this call must stop, final: nothing comes behind it.
+ * Returns the next token, text[t->start .. t->pos).  text is the first byte,
+ * end limits this call, final: there are no bytes after end.
  */
 inf_json_token_t inf_json_tokens_next(inf_json_tokens_t *t, const char *text,
     const char *end, bool final);
 
-/* The string at pos, if it is there as a whole, in ASCII and without escapes,
-   as most are; else false, and nothing is read.  No token is open. */
+/* Reads the string at pos if it is complete, ASCII and without escapes, as most
+   are; otherwise false, and nothing is read.  No token may be open. */
 static inline bool
 inf_json_tokens_plain(inf_json_tokens_t *t, const char *text, const char *end)
 {

@@ -11,21 +11,21 @@
 #define VARINT_MAX   10
 #define SEEN_WORDS   4          /* fields of one message: 64 per word        */
 
-/* The look at wire bytes that protobuf-c does not take. */
+/* State of a check of wire bytes for rules that protobuf-c does not enforce. */
 typedef struct {
     const char  *name;          /* of the outermost message                  */
     inf_path_t   path;
     unsigned     depth;
     bool         repair;        /* strings that are not UTF-8                */
-    bool         bounded;       /* below are limits                          */
-    bool         bulky;         /* a limit has been passed                   */
+    bool         bounded;       /* the limits apply                          */
+    bool         bulky;         /* a limit is exceeded                       */
     size_t       fields;        /* so far, in all messages                   */
-    size_t       unknown;       /* of these                                  */
+    size_t       unknown;       /* unknown ones of these                     */
 } scan_t;
 
 typedef struct {
     inf_slice_t  rest;
-    uint64_t     seen[SEEN_WORDS];      /* singular messages, by index       */
+    uint64_t     seen[SEEN_WORDS];      /* seen singular messages, by index  */
 } scan_level_t;
 
 static inf_err_t *unpack(scan_t *s, const ProtobufCMessageDescriptor *desc,
@@ -141,7 +141,7 @@ unpack(scan_t *s, const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
         return err;
     }
 
-    /* protobuf-c has one NULL for both: only malloc sets errno */
+    /* protobuf-c returns NULL for both; only malloc sets errno */
     errno = 0;
     ProtobufCMessage *m = protobuf_c_message_unpack(desc, NULL, bytes.len,
         bytes.len > 0 ? (const uint8_t *) bytes.data : (const uint8_t *) "");
@@ -299,9 +299,9 @@ scan_string(scan_t *s, const ProtobufCFieldDescriptor *f, inf_slice_t value)
     return scan_bad(s, what);
 }
 
-/* The format's rule is to merge a singular message that is given again.
-   protobuf-c 1.4 loses fields over it, and copies all that came before, which
-   a million repeats would exploit; no encoder writes one. */
+/* Rejects a repeated singular message.  The format merges them, but protobuf-c
+   1.4 loses fields doing so and copies all earlier ones, which is quadratic in
+   the number of repeats; no encoder writes them. */
 static inf_err_t *
 scan_repeat(scan_t *s, scan_level_t *level,
     const ProtobufCMessageDescriptor *desc, const ProtobufCFieldDescriptor *f)
@@ -321,8 +321,8 @@ scan_repeat(scan_t *s, scan_level_t *level,
     return scan_bad(s, "the message is given twice, and is not merged here");
 }
 
-/* protobuf-c takes some 50 bytes of memory for each field, known or not, while
-   it unpacks, and keeps those that it does not know. */
+/* Counts a field: protobuf-c allocates about 50 bytes for each while unpacking,
+   and keeps unknown ones. */
 static inf_err_t *
 scan_count(scan_t *s, const ProtobufCFieldDescriptor *f)
 {

@@ -1,14 +1,15 @@
 /*
- * message.h - life of a protobuf message: new, pack, unpack, clone, free.
+ * message.h - functions on protobuf messages: new, pack, unpack, clone, free.
  *
  * Owner    The receiver of a message frees it with inf_message_free (or the
  *          generated __free_unpacked with a NULL allocator).
  * Thread   as the message; descriptors are constant.
  * Units    bytes.
- * Errors   INVALID_ARG: bytes that are no such message; the text names the
+ * Errors   INVALID_ARG: the bytes are not such a message; the text names the
  *          field.  Out of memory.
- * Route    the one door to protobuf-c: control calls between worker and
- *          core, gRPC messages, configurations.
+ * Route    control calls between worker and core, gRPC messages,
+ *          configurations -> [message] -> protobuf-c, which no other file
+ *          calls
  */
 
 #ifndef INF_PROTO_MESSAGE_H
@@ -22,48 +23,49 @@
 #include "core/base/slice.h"
 #include "core/proto/message_field.h"
 
-/* Messages within messages that any codec follows. */
+/* Nesting depth of messages that the codecs accept. */
 #define INF_MESSAGE_DEPTH 64
 
-/* Fields of a client's request in all its messages, and those of them that its
-   descriptors do not know. */
+/* Limits of a client's request: fields in all its messages, and unknown
+   fields. */
 #define INF_MESSAGE_FIELDS   65536u
 #define INF_MESSAGE_UNKNOWN  4096u
 
-/* A message with all its defaults, which the caller frees. */
+/* Creates a message with all defaults, which the caller frees. */
 INF_CHECK inf_err_t *inf_message_new(const ProtobufCMessageDescriptor *desc,
     ProtobufCMessage **out);
 
 /* m may be NULL. */
 void inf_message_free(ProtobufCMessage *m);
 
-/* A deep copy, which the caller frees. */
+/* Creates a deep copy, which the caller frees. */
 INF_CHECK inf_err_t *inf_message_clone(const ProtobufCMessage *m,
     ProtobufCMessage **out);
 
-/* The bytes that pack will append. */
+/* The number of bytes that pack appends. */
 size_t inf_message_packed_len(const ProtobufCMessage *m);
 
-/* Whether both pack to the same bytes; false without memory. */
+/* Whether both pack to the same bytes; false if memory is exhausted. */
 bool inf_message_same(const ProtobufCMessage *a, const ProtobufCMessage *b);
 
-/* Appends to out. */
+/* Appends the packed message to out. */
 INF_CHECK inf_err_t *inf_message_pack(const ProtobufCMessage *m,
     inf_buf_t *out);
 
 /*
- * Makes strings of a packed message that are not UTF-8 UTF-8, in place: each
- * wrong byte becomes a question mark.
+ * Replaces each invalid UTF-8 byte in the strings of a packed message by a
+ * question mark, in place.
  */
 INF_CHECK inf_err_t *inf_message_repair(
     const ProtobufCMessageDescriptor *desc, char *bytes, size_t len);
 
-/* Strings must be UTF-8 without NUL bytes; maps come out folded. */
+/* Unpacks a message.  Strings must be UTF-8 without NUL bytes; map entries with
+   the same key are folded. */
 INF_CHECK inf_err_t *inf_message_unpack(const ProtobufCMessageDescriptor *desc,
     inf_slice_t bytes, ProtobufCMessage **out);
 
-/* A client's request: bytes that are no such message are INTERNAL, as gRPC's
-   libraries have it; more fields than the limits above are INVALID_ARG. */
+/* Unpacks a client's request: bytes that are not such a message are INTERNAL,
+   as in gRPC's libraries; more fields than the limits above are INVALID_ARG. */
 INF_CHECK inf_err_t *inf_message_unpack_request(
     const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
     ProtobufCMessage **out);

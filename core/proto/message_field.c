@@ -7,8 +7,8 @@
 #include "core/base/near_name.h"
 #include "core/proto/message.h"
 
-/* Any element of an array, any singular value; {0} zeroes all of it because
-   the largest member is the first. */
+/* Any element of an array or singular value; {0} zeroes all of it because the
+   largest member is first. */
 typedef union {
     ProtobufCBinaryData   bytes;
     int32_t               i32;
@@ -23,7 +23,7 @@ typedef union {
     ProtobufCMessage     *m;
 } field_cell_t;
 
-/* A map entry while duplicates are looked for. */
+/* A map entry in the search for duplicates. */
 typedef struct {
     ProtobufCMessage                *entry;
     const ProtobufCFieldDescriptor  *key;
@@ -106,7 +106,8 @@ inf_field_index(const ProtobufCMessageDescriptor *desc,
     return (size_t) (f - desc->fields);
 }
 
-/* Descriptors do not carry the map flag; the compiler's naming rule does. */
+/* Recognizes a map by the compiler's naming rule; descriptors have no map
+   flag. */
 bool
 inf_field_is_map(const ProtobufCFieldDescriptor *f)
 {
@@ -391,7 +392,7 @@ field_at(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
     return *(char **) place + i * field_size(f->type);
 }
 
-/* The has_ flag or the oneof's case: both are ints. */
+/* The has_ flag or the oneof's case; both are ints. */
 static int *
 field_case(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
@@ -596,8 +597,8 @@ cell_free(void *p, const ProtobufCFieldDescriptor *f)
     }
 }
 
-/* Arrays double, but one that unpack made has no room to spare: the block
-   itself knows its size. */
+/* Makes room for one element.  Arrays double; since one from unpack has no
+   spare room, the allocated size is queried. */
 static inf_err_t *
 field_grow(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
 {
@@ -622,7 +623,7 @@ field_grow(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
     return NULL;
 }
 
-/* On success m owns the cell. */
+/* Stores the cell; on success m owns it. */
 static inf_err_t *
 field_place(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
     const field_cell_t *cell)
@@ -653,7 +654,8 @@ field_place(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
     return NULL;
 }
 
-/* "InputMapEntry" belongs to "input_map". */
+/* Whether entry and field belong together, as "InputMapEntry" and
+   "input_map". */
 static bool
 map_name_matches(const char *entry, const char *field)
 {
@@ -761,6 +763,6 @@ map_compare_key(const map_slot_t *a, const map_slot_t *b)
     if (a->key->type == PROTOBUF_C_TYPE_BOOL) {
         return (int) x.b - (int) y.b;
     }
-    /* any order will do, as long as equal keys meet */
+    /* any order will do if equal keys are adjacent */
     return x.u < y.u ? -1 : x.u > y.u;
 }

@@ -1,12 +1,12 @@
 /*
  * message_field.h - reads and writes fields of any message by descriptor.
  *
- * Owner    The message owns what is put into it.  put copies strings and
- *          bytes; a slice that get gives lives as long as the message.
+ * Owner    The message owns the values put into it.  put copies strings and
+ *          bytes; a slice from get is valid as long as the message.
  * Thread   as the message.
  * Units    bytes.
- * Errors   Out of memory; a NUL byte in a string field (its C string could
- *          not hold it): INVALID_ARG.
+ * Errors   Out of memory; INVALID_ARG: a NUL byte in a string field, which is
+ *          a C string.
  * Route    text format, JSON, unpack.
  */
 
@@ -31,11 +31,11 @@ typedef union {
     const ProtobufCMessage  *m;
 } inf_scalar_t;
 
-/* By its name in the .proto file, or NULL. */
+/* The field of that name in the .proto file; NULL: none. */
 const ProtobufCFieldDescriptor *inf_field_find(
     const ProtobufCMessageDescriptor *desc, inf_slice_t name);
 
-/* The field's name nearest to a mistyped one, or NULL if none is near. */
+/* The field's name nearest to a misspelled one; NULL if none is near. */
 const char *inf_field_suggest(const ProtobufCMessageDescriptor *desc,
     inf_slice_t name);
 
@@ -43,7 +43,8 @@ const char *inf_field_suggest(const ProtobufCMessageDescriptor *desc,
 size_t inf_field_index(const ProtobufCMessageDescriptor *desc,
     const ProtobufCFieldDescriptor *f);
 
-/* protobuf-c keeps a map as an array of entries with key and value. */
+/* Whether f is a map, which protobuf-c stores as an array of entries with key
+   and value. */
 bool inf_field_is_map(const ProtobufCFieldDescriptor *f);
 
 static inline bool
@@ -58,45 +59,46 @@ inf_field_is_oneof(const ProtobufCFieldDescriptor *f)
     return (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0;
 }
 
-/* The member of f's oneof that m has, or NULL. */
+/* The set member of f's oneof; NULL: none. */
 const ProtobufCFieldDescriptor *inf_field_oneof_set(const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f);
 
-/* How many values m has: elements of a repeated field; else 1 when it is set
-   (without presence of its own: when it is not the default), or 0. */
+/* The number of values: elements of a repeated field; otherwise 1 if it is set
+   (for a field without presence: if it is not the default), or 0. */
 size_t inf_field_count(const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f);
 
-/* Value i of a repeated field; i is 0 for any other, which gives its default
-   when unset.  A oneof member is asked only when it is the one set. */
+/* Value i of a repeated field; for any other i is 0, and an unset field gives
+   its default.  A oneof member must be the one that is set. */
 inf_scalar_t inf_field_get(const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f, size_t i);
 
-/* Appends to a repeated field, replaces any other (and its oneof). */
+/* Appends to a repeated field; replaces any other (and its oneof). */
 INF_CHECK inf_err_t *inf_field_put(ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f, inf_scalar_t v);
 
-/* The same with a new, empty message, which *child borrows. */
+/* Likewise with a new, empty message, which *child borrows. */
 INF_CHECK inf_err_t *inf_field_put_message(ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f, ProtobufCMessage **child);
 
 /* Makes the field unset or empty. */
 void inf_field_clear(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f);
 
-/* Whether both have the same value there; whether it is set does not count,
-   except for messages.  No member of a oneof, also within messages. */
+/* Whether both have the same value of f; presence does not count, except for
+   messages.  f is not a member of a oneof, nor are fields within messages. */
 bool inf_field_same(const ProtobufCMessage *a, const ProtobufCMessage *b,
     const ProtobufCFieldDescriptor *f);
 
-/* Exchanges the values of two messages of one type; no member of a oneof. */
+/* Exchanges the values of two messages of one type; f is not a member of a
+   oneof. */
 void inf_field_swap(ProtobufCMessage *a, ProtobufCMessage *b,
     const ProtobufCFieldDescriptor *f);
 
-/* Sets the has_ flag of every optional scalar that differs from its default,
-   through the whole tree; proto2 writers call it before they pack. */
+/* Sets the has_ flag of every optional scalar that differs from its default, in
+   the whole tree; called before packing proto2 messages. */
 void inf_message_mark_set(ProtobufCMessage *m);
 
-/* Per map and key only the last entry stays; absent values of message type
+/* Keeps only the last entry per map and key; absent values of message type
    become empty messages. */
 INF_CHECK inf_err_t *inf_message_fold_maps(ProtobufCMessage *m);
 

@@ -6,7 +6,7 @@
 #include "core/proto/message_utf8.h"
 #include "core/proto/number.h"
 
-#define FIELDS_MAX 256          /* of one message                            */
+#define FIELDS_MAX 256          /* limit of one message                      */
 
 typedef struct {
     const inf_json_options_t  *options;
@@ -61,7 +61,7 @@ inf_json_put_string(inf_buf_t *out, inf_slice_t s)
     while (s.len > 0) {
         size_t n = string_plain(s);
 
-        /* most strings are plain and valid: one look, one copy */
+        /* most strings are plain and valid: one scan, one copy */
         size_t valid = inf_utf8_valid_prefix(inf_slice(s.data, n));
         inf_buf_put(out, s.data, valid);
         if (valid < n) {
@@ -220,7 +220,7 @@ write_value(const writer_t *w, const ProtobufCMessageDescriptor *desc,
     return NULL;
 }
 
-/* Keys of any type are strings. */
+/* Writes a key; keys of any type are strings. */
 static void
 write_key(const writer_t *w, const ProtobufCFieldDescriptor *f,
     inf_scalar_t v)
@@ -321,7 +321,7 @@ write_base64(inf_buf_t *out, inf_slice_t s)
     inf_buf_putc(out, '"');
 }
 
-/* Bytes that need no escape, UTF-8 or not. */
+/* The length of the prefix that needs no escape, UTF-8 or not. */
 static size_t
 string_plain(inf_slice_t s)
 {
@@ -365,8 +365,8 @@ field_is_written(const writer_t *w, const ProtobufCMessage *m,
     return inf_field_is_repeated(f) || f->type != PROTOBUF_C_TYPE_MESSAGE;
 }
 
-/* The struct's members stand as the .proto file has them, but for oneofs,
-   which come last: there the options know better. */
+/* Orders the fields as in the .proto file, which is the struct's order except
+   for oneofs: these come last, or at their place in the options. */
 static void
 field_order(const writer_t *w, const ProtobufCMessageDescriptor *desc,
     const ProtobufCFieldDescriptor **order)
@@ -382,7 +382,7 @@ field_order(const writer_t *w, const ProtobufCMessageDescriptor *desc,
         }
     }
 
-    /* nearly sorted already */
+    /* insertion sort: nearly sorted already */
     for (unsigned i = 0; i < desc->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &desc->fields[i];
         unsigned place = field_place(f, oneofs);

@@ -134,7 +134,7 @@ bad_token(inf_message_reader_t *r, const inf_json_tokens_t *t)
     return (inf_token_t) { .kind = INF_TOKEN_BAD, .at = (size_t) at };
 }
 
-/* A key and its colon. */
+/* Reads a key and its colon. */
 static inf_err_t *
 read_key(inf_message_reader_t *r, inf_slice_t *name)
 {
@@ -172,7 +172,7 @@ read_scalar(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     return bad != NULL ? inf_reader_bad_value(r, at, bad, text) : NULL;
 }
 
-/* Keys of maps are strings, of any type. */
+/* Reads a map's key, a string for any type. */
 static inf_err_t *
 read_map_key(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     inf_slice_t name, size_t at, inf_scalar_t *v)
@@ -182,7 +182,7 @@ read_map_key(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     return bad != NULL ? inf_reader_bad_value(r, at, bad, name) : NULL;
 }
 
-/* A string's meaning goes to r->string, a number or word stays in place. */
+/* Unescapes a string to r->string; a number or word stays in place. */
 static inf_err_t *
 read_text(inf_message_reader_t *r, inf_slice_t *text)
 {
@@ -213,7 +213,7 @@ unescape(inf_slice_t token, inf_buf_t *out)
     while (p < end) {
         (void) inf_json_unescape(&p, end, end, &to, out->data + token.len);
         if (p < end) {
-            *to++ = *p++;           /* a double quote between single ones */
+            *to++ = *p++;           /* a double quote inside single quotes */
         }
     }
     *to = '\0';
@@ -223,8 +223,8 @@ unescape(inf_slice_t token, inf_buf_t *out)
 
 /* ---- scalars ---- */
 
-/* text is a number, a word, or what a string means; gives NULL or what is
-   wrong. */
+/* Converts text, a number, word or unescaped string; returns NULL or the
+   fault. */
 static const char *
 scalar_of_text(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     inf_slice_t text, bool quoted, inf_scalar_t *v)
@@ -279,7 +279,7 @@ scalar_of_text(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     return bad;
 }
 
-/* These too give NULL or what is wrong. */
+/* Like the following, returns NULL or the fault. */
 static const char *
 scalar_signed(inf_slice_t text, int64_t min, int64_t max, int64_t *v)
 {
@@ -312,7 +312,7 @@ scalar_unsigned(inf_slice_t text, uint64_t max, uint64_t *v)
     return NULL;
 }
 
-/* An integer as digits, or a real that is one. */
+/* Reads an integer as digits, or a real with an integral value. */
 static const char *
 scalar_whole(inf_slice_t text, bool *negative, uint64_t *digits)
 {
@@ -391,8 +391,8 @@ scalar_enum(inf_slice_t text, bool quoted, const ProtobufCEnumDescriptor *desc,
     return NULL;
 }
 
-/* Standard or URL alphabet, padding optional; decoded may hold text itself,
-   because what is written never overtakes what is read. */
+/* Decodes the standard or URL alphabet, padding optional; decoded may be text's
+   buffer, since the output never overtakes the input. */
 static const char *
 scalar_bytes(inf_slice_t text, inf_buf_t *decoded)
 {

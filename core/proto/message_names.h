@@ -1,11 +1,11 @@
 /*
- * message_names.h - the names in the first bytes of a message, before it is
- *                   received.
+ * message_names.h - the names in the first bytes of a message, before the rest
+ *                   is received.
  *
- * Owner    the caller's memory; the names are views into it.
+ * Owner    The caller's memory; the names are views into it.
  * Thread   any.
  * Units    bytes.
- * Errors   none: bytes that are no protobuf end the search.
+ * Errors   none: bytes that are not protobuf end the search.
  * Route    preaccess phase of a call of gRPC -> [names] -> limits, maps.
  */
 
@@ -16,7 +16,7 @@
 
 #include "core/base/slice.h"
 
-/* Numbers of the string fields of a message; 0: it has no such field. */
+/* Numbers of the string fields of a message; 0: no such field. */
 typedef struct {
     uint32_t model;
     uint32_t version;
@@ -27,8 +27,8 @@ typedef struct {
     inf_slice_t version;
 } inf_names_t;
 
-/* Of a message that begins with these bytes: of a field that stands twice the
-   last one, as in the whole message; empty: it is not there, or cut. */
+/* Finds the names in the first bytes of a message: of a repeated field the
+   last, as in the whole message; empty: missing or incomplete. */
 inf_names_t inf_message_names(inf_slice_t bytes, inf_names_fields_t fields);
 
 #endif /* INF_PROTO_MESSAGE_NAMES_H */

@@ -72,7 +72,7 @@ inf_path_show(char *dst, inf_slice_t src)
     size_t n = src.len < SHOWN_MAX ? src.len : SHOWN_MAX;
     n = n == 0 ? 0 : inf_utf8_valid_prefix(inf_slice(src.data, n));
 
-    /* a cut inside a character shows what is before it; a bad byte shows '?' */
+    /* a cut character is left out; an invalid first byte gives '?' */
     if (n == 0 && src.len > 0) {
         memcpy(dst, "?", 2);
         return dst;

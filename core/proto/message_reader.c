@@ -5,7 +5,7 @@
 
 #define SEEN_WORDS 4            /* fields of one message: 64 per word        */
 
-/* The source of a message, and the fields read so far. */
+/* A message being read, and its fields so far. */
 typedef struct {
     ProtobufCMessage  *m;
     uint64_t           seen[SEEN_WORDS];
@@ -106,7 +106,7 @@ read_message(inf_message_reader_t *r, ProtobufCMessage *m)
     return read_fields(r, m, close);
 }
 
-/* Up to and with close; '\0' stands for the end of the text. */
+/* Reads fields up to and including close; '\0': the end of the text. */
 static inf_err_t *
 read_fields(inf_message_reader_t *r, ProtobufCMessage *m, char close)
 {
@@ -173,7 +173,7 @@ find_field(const inf_message_reader_t *r,
     return f;
 }
 
-/* "max_batch_size" is "maxBatchSize". */
+/* Whether name is field in lowerCamelCase. */
 static bool
 name_is_camel(const char *field, inf_slice_t name)
 {
@@ -226,7 +226,7 @@ read_values(inf_message_reader_t *r, target_t *t,
         return err;
     }
 
-    /* the text format has a colon before a message or has none */
+    /* in the text format a colon before a message is optional */
     if (!r->syntax->json && !inf_reader_take(r, ':')
         && f->type != PROTOBUF_C_TYPE_MESSAGE)
     {
@@ -241,8 +241,8 @@ read_values(inf_message_reader_t *r, target_t *t,
     return read_sought(r, t->m, f, at);
 }
 
-/* A field that is not repeated may stand once, or its last value counts; of a
-   oneof there may be one member. */
+/* Checks that a singular field is given once, or clears it if the last value
+   counts; a oneof may have one member. */
 static inf_err_t *
 read_once(inf_message_reader_t *r, target_t *t,
     const ProtobufCFieldDescriptor *f, size_t at)
@@ -275,7 +275,7 @@ read_once(inf_message_reader_t *r, target_t *t,
     return NULL;
 }
 
-/* After '['. */
+/* Reads a list after '['. */
 static inf_err_t *
 read_list(inf_message_reader_t *r, ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f)
@@ -357,10 +357,10 @@ read_entry(inf_message_reader_t *r, ProtobufCMessage *m,
     return err;
 }
 
-/* ---- the key that is sought ---- */
+/* ---- the searched key ---- */
 
-/* Reads one value that stands at `at`, and notes the place if it is on the
-   way to the key. */
+/* Reads one value at `at`, and notes its position if it is on the path to the
+   key. */
 static inf_err_t *
 read_sought(inf_message_reader_t *r, ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f, size_t at)
@@ -373,7 +373,7 @@ read_sought(inf_message_reader_t *r, ProtobufCMessage *m,
         return read_value(r, m, f);
     }
 
-    /* which entry of a map it is shows when it has been read */
+    /* the key of a map's entry is known after reading it */
     size_t i = inf_field_is_repeated(f) ? inf_field_count(m, f) : 0;
     bool here = seek_field(s, f, &index);
     bool map = inf_field_is_map(f);
@@ -405,8 +405,8 @@ seek_found(inf_message_seek_t *s, size_t at)
     }
 }
 
-/* Whether the key goes on with f; index is what it has between brackets,
-   data NULL: nothing.  s->rest is then what follows. */
+/* Whether the key continues with f; index is its text between brackets, data
+   NULL: none.  s->rest becomes the rest. */
 static bool
 seek_field(inf_message_seek_t *s, const ProtobufCFieldDescriptor *f,
     inf_slice_t *index)
@@ -438,8 +438,7 @@ seek_field(inf_message_seek_t *s, const ProtobufCFieldDescriptor *f,
     return true;
 }
 
-/* Entry i of f is the one that index names: by its place, in a map by its
-   key. */
+/* Whether index names entry i of f: by its number, in a map by its key. */
 static bool
 index_is(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
     size_t i, inf_slice_t index)
@@ -510,8 +509,8 @@ read_value(inf_message_reader_t *r, ProtobufCMessage *m,
     return err;
 }
 
-/* After a field or an entry.  JSON has commas between them; the text format
-   may have commas or semicolons behind them. */
+/* Reads the separator after a field or entry.  JSON requires commas between
+   them; the text format allows a comma or semicolon after each. */
 static inf_err_t *
 read_end(inf_message_reader_t *r, char close)
 {

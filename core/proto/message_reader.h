@@ -1,6 +1,6 @@
 /*
- * message_reader.h - fills a message from a text, by descriptor: what the text
- *                    format and the JSON form have in common.
+ * message_reader.h - fills a message from a text, by descriptor: the common
+ *                    part of the text format and the JSON form.
  *
  * Owner    The caller frees the message with inf_message_free.
  * Thread   any.
@@ -9,9 +9,9 @@
  *          without a file "<field>: <what is wrong> at byte <offset>".
  * Route    text format, JSON -> [reader] -> message_field.h
  *
- * A syntax cuts the text into tokens and turns them into names and scalars.
- * Fields, lists, maps, oneofs, what may stand twice and where the reader
- * stands are the same for all.
+ * A syntax splits the text into tokens and converts them to names and scalars.
+ * Fields, lists, maps, oneofs, duplicates and error positions are handled here
+ * for all syntaxes.
  */
 
 #ifndef INF_PROTO_MESSAGE_READER_H
@@ -28,66 +28,66 @@ typedef enum {
     INF_TOKEN_NAME,             /* any bare word                             */
     INF_TOKEN_INTEGER,
     INF_TOKEN_REAL,             /* any other number                          */
-    INF_TOKEN_STRING,           /* with its quotes, escapes as written       */
+    INF_TOKEN_STRING,           /* with its quotes, not unescaped            */
     INF_TOKEN_SYMBOL,           /* one character                             */
-    INF_TOKEN_BAD               /* reader.reason says why                    */
+    INF_TOKEN_BAD               /* reader.reason is the cause                */
 } inf_token_kind_t;
 
 typedef struct {
     inf_token_kind_t  kind;
     inf_slice_t       text;
-    size_t            at;       /* where it begins; BAD: what is wrong       */
+    size_t            at;       /* its start; BAD: position of the fault     */
 } inf_token_t;
 
 typedef struct inf_message_reader_s inf_message_reader_t;
 
 typedef struct {
-    /* The token at r->next, and r->next behind it. */
+    /* Returns the token at r->next and moves r->next past it. */
     inf_token_t (*next)(inf_message_reader_t *r);
 
-    /* Takes a field's name and what always stands between it and a value. */
+    /* Takes a field's name and the symbol required between it and a value. */
     inf_err_t *(*name)(inf_message_reader_t *r, inf_slice_t *name);
 
     /* Takes a scalar; strings are views of r->string. */
     inf_err_t *(*scalar)(inf_message_reader_t *r,
         const ProtobufCFieldDescriptor *f, inf_scalar_t *v);
 
-    /* The same from a map's key.  NULL: maps are lists of entries. */
+    /* Takes a map's key.  NULL: maps are lists of entries. */
     inf_err_t *(*key)(inf_message_reader_t *r,
         const ProtobufCFieldDescriptor *f, inf_slice_t name, size_t at,
         inf_scalar_t *v);
 
-    const char *object;         /* what a message begins with, for errors    */
-    const char *verb;           /* of a oneof's member                       */
-    const char *too_deep;       /* the error about INF_MESSAGE_DEPTH         */
-    bool        json;           /* the root has braces and members commas,
-                                   one more may stand at an end, null unsets,
-                                   the last of a name given twice counts,
-                                   names may be lowerCamelCase               */
+    const char *object;         /* first symbol of a message, for errors     */
+    const char *verb;           /* for errors about a member of a oneof      */
+    const char *too_deep;       /* error text for INF_MESSAGE_DEPTH          */
+    bool        json;           /* the root has braces and members commas, one
+                                   may trail, null unsets, the last of duplicate
+                                   names counts, names may be lowerCamelCase */
 } inf_message_syntax_t;
 
-/* The key that is looked for while a text is read. */
+/* A key searched for while a text is read. */
 typedef struct {
-    inf_slice_t  rest;          /* of it, from here on; data NULL: not here  */
-    unsigned     fields;        /* of it, entered so far                     */
-    unsigned     best;          /* as many led to the place                  */
+    inf_slice_t  rest;          /* rest of the key from here on; data NULL: not
+                                   on its path                               */
+    unsigned     fields;        /* number of its fields entered so far       */
+    unsigned     best;          /* highest fields with a position            */
     size_t       place;
 } inf_message_seek_t;
 
 struct inf_message_reader_s {
     const inf_message_syntax_t  *syntax;
-    const char                  *file;      /* NULL: errors tell the offset  */
+    const char                  *file;      /* NULL: errors have the offset  */
     inf_slice_t                  text;
     size_t                       next;
-    inf_token_t                  token;     /* the one to be looked at       */
+    inf_token_t                  token;     /* current token                 */
     const char                  *reason;
     inf_path_t                   path;
-    inf_buf_t                    string;    /* the string or key last taken  */
+    inf_buf_t                    string;    /* last string or key taken      */
     unsigned                     depth;
     inf_message_seek_t           seek;
 };
 
-/* r has syntax, file, text and what is sought; the rest is zero. */
+/* r has syntax, file, text and optionally a key to seek; the rest is zero. */
 INF_CHECK inf_err_t *inf_message_read(inf_message_reader_t *r,
     const ProtobufCMessageDescriptor *desc, ProtobufCMessage **out);
 
@@ -96,11 +96,11 @@ INF_CHECK inf_err_t *inf_message_read(inf_message_reader_t *r,
 /* Moves to the next token; stays on BAD. */
 void inf_reader_next(inf_message_reader_t *r);
 
-/* Takes the symbol c if the reader stands on it. */
+/* Takes the symbol c if it is the current token. */
 bool inf_reader_take(inf_message_reader_t *r, char c);
 
-/* The error about the token that stands where `what` should, about a value
-   that was read at `at`, and about anything else there. */
+/* Errors: the current token instead of `what`, an invalid value read at `at`,
+   and any other fault there. */
 INF_CHECK inf_err_t *inf_reader_expected(const inf_message_reader_t *r,
     const char *what);
 INF_CHECK inf_err_t *inf_reader_bad_value(const inf_message_reader_t *r,

@@ -74,7 +74,7 @@ inf_utf8_put(char *dst, uint32_t code)
     return 4;
 }
 
-/* Bytes of the character at p, 0 if it is none; len > 0. */
+/* The length of the character at p; 0: invalid; len > 0. */
 static size_t
 utf8_char(const unsigned char *p, size_t len)
 {

@@ -1,12 +1,11 @@
 /*
- * message_utf8.h - is it UTF-8, and how a code point becomes bytes.
+ * message_utf8.h - validates UTF-8 and encodes code points.
  *
- * Owner    the caller's memory.
+ * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
  * Errors   none.
- * Route    unpack and the JSON codec look at every string here, and so
- *          does code that shows a client's or a backend's text.
+ * Route    unpack, the JSON codec, texts of clients and backends -> [UTF-8]
  */
 
 #ifndef INF_PROTO_MESSAGE_UTF8_H
@@ -27,11 +26,11 @@ inf_utf8_valid(inf_slice_t s)
     return inf_utf8_valid_prefix(s) == s.len;
 }
 
-/* Puts a '?' for each byte that is in no character; the length stays. */
+/* Replaces each byte outside a valid character by '?'; the length stays. */
 void inf_utf8_repair(char *text, size_t len);
 
-/* Writes 1 to 4 bytes to dst, gives how many; code is at most 0x10ffff.
-   A surrogate is written as the three bytes its number asks for. */
+/* Writes 1 to 4 bytes to dst and returns their number; code is at most
+   0x10ffff.  A surrogate is encoded as three bytes. */
 size_t inf_utf8_put(char *dst, uint32_t code);
 
 #endif /* INF_PROTO_MESSAGE_UTF8_H */

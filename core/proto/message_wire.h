@@ -2,12 +2,12 @@
  * message_wire.h - the wire format of protobuf: varints, and the heads of
  *                  fields.
  *
- * Owner    the caller's memory.
+ * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
- * Errors   a reason instead of a head; NULL where only more bytes are needed.
- * Route    splitter, request reader and reply writer of gRPC inferences; all
- *          other messages take protobuf-c's way (message.h).
+ * Errors   a reason instead of a head; NULL if only more bytes are needed.
+ * Route    splitter, request reader and reply writer of gRPC inferences ->
+ *          [wire]; all other messages use protobuf-c (message.h).
  */
 
 #ifndef INF_PROTO_MESSAGE_WIRE_H
@@ -26,7 +26,7 @@ typedef enum {
     INF_WIRE_I32    = 5
 } inf_wire_type_t;
 
-/* A field up to where its bytes begin; a varint is all head. */
+/* A field up to the start of its bytes; a varint has only a head. */
 typedef struct {
     uint32_t        field;
     inf_wire_type_t type;
@@ -37,12 +37,12 @@ typedef struct {
 
 typedef enum {
     INF_WIRE_OK,
-    INF_WIRE_CUT,               /* n bytes are not enough                    */
-    INF_WIRE_BAD                /* *reason says why                          */
+    INF_WIRE_CUT,               /* more than n bytes are needed              */
+    INF_WIRE_BAD                /* *reason is the cause                      */
 } inf_wire_result_t;
 
-/* The varint at p, of n bytes.  Its length; 0: it has not ended by then, and
-   is wrong where n is INF_WIRE_VARINT_MAX or more. */
+/* Reads the varint in the n bytes at p and returns its length; 0: not complete,
+   or invalid if n is INF_WIRE_VARINT_MAX or more. */
 static inline size_t
 inf_wire_varint(const char *p, size_t n, uint64_t *value)
 {
@@ -67,8 +67,8 @@ inf_wire_varint(const char *p, size_t n, uint64_t *value)
     return 0;
 }
 
-/* The head of the field at p; n > 0.  Whether its body ends in time is the
-   caller's to check. */
+/* Reads the head of the field at p; n > 0.  The caller checks the end of the
+   body. */
 static inline inf_wire_result_t
 inf_wire_head(const char *p, size_t n, inf_wire_head_t *head,
     const char **reason)
@@ -126,7 +126,7 @@ inf_wire_varint_size(uint64_t value)
     return ((size_t) (63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
 }
 
-/* Gives the byte behind it. */
+/* Writes a varint and returns the end. */
 static inline char *
 inf_wire_put_varint(char *dst, uint64_t value)
 {
@@ -139,7 +139,7 @@ inf_wire_put_varint(char *dst, uint64_t value)
     return dst;
 }
 
-/* The tag of a field below 16 is one byte. */
+/* The one-byte tag of a field below 16. */
 static inline char
 inf_wire_tag(uint32_t field, inf_wire_type_t type)
 {

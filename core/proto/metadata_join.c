@@ -107,8 +107,7 @@ inf_metadata_of_model(inf_slice_t model, inf_slice_t theirs, inf_buf_t *out)
     return err;
 }
 
-/* A new value without the members that the message does not have; NULL: out of
-   memory. */
+/* A new value with the message's members only; NULL: out of memory. */
 static json_t *
 known_members(const json_t *value, const ProtobufCMessageDescriptor *desc)
 {
@@ -133,7 +132,8 @@ known_members(const json_t *value, const ProtobufCMessageDescriptor *desc)
     return object;
 }
 
-/* A value of another kind stays for the message's reader, which rejects it. */
+/* Filters the objects of a list; other kinds of values stay, and are rejected
+   by the message's reader. */
 static json_t *
 known_objects(const json_t *list, const ProtobufCMessageDescriptor *desc)
 {
@@ -157,7 +157,8 @@ known_objects(const json_t *list, const ProtobufCMessageDescriptor *desc)
     return objects;
 }
 
-/* As our own answer has it: each member there is, and of its kind. */
+/* Appends value in the form of our own answer, with all members of the
+   message. */
 static inf_err_t *
 rewrite(const json_t *value, const ProtobufCMessageDescriptor *desc,
     inf_buf_t *out)

@@ -1,12 +1,13 @@
 /*
- * metadata_join.h - another server's metadata beside ours: what both servers
- *                   can do, and a model that only the other one has.
+ * metadata_join.h - another server's metadata: joined with ours, or of a model
+ *                   that only the other server has.
  *
  * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: metadata that are none; then out is of no use.
- * Route    the core's answer, an upstream's answer -> [metadata join] -> client
+ * Errors   INVALID_ARG: invalid metadata; out is then undefined.
+ * Route    the core's answer, an upstream's answer -> [metadata join] ->
+ *          client
  */
 
 #ifndef INF_PROTO_METADATA_JOIN_H
@@ -14,13 +15,13 @@
 
 #include "core/base/buf.h"
 
-/* Appends our server's metadata, with those of its extensions that theirs
-   lists, too. */
+/* Appends our server's metadata, with only those of its extensions that theirs
+   also lists. */
 INF_CHECK inf_err_t *inf_metadata_join(inf_slice_t ours, inf_slice_t theirs,
     inf_buf_t *out);
 
-/* Appends their metadata of the model, by those members that our own have; of
-   another model they are an error. */
+/* Appends their metadata of the model, restricted to the members of our own;
+   metadata of another model are an error. */
 INF_CHECK inf_err_t *inf_metadata_of_model(inf_slice_t model,
     inf_slice_t theirs, inf_buf_t *out);
 

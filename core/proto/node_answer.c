@@ -8,7 +8,8 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The line at p without its end; *next: behind it.  false: it is not whole. */
+/* Reads the line at p without its end; *next is after it.  false:
+   incomplete. */
 static bool
 read_line(const char *p, const char *end, inf_slice_t *line,
     const char **next)
@@ -28,7 +29,7 @@ read_line(const char *p, const char *end, inf_slice_t *line,
     return true;
 }
 
-/* "HTTP/1.x NNN", and a reason or none. */
+/* Parses "HTTP/1.x NNN", with or without a reason. */
 static bool
 read_status(inf_slice_t line, uint32_t *status)
 {
@@ -54,7 +55,7 @@ read_status(inf_slice_t line, uint32_t *status)
     return true;
 }
 
-/* The value of a line that is this header's; empty: it is another one's. */
+/* The value if the line is this header; otherwise empty. */
 static inf_slice_t
 header_value(inf_slice_t line, inf_slice_t name)
 {
@@ -73,7 +74,7 @@ header_value(inf_slice_t line, inf_slice_t name)
     return inf_slice(p, (size_t) (end - p));
 }
 
-/* A number that ends with the text or before a comma. */
+/* Reads a number that ends with the text or before a comma. */
 static inf_node_queue_state_t
 read_queue(const char *p, const char *end, uint32_t *queue)
 {
@@ -98,7 +99,7 @@ read_queue(const char *p, const char *end, uint32_t *queue)
     return INF_NODE_QUEUE_REPORTED;
 }
 
-/* "TEXT name=value, name=value"; the queue's is the only one that counts. */
+/* Finds the queue in "TEXT name=value, name=value". */
 static void
 find_queue(inf_node_answer_t *out)
 {
@@ -143,7 +144,7 @@ inf_node_answer_read(inf_slice_t bytes, inf_node_answer_t *out)
 
     *out = (inf_node_answer_t) { .queue_state = INF_NODE_QUEUE_NONE };
 
-    /* other protocols are told apart before there is a whole line */
+    /* rejects other protocols before the first line is complete */
     size_t begun = bytes.len < sizeof(http) - 1 ? bytes.len : sizeof(http) - 1;
     if (begun > 0 && memcmp(http, p, begun) != 0) {
         return INF_NODE_ANSWER_GARBAGE;

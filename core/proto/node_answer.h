@@ -1,12 +1,12 @@
 /*
  * node_answer.h - the head of another server's answer: its status, and the
- *                 queue that a node's load report (ORCA) tells of.
+ *                 queue length in a node's load report (ORCA).
  *
  * Owner    The caller's memory.
  * Thread   any.
  * Units    requests; bytes.
- * Errors   A text that is no HTTP/1 and a report that cannot be true are
- *          values: the caller says which node has sent them.
+ * Errors   A text that is not HTTP/1, or an implausible report, is a state:
+ *          the caller logs it with the node's name.
  * Route    socket of a fetch -> [node answer] -> state of the node.
  */
 
@@ -18,37 +18,37 @@
 
 #include "core/base/slice.h"
 
-/* The longest head that is read. */
+/* The longest accepted head. */
 #define INF_NODE_ANSWER_MAX  4096u
 
-/* A queue that is longer is a lie: no node holds as many requests. */
+/* The longest plausible queue; a longer one is invalid. */
 #define INF_NODE_QUEUE_MAX   1000000u
 
-/* How a load report names the queue. */
+/* The name of the queue in a load report. */
 #define INF_NODE_QUEUE_NAME  "queue_depth"
 
 typedef enum {
-    INF_NODE_ANSWER_PARTIAL,    /* the head's end is still to come           */
-    INF_NODE_ANSWER_GARBAGE,    /* no head of HTTP/1                         */
+    INF_NODE_ANSWER_PARTIAL,    /* the head is not complete                  */
+    INF_NODE_ANSWER_GARBAGE,    /* not a head of HTTP/1                      */
     INF_NODE_ANSWER_COMPLETE
 } inf_node_answer_state_t;
 
 typedef enum {
     INF_NODE_QUEUE_NONE,        /* not reported                              */
     INF_NODE_QUEUE_REPORTED,
-    INF_NODE_QUEUE_INVALID      /* no number, or one out of range            */
+    INF_NODE_QUEUE_INVALID      /* not a number, or out of range             */
 } inf_node_queue_state_t;
 
 typedef struct {
     uint32_t               status;      /* of HTTP: 100 to 999               */
     inf_node_queue_state_t queue_state;
-    uint32_t               queue;       /* of a REPORTED one                 */
+    uint32_t               queue;       /* if REPORTED                       */
     inf_slice_t            report;      /* the report's text; empty: none    */
-    size_t                 head;        /* its length                        */
-    bool                   chunked;     /* the body is                       */
+    size_t                 head;        /* length of the head                */
+    bool                   chunked;     /* whether the body is               */
 } inf_node_answer_t;
 
-/* out is filled when the head is COMPLETE, and points into bytes. */
+/* Reads the head; out is filled if it is COMPLETE, and points into bytes. */
 inf_node_answer_state_t inf_node_answer_read(inf_slice_t bytes,
     inf_node_answer_t *out);
 

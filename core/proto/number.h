@@ -1,10 +1,11 @@
 /*
- * number.h - numbers as text, both ways, correctly rounded and without locale.
+ * number.h - numbers as text, reading and writing, correctly rounded and
+ *            without locale.
  *
- * Owner    the caller's memory.
+ * Owner    The caller's memory.
  * Thread   any.
  * Units    none.
- * Errors   none: what is no number has length 0, what does not fit says so.
+ * Errors   none: an invalid number has length 0, an overflow gives false.
  * Route    data decoder, response writer, text format and JSON of messages.
  */
 
@@ -18,8 +19,8 @@
 #include "core/base/buf.h"
 #include "core/base/slice.h"
 
-#define INF_NUMBER_MAX_TEXT  32u    /* room that any writer below needs      */
-#define INF_NUMBER_MAX_INPUT 4096u  /* longer texts are no numbers here      */
+#define INF_NUMBER_MAX_TEXT  32u    /* buffer size for the writers below     */
+#define INF_NUMBER_MAX_INPUT 4096u  /* longer texts are not numbers          */
 
 /* A number as read: (-1)^negative * mantissa * 10^exponent. */
 typedef struct {
@@ -28,7 +29,7 @@ typedef struct {
     bool        negative;
     bool        integer;        /* written without '.' and exponent          */
     bool        inexact;        /* there were more than 19 digits            */
-    const char *text;           /* where it stands                           */
+    const char *text;           /* start of its text                         */
     uint32_t    len;
 } inf_number_t;
 
@@ -36,19 +37,20 @@ typedef struct {
    longer than INF_NUMBER_MAX_INPUT. */
 size_t inf_number_read(const char *p, const char *end, inf_number_t *out);
 
-/* NaN, Infinity or Inf, the last two with a minus or without; returns the
-   length, 0 if there is none of them. */
+/* Reads NaN, Infinity or Inf, the last two optionally with a minus; returns the
+   length, 0 if there is none. */
 size_t inf_number_read_nonfinite(const char *p, const char *end, double *out);
 
-/* All of s as a decimal number: '-' may stand before it, zeros too many at its
-   begin, and nothing on one side of its point.  Overflows to infinity. */
+/* Parses all of s as a decimal number: optional '-', leading zeros, and no
+   digits required on one side of the point.  Overflows to infinity. */
 bool inf_number_parse_double(inf_slice_t s, double *out);
 
-/* Digits of base 8, 10 or 16 only; false when empty or above UINT64_MAX. */
+/* Parses digits of base 8, 10 or 16 only; false if empty or above
+   UINT64_MAX. */
 bool inf_number_parse_digits(inf_slice_t s, unsigned base, uint64_t *out);
 
-/* The short way for what is most often read: 1 to 19 digits and nothing else.
-   False says no more than that the text is none. */
+/* A fast parser for the usual case, 1 to 19 digits and nothing else; false:
+   another parser must decide. */
 static inline bool
 inf_number_parse_short(inf_slice_t s, uint64_t *out)
 {
@@ -71,7 +73,7 @@ inf_number_parse_short(inf_slice_t s, uint64_t *out)
     return true;
 }
 
-/* Correctly rounded (to even), overflowing to infinity. */
+/* The value, correctly rounded (ties to even), overflowing to infinity. */
 double inf_number_double(const inf_number_t *n);
 float inf_number_float(const inf_number_t *n);
 
@@ -80,8 +82,8 @@ bool inf_number_int64(const inf_number_t *n, int64_t *out);
 bool inf_number_uint64(const inf_number_t *n, uint64_t *out);
 
 /*
- * Write at most INF_NUMBER_MAX_TEXT bytes, no NUL; return how many.  Reals
- * are the shortest text that reads back as the same value of that type,
+ * Write at most INF_NUMBER_MAX_TEXT bytes, no NUL, and return their number.
+ * Reals have the shortest text that reads back as the same value of that type,
  * integral ones end in ".0"; NaN, Infinity, -Infinity are bare words.
  */
 size_t inf_number_write_double(char *dst, double v);
@@ -89,8 +91,8 @@ size_t inf_number_write_float(char *dst, float v);
 size_t inf_number_write_int64(char *dst, int64_t v);
 size_t inf_number_write_uint64(char *dst, uint64_t v);
 
-/* Append; reals are finite and look as printf's %g has them: no ".0", an
-   exponent from as many digits as the type always keeps. */
+/* Append a number; reals are finite and formatted like printf's %g: no ".0", an
+   exponent if the digits exceed the type's decimal precision. */
 void inf_number_put_double(inf_buf_t *b, double v);
 void inf_number_put_float(inf_buf_t *b, float v);
 void inf_number_put_int(inf_buf_t *b, int64_t v);

@@ -1,9 +1,9 @@
 /*
  * number_powers.c - see number_powers.h.
  *
- * Made by exact arithmetic: for q >= 0 the first 128 bits of 5^q, for q < 0
- * the first 128 bits of 5^q plus one unit.  t/unit/proto/number.c checks the
- * reader and the writer that use it against the C library.
+ * The table was computed exactly: for q >= 0 the first 128 bits of 5^q, for q
+ * < 0 the first 128 bits of 5^q plus one unit.  t/unit/proto/number.c checks
+ * reader and writer, which use it, against the C library.
  */
 
 #include "core/proto/number_powers.h"

@@ -1,13 +1,13 @@
 /*
- * number_powers.h - the powers of ten to 128 bits that reading and writing
- *                   reals without big integers takes.
+ * number_powers.h - 128-bit powers of ten for reading and writing reals
+ *                   without big integers.
  *
- * Owner    nobody; constants.
+ * Owner    none; constants.
  * Thread   any.
  * Units    Entry q is 10^q scaled by a power of two to 2^127 <= x < 2^128:
  *          rounded down for q >= 0 (exact up to q = 55), up for q < 0.
  * Errors   none.
- * Route    number.c only.
+ * Route    number_read.c and number_write.c only.
  */
 
 #ifndef INF_PROTO_NUMBER_POWERS_H

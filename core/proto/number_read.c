@@ -1,9 +1,9 @@
 /*
  * number_read.c - see number.h.
  *
- * Clinger's exact case, then Lemire's 128-bit product; what that leaves
- * undecided (more than 19 digits close to the middle of two values) goes to
- * the C library as an integer with an exponent, which no locale touches.
+ * Uses Clinger's exact case, then Lemire's 128-bit product; undecided numbers
+ * (more than 19 digits close to the middle of two values) are passed to the C
+ * library as an integer with an exponent, which is independent of the locale.
  */
 
 #include <math.h>
@@ -14,18 +14,19 @@
 #include "core/proto/number.h"
 #include "core/proto/number_powers.h"
 
-#define MAX_EXPONENT   100000       /* beyond it everything is 0 or infinite */
-#define SLOW_DIGITS    780          /* 767 decide any double; then sticky    */
+#define MAX_EXPONENT   100000       /* beyond it the value is 0 or infinite  */
+#define SLOW_DIGITS    780          /* 767 decide any double; one digit for the
+                                       rest                                  */
 
 __extension__ typedef unsigned __int128 u128_t;
 
-/* The shape of an IEEE type, for the code that both types share. */
+/* The parameters of an IEEE type. */
 typedef struct {
     int      bits;                  /* of the fraction                       */
     int      min_exponent;
     int      infinite;              /* biased exponent of infinity           */
     int      min_even, max_even;    /* powers of ten where ties can occur    */
-    int      min_ten, max_ten;      /* outside: 0, infinity                  */
+    int      min_ten, max_ten;      /* outside the value is 0, infinity      */
 } real_format_t;
 
 static const real_format_t double_format = {
@@ -36,7 +37,7 @@ static const real_format_t float_format = {
     23, -127, 0xff, -17, 10, -65, 38
 };
 
-/* Digits that were read. */
+/* Result of reading digits. */
 typedef struct {
     const char *end;
     uint64_t    value;              /* wraps around after 19 digits          */
@@ -56,7 +57,7 @@ static double slow_double(const inf_number_t *n);
 static float slow_float(const inf_number_t *n);
 static void slow_text(const inf_number_t *n, char *dst, size_t cap);
 
-/* loose: as inf_number_parse_double says; a constant in each caller. */
+/* Reads a number; loose: the syntax of inf_number_parse_double. */
 static inline size_t
 read_number(const char *p, const char *end, bool loose, inf_number_t *out)
 {
@@ -200,7 +201,8 @@ is_digit(char c)
     return (unsigned char) (c - '0') <= 9;
 }
 
-/* Appends digits to those of v; beyond 19 the caller reads them again. */
+/* Appends digits to those of v; with more than 19 the caller reads them
+   again. */
 static digits_t
 read_digits(const char *p, const char *end, uint64_t v)
 {
@@ -256,7 +258,7 @@ read_exponent(const char *p, const char *end, int32_t *out)
     return p;
 }
 
-/* Keeps the first 19 significant digits; *p is a digit or the point. */
+/* Sets the first 19 significant digits; *p is a digit or the point. */
 static void
 reread_mantissa(inf_number_t *n, const char *digits, const char *end,
     int32_t written)
@@ -343,8 +345,8 @@ inf_number_float(const inf_number_t *n)
     return n->negative ? -v : v;
 }
 
-/* With digits cut off the value lies between m and m + 1: if both round to
-   the same bits, those are the answer. */
+/* The bits for truncated digits: the value lies between m and m + 1; if both
+   round to the same bits, these are the result. */
 static uint64_t
 nearest_or_tie(const real_format_t *f, const inf_number_t *n, bool *undecided)
 {
@@ -388,7 +390,7 @@ nearest(const real_format_t *f, uint64_t w, int32_t q)
         return m >> 1;      /* a carry into bit `bits` is the exponent 1 */
     }
 
-    /* exactly half-way: to even */
+    /* exactly half-way: round to even */
     if (low <= 1 && q >= f->min_even && q <= f->max_even && (m & 3) == 1
         && m << shift == high)
     {
@@ -410,8 +412,8 @@ nearest(const real_format_t *f, uint64_t w, int32_t q)
     return m | (uint64_t) e << f->bits;
 }
 
-/* The top of w * 10^q; the second half of the power is only looked at when
-   the first leaves the rounding bits open. */
+/* The top bits of w * 10^q; the low half of the power is used only if the high
+   half does not decide the rounding. */
 static void
 product(int q, uint64_t w, int precision, uint64_t *high, uint64_t *low)
 {
@@ -445,8 +447,8 @@ slow_float(const inf_number_t *n)
     return strtof(text, NULL);
 }
 
-/* The number without point: digits, then the exponent that makes up for it.
-   Digits beyond SLOW_DIGITS can only break ties: one stands for all. */
+/* Writes the number without point: digits and exponent.  Digits beyond
+   SLOW_DIGITS can only break ties: one replaces them all. */
 static void
 slow_text(const inf_number_t *n, char *dst, size_t cap)
 {

@@ -1,8 +1,8 @@
 /*
  * number_write.c - see number.h.
  *
- * Giulietti's Schubfach finds the digits; their layout is that of the JSON
- * that clients know: plain up to 1e21, an exponent beyond.
+ * Giulietti's Schubfach computes the digits; their layout is that of common
+ * JSON writers: plain up to 1e21, with an exponent beyond.
  */
 
 #include <string.h>
@@ -10,9 +10,10 @@
 #include "core/proto/number.h"
 #include "core/proto/number_powers.h"
 
-#define FIXED_MAX      21           /* integers up to 1e21 in plain digits   */
+#define FIXED_MAX      21           /* integers below 1e21 are written in plain
+                                       digits                                */
 #define FIXED_MIN      (-6)
-#define DOUBLE_KEPT    15           /* decimal digits that any double keeps  */
+#define DOUBLE_KEPT    15           /* decimal digits preserved by any double */
 #define FLOAT_KEPT     6
 #define PLAIN_MIN      (-4)         /* least exponent of %g without 'e'      */
 
@@ -106,7 +107,7 @@ floor_log2_pow10(int e)
     return (e * 1741647) >> 19;
 }
 
-/* floor(log10(2^q)), or of 3/4 of it where the lower neighbour is closer. */
+/* floor(log10(2^q)), or of 3/4 of it if the lower neighbour is closer. */
 static int
 floor_log10_pow2(int q, bool closer)
 {
@@ -114,9 +115,9 @@ floor_log10_pow2(int q, bool closer)
 }
 
 /*
- * Schubfach: scale the value and the bounds of its rounding interval by the
- * power of ten that leaves one or two candidates, and take the one that lies
- * inside, a digit less where possible.  Everything is in quarters.
+ * The Schubfach algorithm: scales the value and the bounds of its rounding
+ * interval by the power of ten that leaves one or two candidates, and takes
+ * the one inside, with a digit less if possible.  All numbers are in quarters.
  */
 static decimal_t
 shortest_double(uint64_t fraction, uint32_t exponent)
@@ -286,7 +287,7 @@ put_digits(char *dst, uint64_t v, size_t n)
     }
 }
 
-/* d is not 0. */
+/* Removes trailing zeros; d is not 0. */
 static decimal_t
 strip_zeros(decimal_t d)
 {
@@ -344,7 +345,7 @@ write_decimal(char *dst, bool negative, decimal_t d)
     return (size_t) (p - dst);
 }
 
-/* n digits stand at dst + 1. */
+/* Writes the form with exponent; n digits are at dst + 1. */
 static size_t
 write_scientific(char *dst, size_t n, int exponent)
 {
@@ -377,7 +378,7 @@ inf_number_write_uint64(char *dst, uint64_t v)
     return n;
 }
 
-/* As %g with so many digits as kept, or as d has. */
+/* Writes like %g with a precision of kept, or of d's digits if more. */
 static void
 put_decimal(inf_buf_t *b, bool negative, decimal_t d, int kept)
 {

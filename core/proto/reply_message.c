@@ -1,10 +1,10 @@
 /*
  * reply_message.c - see reply_message.h.
  *
- * protobuf puts lengths in front, so all of them are computed first; then one
- * buffer takes everything but the tensors: prefix, head, and before each
- * tensor its tag and length.  Small tensors are copied into it, because a
- * piece of its own costs the sender more than that.
+ * protobuf writes lengths before contents, so all lengths are computed first;
+ * then one buffer gets everything except the tensors: prefix, head, and before
+ * each tensor its tag and length.  Small tensors are copied into the buffer,
+ * because a separate piece is more expensive to send.
  */
 
 #include <string.h>
@@ -28,7 +28,7 @@ enum { ENTRY_KEY = 1, ENTRY_VALUE };
 enum { PARAMETER_BOOL = 1, PARAMETER_INT64, PARAMETER_STRING,
        PARAMETER_DOUBLE };
 
-/* An output as it is delivered. */
+/* An output to deliver. */
 typedef struct {
     inf_slice_t       name;
     inf_slice_t       datatype;
@@ -38,15 +38,16 @@ typedef struct {
     const char       *data;
     uint64_t          data_len;
     uint64_t          shape_len;        /* packed                            */
-    uint64_t          len;              /* of its description                */
+    uint64_t          len;              /* of the description                */
 } plan_t;
 
-/* The fields in front of the outputs. */
+/* The fields before the outputs. */
 typedef struct {
     inf_slice_t                   model_name;
     inf_slice_t                   model_version;
     inf_slice_t                   id;
-    const inf_response_record_t  *rec;          /* parameters of it, or NULL */
+    const inf_response_record_t  *rec;          /* has the parameters, or
+                                                   NULL                      */
     bool                          has_final;    /* triton_final_response     */
     bool                          final;
 } head_t;
@@ -57,7 +58,7 @@ struct inf_reply_s {
     bool                         stream;
     bool                         final;
     bool                         laid_out;
-    uint32_t                     prepared;      /* outputs                   */
+    uint32_t                     prepared;      /* number of outputs         */
     plan_t                      *plans;
     uint64_t                     size;
     uint32_t                     piece_count;
@@ -85,14 +86,14 @@ static char *put_prefix(char *p, uint64_t len);
 
 /* ---- sizes and bytes of fields ---- */
 
-/* Of a field with len bytes. */
+/* The size of a field with len bytes. */
 static uint64_t
 field_size(uint64_t len)
 {
     return 1 + inf_wire_varint_size(len) + len;
 }
 
-/* An empty text is left out. */
+/* The size of a text; an empty text is left out. */
 static uint64_t
 text_size(inf_slice_t text)
 {
@@ -106,7 +107,7 @@ put_length(char *p, uint32_t field, uint64_t len)
     return inf_wire_put_varint(p, len);
 }
 
-/* A client rejects the whole message where a text is not UTF-8. */
+/* Writes a text, repaired: clients reject a message with invalid UTF-8. */
 static char *
 put_bytes(char *p, uint32_t field, inf_slice_t text)
 {
@@ -183,7 +184,7 @@ plan_outputs(inf_reply_t *r, const void *arena_base,
     return err;
 }
 
-/* Of the listed outputs these alone matter. */
+/* Adds the listed outputs with classification; the others have no effect. */
 static inf_err_t *
 ask_for_classes(inf_names_t *asked, const inf_reply_options_t *options)
 {
@@ -248,7 +249,7 @@ inf_reply_prepare(inf_reply_t *r, size_t budget, inf_err_t **err)
 
             plan->data = inf_classifier_result(plan->classifier,
                                                &plan->data_len);
-            budget /= 2;                /* how much it took is not known */
+            budget /= 2;                /* the cost is not known */
         }
 
         r->prepared++;
@@ -286,7 +287,7 @@ lay_out(inf_reply_t *r)
     head_t head = head_of(r, version,
                           inf_number_write_int64(version,
                                                  r->rec->model_version));
-    uint64_t own = head_size(&head);    /* what the buffer takes             */
+    uint64_t own = head_size(&head);    /* size of the buffer                */
     uint64_t tensors = 0;
     uint32_t apart = 0;
 
@@ -329,7 +330,7 @@ lay_out(inf_reply_t *r)
     return NULL;
 }
 
-/* Outputs and tensors behind the head, which ends at p. */
+/* Writes outputs and tensors after the head, which ends at p. */
 static void
 put_pieces(inf_reply_t *r, char *start, char *p)
 {
@@ -423,7 +424,7 @@ put_prefix(char *p, uint64_t len)
 
 /* ---- the head ---- */
 
-/* The response's own parameters, and the one that tells of the last reply. */
+/* The response's parameters and triton_final_response. */
 static const inf_record_parameter_t *
 parameters_of(const head_t *head, uint32_t *count)
 {
@@ -438,7 +439,7 @@ parameters_of(const head_t *head, uint32_t *count)
     return table;
 }
 
-/* Of a map's entry, whose key and value are always there. */
+/* The size of a map's entry; key and value are always written. */
 static uint64_t
 entry_size(uint64_t key, uint64_t value)
 {
@@ -492,7 +493,7 @@ put_head(char *p, const head_t *head)
     return p;
 }
 
-/* Members of a oneof are there even when they are zero. */
+/* The size of a value; zero members of a oneof are written too. */
 static uint64_t
 value_size(const head_t *head, const inf_record_parameter_t *row)
 {

@@ -43,7 +43,7 @@ pack_text(const ProtobufCMessageDescriptor *desc, inf_slice_t text,
     return err;
 }
 
-/* REST has the rows alone. */
+/* Packs the rows of an index, which are the whole REST answer. */
 static inf_err_t *
 pack_rows(inf_slice_t rows, inf_buf_t *out)
 {

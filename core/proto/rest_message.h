@@ -1,11 +1,10 @@
 /*
- * rest_message.h - the REST answer of a call as the message that gRPC has of
- *                  it.
+ * rest_message.h - converts the REST answer of a call to the message of gRPC.
  *
  * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: a text that is no such answer; then out is of no use.
+ * Errors   INVALID_ARG: the text is not such an answer; out is then undefined.
  * Route    joined answers of two servers -> [rest message] -> client of gRPC
  */
 

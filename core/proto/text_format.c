@@ -213,7 +213,7 @@ real_of_token(const inf_token_t *token, double *v)
         return inf_number_parse_double(text, v);
     }
 
-    /* reals are decimal: 010 and 0x10 could be misread */
+    /* reals are decimal: 010 and 0x10 would be ambiguous */
     return token->kind == INF_TOKEN_INTEGER
         && (text.len == 1 || text.data[0] != '0')
         && inf_number_parse_double(text, v);
@@ -289,7 +289,8 @@ read_enum(inf_message_reader_t *r, const ProtobufCEnumDescriptor *desc, int *v)
     return err;
 }
 
-/* FP32, fp32 or type_fp32 for TYPE_FP32; NULL: none is like text. */
+/* The name that text abbreviates: FP32, fp32 or type_fp32 for TYPE_FP32; NULL:
+   none. */
 static const char *
 enum_like(const ProtobufCEnumDescriptor *desc, inf_slice_t text)
 {
@@ -308,7 +309,7 @@ enum_like(const ProtobufCEnumDescriptor *desc, inf_slice_t text)
     return NULL;
 }
 
-/* Literals side by side are one string; v is a view of r->string. */
+/* Joins adjacent literals to one string; v is a view of r->string. */
 static inf_err_t *
 read_string(inf_message_reader_t *r, inf_slice_t *v)
 {

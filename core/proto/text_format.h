@@ -7,9 +7,9 @@
  * Errors   INVALID_ARG, "<file>:<line>:<column>: <field>: <what is wrong>".
  * Route    repository reads a model's configuration; the core its own.
  *
- * A field may stand once, maps keep the last entry of a key, enum numbers
- * without a name are kept, strings need not be UTF-8.  A string field cannot
- * hold "\0" and says so.
+ * A singular field may be given once, maps keep the last entry of a key,
+ * unnamed enum numbers are kept, strings need not be UTF-8.  "\0" in a string
+ * field is an error.
  */
 
 #ifndef INF_PROTO_TEXT_FORMAT_H
@@ -20,21 +20,21 @@
 #include "core/base/slice.h"
 #include "core/proto/message.h"
 
-/* A new message, which the caller frees; file_name is for the error's text. */
+/* Parses a new message, which the caller frees; file_name is for errors. */
 INF_CHECK inf_err_t *inf_text_parse(const ProtobufCMessageDescriptor *desc,
     inf_slice_t text, const char *file_name, ProtobufCMessage **out);
 
-/* Where a field stands in a text. */
+/* The position of a field in a text. */
 typedef struct {
     size_t  line;
     size_t  column;
 } inf_text_place_t;
 
 /*
- * Where key ("input[0].dims") stands in a text that inf_text_parse took.  A
- * key that is not there has the place of the nearest field around it, at the
- * top 1:1.  An entry of a map is named by its key, parameters["x"], and has
- * one place with all that is in it.
+ * Finds key ("input[0].dims") in a text that inf_text_parse accepted.  A
+ * missing key has the position of the nearest enclosing field, at the top 1:1.
+ * An entry of a map is named by its key, parameters["x"], and all its fields
+ * have its position.
  */
 INF_CHECK inf_err_t *inf_text_locate(const ProtobufCMessageDescriptor *desc,
     inf_slice_t text, inf_slice_t key, inf_text_place_t *out);

@@ -10,7 +10,7 @@
 typedef struct {
     inf_slice_t   text;
     size_t        at;
-    inf_token_t   token;        /* the one being read                        */
+    inf_token_t   token;        /* token being read                          */
     const char   *reason;
 } lexer_t;
 
@@ -99,7 +99,7 @@ inf_token_integer(inf_slice_t token, uint64_t *out)
     return inf_number_parse_digits(token, token.data[0] == '0' ? 8 : 10, out);
 }
 
-/* Passes white space and comments. */
+/* Skips white space and comments. */
 static void
 lexer_blank(lexer_t *l)
 {
@@ -112,7 +112,7 @@ lexer_blank(lexer_t *l)
             size_t len = end == NULL ? l->text.len - l->at
                 : (size_t) (end - from);
 
-            /* no text has a NUL byte: it does not pass for a comment either */
+            /* a NUL byte is invalid in comments too */
             end = memchr(from, '\0', len);
             l->at += end == NULL ? len : (size_t) (end - from);
             continue;
@@ -198,7 +198,7 @@ lexer_number(lexer_t *l)
     }
 }
 
-/* A decimal number; false when it is bad. */
+/* Reads a decimal number; false: invalid. */
 static bool
 lexer_fraction(lexer_t *l)
 {
@@ -266,7 +266,7 @@ lexer_string(lexer_t *l)
     }
 }
 
-/* Passes one escape; false when it is bad. */
+/* Skips one escape; false: invalid. */
 static bool
 lexer_escape(lexer_t *l)
 {
@@ -305,7 +305,7 @@ lexer_escape(lexer_t *l)
     return true;
 }
 
-/* The token stands where it went wrong. */
+/* Makes the token BAD, at the position of the fault. */
 static void
 lexer_bad(lexer_t *l, const char *reason)
 {
@@ -376,7 +376,8 @@ unescape_number(inf_slice_t s, size_t *at, unsigned base, size_t max)
     return (uint32_t) v;
 }
 
-/* *at stands on "\u" or "\U"; two halves of a pair make one character. */
+/* Reads the escape at *at, "\u" or "\U"; a surrogate pair gives one
+   character. */
 static uint32_t
 unescape_code(inf_slice_t s, size_t *at)
 {

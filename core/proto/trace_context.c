@@ -6,7 +6,8 @@ static bool read_hex(const char *text, unsigned n, uint8_t *out);
 static int digit(char c);
 static bool is_zero(const uint8_t *bytes, unsigned n);
 
-/* VERSION-TRACE_ID-SPAN_ID-FLAGS; later versions may go on behind a "-". */
+/* Parses VERSION-TRACE_ID-SPAN_ID-FLAGS; later versions may continue after
+   "-". */
 bool
 inf_trace_context_read(inf_slice_t text, inf_trace_context_t *out)
 {
@@ -57,7 +58,7 @@ inf_trace_hex(const uint8_t *bytes, unsigned n, char *out)
     *out = '\0';
 }
 
-/* Digits are lower case. */
+/* Reads lower-case hexadecimal digits. */
 static bool
 read_hex(const char *text, unsigned n, uint8_t *out)
 {

@@ -1,11 +1,10 @@
 /*
- * trace_context.h - the header "traceparent": which trace a client's request
- *                   belongs to.
+ * trace_context.h - the header "traceparent": the trace of a client's request.
  *
  * Owner    The caller's memory.
  * Thread   any.
  * Units    bytes.
- * Errors   A text that is none is no error: it says nothing.
+ * Errors   An invalid text is ignored, without an error.
  * Route    header -> worker -> request record -> [trace context] -> collector
  *
  * Source: W3C Trace Context.
@@ -22,24 +21,24 @@
 #define INF_TRACE_ID   16u
 #define INF_SPAN_ID    8u
 
-/* A header's length: longer ones are of a later version and cut there. */
+/* The length used of a header: longer ones belong to a later version. */
 #define INF_TRACEPARENT_LEN 55u
 
-/* The longest tracestate that is carried. */
+/* The longest accepted tracestate. */
 #define INF_TRACESTATE_MAX  512u
 
-/* How the two headers cross to the core: as parameters of these names, which
-   no client can give to a request. */
+/* Names of the parameters that pass the two headers to the core; clients cannot
+   set parameters of these names. */
 #define INF_TRACEPARENT_PARAMETER "triton_traceparent"
 #define INF_TRACESTATE_PARAMETER  "triton_tracestate"
 
 typedef struct {
     uint8_t trace_id[INF_TRACE_ID];     /* not all zero                      */
-    uint8_t span_id[INF_SPAN_ID];       /* the client's; not all zero        */
-    bool    sampled;                    /* the client traces it itself       */
+    uint8_t span_id[INF_SPAN_ID];       /* of the client's span; not all zero */
+    bool    sampled;                    /* the client samples the trace      */
 } inf_trace_context_t;
 
-/* false: text is no context of a version that is known. */
+/* Reads a header; false: invalid or of an unknown version. */
 bool inf_trace_context_read(inf_slice_t text, inf_trace_context_t *out);
 
 /* Whether text may be a tracestate: printable, not empty, not too long. */
