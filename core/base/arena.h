@@ -1,7 +1,7 @@
 /*
- * arena.h - many small allocations, freed in one stroke.
+ * arena.h - many small allocations that are freed together.
  *
- * Owner    the caller's memory: init, use, reset or fini.
+ * Owner    The caller's memory: init, use, reset or fini.
  * Thread   one at a time.
  * Units    bytes; every allocation is aligned to 16.
  * Errors   NULL when out of memory.
@@ -22,7 +22,7 @@ typedef struct {
     size_t             used;        /* in the newest chunk                 */
 } inf_arena_t;
 
-/* Memory of arenas that have ended, for the next ones; {0} has none. */
+/* Memory of ended arenas for reuse; {0} has none. */
 typedef struct {
     inf_arena_chunk_t *chunks;
     unsigned           count;       /* at most INF_ARENA_SPARES            */
@@ -30,23 +30,23 @@ typedef struct {
 
 #define INF_ARENA_SPARES 32u
 
-/* No memory is taken before the first allocation; fini frees them all. */
+/* The first allocation allocates memory; fini frees all allocations. */
 void inf_arena_init(inf_arena_t *a);
 void inf_arena_fini(inf_arena_t *a);
 
-/* As init and fini, with memory from the spares and back to them. */
+/* Like init and fini, with memory from and to the spares. */
 void inf_arena_take(inf_arena_t *a, inf_arena_spares_t *from);
 void inf_arena_give(inf_arena_t *a, inf_arena_spares_t *to);
 
-/* Frees all allocations; keeps one chunk for the next round. */
+/* Frees all allocations; keeps one chunk for reuse. */
 void inf_arena_reset(inf_arena_t *a);
 
-/* NULL: out of memory, or count times size overflows; calloc's bytes are
-   zero. */
+/* NULL: out of memory, or count times size overflows; calloc zeroes the
+   bytes. */
 void *inf_arena_alloc(inf_arena_t *a, size_t size);
 void *inf_arena_calloc(inf_arena_t *a, size_t count, size_t size);
 
-/* A NUL-terminated copy; and copies of several texts.  NULL: out of memory. */
+/* A NUL-terminated copy; copies of several texts.  NULL: out of memory. */
 char *inf_arena_strdup(inf_arena_t *a, const char *data, size_t len);
 char **inf_arena_strdup_all(inf_arena_t *a, char *const *texts, size_t count);
 

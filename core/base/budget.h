@@ -1,10 +1,10 @@
 /*
- * budget.h - a number of bytes that many may use parts of, and its bound.
+ * budget.h - a bound on a number of bytes shared by several users.
  *
  * Owner    A field of the object whose bytes are counted.
- * Thread   any; a statistic and a bound, nothing else becomes visible by it.
+ * Thread   any; the counters do not order other memory accesses.
  * Units    bytes.
- * Errors   none: the caller words what does not fit.
+ * Errors   none: the caller makes the error.
  * Route    regions, copies of inputs -> [budget] -> metrics
  */
 
@@ -22,7 +22,7 @@ typedef struct {
 
 typedef enum {
     INF_BUDGET_TAKEN,
-    INF_BUDGET_IN_USE,              /* would fit if others gave back         */
+    INF_BUDGET_IN_USE,              /* would fit if others released bytes    */
     INF_BUDGET_TOO_MUCH             /* never fits                            */
 } inf_budget_answer_t;
 
@@ -44,7 +44,7 @@ inf_budget_used(const inf_budget_t *b)
     return atomic_load_explicit(&b->used, memory_order_relaxed);
 }
 
-/* TAKEN: the caller gives the bytes back. */
+/* Takes bytes; after TAKEN the caller calls give. */
 static inline inf_budget_answer_t
 inf_budget_take(inf_budget_t *b, uint64_t bytes)
 {

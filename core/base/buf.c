@@ -43,7 +43,7 @@ inf_buf_reserve(inf_buf_t *b, size_t n)
         return false;
     }
 
-    if (n < b->cap - b->len) {          /* one byte stays for the NUL */
+    if (n < b->cap - b->len) {          /* one byte is left for the NUL */
         return true;
     }
 

@@ -1,11 +1,11 @@
 /*
- * clock.h - the two clocks: monotonic for intervals, wall for people.
+ * clock.h - the two clocks: monotonic for intervals, wall clock for people.
  *
- * Owner    nobody.
+ * Owner    none.
  * Thread   any.
  * Units    ns since an arbitrary start (CLOCK_MONOTONIC); ms since 1970.
  * Errors   none.
- * Route    read at a room's door and passed on as now_ns.
+ * Route    [clock] -> public functions, which pass it on as now_ns
  */
 
 #ifndef INF_BASE_CLOCK_H

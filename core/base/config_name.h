@@ -1,9 +1,8 @@
 /*
- * config_name.h - which names a named model configuration may have: it is
- *                 configs/NAME.pbtxt in the model's directory, and stays
- *                 there.
+ * config_name.h - checks the name of a named model configuration, which is the
+ *                 file configs/NAME.pbtxt in the model's directory.
  *
- * Owner    nobody: a text in, an answer out.
+ * Owner    none.
  * Thread   any.
  * Units    bytes.
  * Errors   none.
@@ -15,10 +14,9 @@
 
 #include <stddef.h>
 
-#define INF_CONFIG_NAME_MAX 249u        /* with ".pbtxt" it is a file's name */
+#define INF_CONFIG_NAME_MAX 249u        /* with ".pbtxt" a file's name       */
 
-/* NULL, or why name can't be one: empty, too long, a slash, a control
-   character. */
+/* NULL, or the fault of name: empty, too long, a slash, a control character. */
 const char *inf_config_name_problem(const char *name, size_t len);
 
 #endif /* INF_BASE_CONFIG_NAME_H */

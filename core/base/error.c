@@ -193,7 +193,7 @@ inf_err_code_string(inf_err_code_t code)
     return "Unknown";
 }
 
-/* The text in front of the message, or behind it. */
+/* Adds a text before or after the message. */
 static inf_err_t *
 err_reformat(inf_err_t *err, const char *fmt, va_list args, bool front)
 {

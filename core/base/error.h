@@ -1,14 +1,14 @@
 /*
- * error.h - one error object, returned, never lost.
+ * error.h - the error object.
  *
  * Owner    The receiver of a non-NULL error owns it and ends it in one of
- *          three ways: returns it (with inf_err_add), turns it into a
- *          response, or logs it with inf_err_log.
+ *          three ways: returning it (with inf_err_add), turning it into a
+ *          response, or logging it with inf_err_log.
  * Thread   any; an error belongs to one thread at a time.
  * Units    none.
- * Errors   Out of memory is a static object: reporting it cannot fail.
- * Route    the object is the ABI's TRITONSERVER_Error, so nothing is
- *          translated on the way to or from a backend.
+ * Errors   Out of memory is a static object: creating it cannot fail.
+ * Route    the object is the ABI's TRITONSERVER_Error, so that errors from and
+ *          to backends need no conversion.
  */
 
 #ifndef INF_BASE_ERROR_H
@@ -37,28 +37,29 @@ typedef enum {
     INF_ERR_CANCELLED      = 7
 } inf_err_code_t;
 
-/* Causes that codes do not tell apart, for the answer to a client; one crosses
-   the channel as a byte. */
+/* Causes within a code that change the answer to a client; the channel carries
+   one as a byte. */
 typedef enum {
     INF_CAUSE_NONE      = 0,
-    INF_CAUSE_FULL      = 1,    /* a queue or an arena has no room now       */
-    INF_CAUSE_TIMED_OUT = 2,    /* waited for longer than it was allowed to  */
-    INF_CAUSE_STRINGS   = 3,    /* inside the core alone: what an ensemble's
-                                   client sent is malformed, err tells it so */
-    INF_CAUSE_NOT_READY = 4,    /* what was asked whether it is ready is not */
-    INF_CAUSE_STARTING  = 5,    /* a core that follows one that ended has still
-                                   to load it: another try may find it       */
-    INF_CAUSE_UNNAMED   = 6,    /* inside the core alone: told without the
-                                   request's id, as Triton tells it          */
-    INF_CAUSE_QUARANTINED = 7   /* inside the core alone: a model ended core
-                                   after core                                */
+    INF_CAUSE_FULL      = 1,    /* a queue or an arena is full               */
+    INF_CAUSE_TIMED_OUT = 2,    /* a wait exceeded its limit                 */
+    INF_CAUSE_STRINGS   = 3,    /* only in the core: an ensemble's client sent
+                                   malformed strings, err is sent to it      */
+    INF_CAUSE_NOT_READY = 4,    /* the server or model asked about is not
+                                   ready                                     */
+    INF_CAUSE_STARTING  = 5,    /* a core after another's exit has still to load
+                                   the model: a later try may find it        */
+    INF_CAUSE_UNNAMED   = 6,    /* only in the core: sent without the request's
+                                   id, as Triton does                        */
+    INF_CAUSE_QUARANTINED = 7   /* only in the core: a model crashed several
+                                   cores in a row                            */
 } inf_err_cause_t;
 
 #define INF_CAUSE_LAST INF_CAUSE_QUARANTINED
 
 typedef struct TRITONSERVER_Error inf_err_t;
 
-/* A new error with a formatted text.  Never NULL. */
+/* Creates an error with a formatted text.  Never NULL. */
 INF_CHECK inf_err_t *inf_err_new(inf_err_code_t code, const char *fmt, ...)
     INF_PRINTF(2, 3);
 INF_CHECK inf_err_t *inf_err_newv(inf_err_code_t code, const char *fmt,
@@ -71,21 +72,21 @@ INF_CHECK inf_err_t *inf_err_os(int errnum, const char *fmt, ...)
 /* The static out-of-memory error (UNAVAILABLE). */
 INF_CHECK inf_err_t *inf_err_nomem(void);
 
-/* Puts "<text>: " in front of err's message; takes err, gives it back. */
+/* Prepends "<text>: " to err's message; takes err and returns it. */
 INF_CHECK inf_err_t *inf_err_add(inf_err_t *err, const char *fmt, ...)
     INF_PRINTF(2, 3);
 
-/* Puts " (<text>)" behind err's message; takes err, gives it back. */
+/* Appends " (<text>)" to err's message; takes err and returns it. */
 INF_CHECK inf_err_t *inf_err_note(inf_err_t *err, const char *fmt, ...)
     INF_PRINTF(2, 3);
 
-/* Replaces the code; takes err, gives it back. */
+/* Replaces the code; takes err and returns it. */
 INF_CHECK inf_err_t *inf_err_recode(inf_err_t *err, inf_err_code_t code);
 
-/* Notes why; takes err, gives it back. */
+/* Sets the cause; takes err and returns it. */
 INF_CHECK inf_err_t *inf_err_because(inf_err_t *err, inf_err_cause_t cause);
 
-/* Another error that says the same. */
+/* A copy of err. */
 INF_CHECK inf_err_t *inf_err_copy(const inf_err_t *err);
 
 /* Logs err (error level) and frees it; err may be NULL. */
@@ -94,7 +95,7 @@ void inf_err_log(inf_err_t *err);
 /* Frees err; err may be NULL or the static object. */
 void inf_err_free(inf_err_t *err);
 
-/* Of an error, which is not NULL; the text lives as long as err. */
+/* Fields of an error, which is not NULL; the text is valid as long as err. */
 inf_err_code_t inf_err_code(const inf_err_t *err);
 inf_err_cause_t inf_err_cause(const inf_err_t *err);
 const char *inf_err_msg(const inf_err_t *err);

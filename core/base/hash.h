@@ -1,10 +1,11 @@
 /*
  * hash.h - a 64-bit hash of bytes for tables of names (FNV-1a, finished).
  *
- * Owner    nobody.
+ * Owner    none.
  * Thread   any.
  * Units    bytes.
- * Errors   none.  Not for adversarial keys: use it on names we loaded.
+ * Errors   none.  The hash is not for keys chosen by clients, only for names
+ *          of loaded models.
  * Route    registry, tables of tensors.
  */
 

@@ -37,7 +37,7 @@ inf_heap_remove(inf_heap_t *h, inf_heap_node_t *node)
     *node = (inf_heap_node_t) { 0 };
 }
 
-/* Two tops become one; either may be NULL. */
+/* Merges two heaps; either may be NULL. */
 static inf_heap_node_t *
 meld(inf_heap_node_t *a, inf_heap_node_t *b)
 {
@@ -60,8 +60,8 @@ meld(inf_heap_node_t *a, inf_heap_node_t *b)
     return a;
 }
 
-/* In pairs from the left, then all pairs from the right: that is what keeps
-   the heap flat. */
+/* Merges pairs from the left, then all pairs from the right, which keeps the
+   heap flat. */
 static inf_heap_node_t *
 meld_all(inf_heap_node_t *first)
 {

@@ -68,7 +68,7 @@ inf_host_cores_parse(const char *text,
         " %u, such as 0-3,5, is meant", text, INF_HOST_CORES);
 }
 
-/* "4-7", or "4" alone. */
+/* Parses "4-7", or "4" alone. */
 static bool
 parse_range(const char **text, unsigned *first, unsigned *last)
 {
@@ -85,7 +85,7 @@ parse_range(const char **text, unsigned *first, unsigned *last)
     return parse_number(text, INF_HOST_CORES, last) && *first <= *last;
 }
 
-/* Digits alone, and less than limit. */
+/* Parses digits; the value is below limit. */
 static bool
 parse_number(const char **text, unsigned limit, unsigned *out)
 {

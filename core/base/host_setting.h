@@ -1,11 +1,11 @@
 /*
- * host_setting.h - what a host policy may say: a NUMA node, a list of cores.
+ * host_setting.h - settings of a host policy: a NUMA node, a list of cores.
  *
- * Owner    nobody: texts in, values out.
+ * Owner    none.
  * Thread   any.
- * Units    numbers of nodes and cores, as the kernel counts them.
- * Errors   UNSUPPORTED: an unknown setting.  INVALID_ARG: a value that is no
- *          node or no list of cores; the text shows it.
+ * Units    numbers of nodes and cores, as in the kernel.
+ * Errors   UNSUPPORTED: an unknown setting.  INVALID_ARG: an invalid node or
+ *          list of cores; the text has the value.
  * Route    directive, ServerOptions -> [host setting] -> host policy
  */
 
@@ -23,14 +23,14 @@
 #define INF_HOST_WORD_BITS  (8u * (unsigned) sizeof(unsigned long))
 #define INF_HOST_CORE_WORDS (INF_HOST_CORES / INF_HOST_WORD_BITS)
 
-/* Whether key is a setting and value one of its values. */
+/* Checks that key is a setting and value valid for it. */
 INF_CHECK inf_err_t *inf_host_setting_check(const char *key,
     const char *value);
 
-/* The number of a NUMA node, below INF_HOST_NODES. */
+/* Parses the number of a NUMA node, below INF_HOST_NODES. */
 INF_CHECK inf_err_t *inf_host_node_parse(const char *text, unsigned *node);
 
-/* "0-3,5": sets the bits of these cores and clears all others. */
+/* Parses "0-3,5": sets the bits of these cores and clears all others. */
 INF_CHECK inf_err_t *inf_host_cores_parse(const char *text,
     unsigned long cores[INF_HOST_CORE_WORDS]);
 

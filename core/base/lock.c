@@ -7,14 +7,14 @@
 
 #define LOCK_MAX_HELD 16
 
-/* Ranks this thread holds, in the order taken. */
+/* Ranks of the locks held by this thread, in the order taken. */
 typedef struct {
     uint32_t count;
     uint32_t rank[LOCK_MAX_HELD];
 } lock_held_t;
 
-/* A few bytes of the static TLS block, which every loader keeps some room in:
-   found without a call, also from a shared library. */
+/* The few bytes fit the reserve that every loader has in the static TLS block;
+   access needs no call, also from a shared library. */
 __attribute__((tls_model("initial-exec")))
 static _Thread_local lock_held_t lock_held;
 
@@ -47,7 +47,7 @@ inf_lock(inf_lock_t *l) INF_UNCHECKED_LOCKS
 void
 inf_unlock(inf_lock_t *l) INF_UNCHECKED_LOCKS
 {
-    uint32_t rank = l->rank;        /* another may free the lock at once     */
+    uint32_t rank = l->rank;        /* another thread may free l at once     */
 
     lock_check("pthread_mutex_unlock", pthread_mutex_unlock(&l->mutex));
     lock_pop_rank(rank);
@@ -135,7 +135,7 @@ lock_pop_rank(uint32_t rank)
     }
 }
 
-/* A lock that is not the last one taken. */
+/* Removes a rank that is not the last one. */
 static void
 lock_drop_rank(lock_held_t *held, uint32_t rank)
 {
@@ -156,7 +156,8 @@ lock_drop_rank(lock_held_t *held, uint32_t rank)
     }
 }
 
-/* A failing mutex call is a bug of ours; going on would corrupt. */
+/* Ends the process: a failing mutex call is a bug, and continuing would corrupt
+   data. */
 static void
 lock_die(const char *what, int rc)
 {

@@ -1,13 +1,13 @@
 /*
  * lock.h - a mutex with a rank, and a condition on the monotonic clock.
  *
- * Owner    the memory's owner: init, use, fini.
+ * Owner    The owner of the memory: init, use, fini.
  * Thread   any.
  * Units    Ranks are small numbers; deadlines are ns on CLOCK_MONOTONIC.
- * Errors   Misuse is a bug: a thread that takes a lock whose rank is not
- *          above all it holds aborts, as an assert does.
- * Route    beside the fields a lock guards; clang's -Wthread-safety checks
- *          the annotations, other compilers see nothing.
+ * Errors   Misuse is a bug: a thread that takes a lock whose rank is not above
+ *          all held ones aborts, as an assert does.
+ * Route    beside the fields a lock guards; clang's -Wthread-safety checks the
+ *          annotations, other compilers ignore them.
  */
 
 #ifndef INF_BASE_LOCK_H
@@ -28,12 +28,13 @@
 #define INF_GIVES(lock)     INF_ANNOTATE(release_capability(lock))
 #define INF_UNCHECKED_LOCKS INF_ANNOTATE(no_thread_safety_analysis)
 
-/* Leaves of the order; every other room takes its ranks below these. */
+/* Last in the order; the ranks of all other locks are lower. */
 #define INF_RANK_CHANNEL_RING  90u
 #define INF_RANK_CHANNEL_ARENA 95u
 
 typedef struct INF_ANNOTATE(capability("mutex")) inf_lock_s {
-    pthread_mutex_t mutex;              /* guards what its owner says       */
+    pthread_mutex_t mutex;              /* guards the fields named by its
+                                           owner                            */
     uint32_t        rank;               /* set in init()                    */
 } inf_lock_t;
 
@@ -50,16 +51,16 @@ void inf_lock_fini(inf_lock_t *l);
 void inf_lock(inf_lock_t *l) INF_TAKES(*l);
 void inf_unlock(inf_lock_t *l) INF_GIVES(*l);
 
-/* Waits by the monotonic clock. */
+/* Conditions use the monotonic clock. */
 void inf_cond_init(inf_cond_t *c);
 void inf_cond_fini(inf_cond_t *c);
 void inf_cond_signal(inf_cond_t *c);
 void inf_cond_broadcast(inf_cond_t *c);
 
-/* The lock is given up while waiting and held again on return. */
+/* Releases the lock while waiting; it is held again on return. */
 void inf_cond_wait(inf_cond_t *c, inf_lock_t *l) INF_NEEDS(*l);
 
-/* false: deadline_ns has passed. */
+/* Waits likewise; false: deadline_ns has passed. */
 bool inf_cond_wait_until(inf_cond_t *c, inf_lock_t *l, uint64_t deadline_ns)
     INF_NEEDS(*l);
 

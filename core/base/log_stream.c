@@ -12,7 +12,7 @@
 
 static _Atomic int stream_fd = STDERR_FILENO;
 static _Atomic int stream_format;
-static _Atomic int stream_escape = -1;      /* not looked up yet             */
+static _Atomic int stream_escape = -1;      /* -1: not determined yet        */
 
 static bool wants_escape(void);
 static size_t put_escaped(char *out, const char *line);
@@ -40,7 +40,7 @@ inf_log_stream_open(const char *path)
         return NULL;
     }
 
-    /* a thread that writes now has a number that stays valid */
+    /* a thread that is writing keeps a valid descriptor */
     int rc = dup3(fd, now, O_CLOEXEC);
     int error = errno;
     close(fd);

@@ -13,7 +13,7 @@ inf_near_name_init(inf_near_name_t *n, inf_slice_t wanted)
     if (wanted.len > 0 && wanted.len <= INF_NEAR_NAME_MAX) {
         n->len = fold(n->wanted, wanted.data, wanted.len);
         n->distance = n->len / 3 + 2;
-        if (n->distance > n->len) {     /* a letter stays as it is           */
+        if (n->distance > n->len) {     /* the letter needs no change        */
             n->distance = n->len;
         }
     }
@@ -52,7 +52,7 @@ fold(char *dst, const char *name, size_t len)
     return n;
 }
 
-/* How many bytes are to be added, removed or replaced; both lengths are at most
+/* The number of bytes to add, remove or replace; both lengths are at most
    INF_NEAR_NAME_MAX. */
 static size_t
 distance_of(const char *a, size_t na, const char *b, size_t nb)

@@ -1,11 +1,12 @@
 /*
- * near_name.h - of names that are known, the one that a mistyped name is most
- *               like ("did you mean ...?").
+ * near_name.h - finds the known name most similar to a misspelled one ("did
+ *               you mean ...?").
  *
- * Owner    The caller; best is one of the names offered, and lives as long.
+ * Owner    The caller's memory; best is one of the offered names, not copied.
  * Thread   one at a time.
- * Units    bytes of a name without case, '_' and '-', which people mix up.
- * Errors   none: a name of more than INF_NEAR_NAME_MAX bytes is like no other.
+ * Units    bytes of a name, ignoring case, '_' and '-'.
+ * Errors   none: a name of more than INF_NEAR_NAME_MAX bytes has no similar
+ *          one.
  * Route    message reader, check of nginx -t -> [near name]
  */
 
@@ -19,16 +20,16 @@
 #define INF_NEAR_NAME_MAX 64u
 
 typedef struct {
-    const char *best;                   /* so far; NULL: none is near        */
-    size_t      distance;               /* of a nearer one, at most          */
+    const char *best;                   /* nearest so far; NULL: none is near */
+    size_t      distance;               /* upper limit for a nearer name     */
     size_t      len;
     char        wanted[INF_NEAR_NAME_MAX];
 } inf_near_name_t;
 
-/* wanted is the mistyped name; nothing is kept of it. */
+/* wanted is the misspelled name, which is copied. */
 void inf_near_name_init(inf_near_name_t *n, inf_slice_t wanted);
 
-/* known is a name that would be right. */
+/* known is a valid name. */
 void inf_near_name_offer(inf_near_name_t *n, const char *known);
 
 #endif /* INF_BASE_NEAR_NAME_H */

@@ -1,7 +1,7 @@
 /*
- * path.h - paths as words: joined, and judged without a look at any disk.
+ * path.h - functions on paths as texts, without file system access.
  *
- * Owner    Strings given out are the caller's to free.
+ * Owner    Returned strings are freed by the caller.
  * Thread   any.
  * Units    none.
  * Errors   NULL: out of memory.
@@ -13,12 +13,12 @@
 
 #include <stdbool.h>
 
-/* "dir/name", malloc'ed; NULL when out of memory. */
+/* "dir/name", malloc'ed; NULL: out of memory. */
 char *inf_path_join(const char *dir, const char *name);
 
 /*
- * Whether a relative path can't leave its directory by its words alone: not
- * empty, not absolute, no ".." component.  Links are contain's job.
+ * Whether a relative path stays in its directory by its text: not empty, not
+ * absolute, no ".." component.  Links are checked by inf_storage_contain.
  */
 bool inf_path_is_inner(const char *path);
 

@@ -1,16 +1,17 @@
 /*
- * points.h - numbered points in the life of a request, where a test can stop
- *            or end the process that has reached one.
+ * points.h - numbered points in the processing of a request, where a test can
+ *            stop or end the process.
  *
  * Owner    The test owns the file that INF_POINT_AT names in the environment.
  * Thread   any.
  * Units    none.
- * Errors   None: a file that is not there, or names another point, is passed.
- * Route    none; outside of builds with INF_POINTS nothing is compiled.
+ * Errors   none: without the file, or if it names another point, nothing
+ *          happens.
+ * Route    none; compiled only in builds with INF_POINTS.
  *
- * The file holds one line, a point and what happens there: "QUEUED kill" or
- * "QUEUED stop".  The first process that reaches the point renames the file
- * to the same name with ".hit" behind it, so that it happens once.
+ * The file has one line, a point and an action: "QUEUED kill" or "QUEUED
+ * stop".  The first process that reaches the point renames the file, appending
+ * ".hit", so that the action runs once.
  */
 
 #ifndef INF_BASE_POINTS_H
@@ -44,7 +45,7 @@
     X(RELEASE_WRITTEN)          /* worker: into the ring                     */\
     X(RESPONSE_RELEASED)        /* core: its memory may be used again        */
 
-/* Of other requests, and of what a death leads to. */
+/* Points of other requests, and after an exit of the core. */
 #define INF_POINTS_OF_OTHERS(X)                                              \
     X(CHANNEL_ADMITTED)         /* core: a worker has registered             */\
     X(WELCOME_TAKEN)            /* worker: the channel is up                 */\
@@ -66,7 +67,7 @@ enum {
 
 #ifdef INF_POINTS
 
-/* The process is at this point. */
+/* Runs the action if the file names this point. */
 void inf_point(unsigned number);
 
 #define INF_POINT(name)  inf_point(INF_POINT_##name)

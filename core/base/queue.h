@@ -1,8 +1,8 @@
 /*
- * queue.h - intrusive doubly linked list: a member in the object is the link.
+ * queue.h - intrusive doubly linked list; the link is a field of the object.
  *
- * Owner    the list owns nothing; objects link themselves in and out.
- * Thread   as the lock that guards the list.
+ * Owner    The list owns nothing; objects insert and remove their links.
+ * Thread   holds the lock that guards the list.
  * Units    none.
  * Errors   none; a link must be initialised before inf_link_remove.
  * Route    queues of requests, lists of models, instances, channels.
@@ -22,7 +22,7 @@ typedef struct inf_link_s {
 #define inf_link_entry(link, type, member)                                   \
     ((type *) (void *) ((char *) (link) - offsetof(type, member)))
 
-/* A list head and a link start the same: alone. */
+/* A list head and a link are both initialised as a ring of one. */
 static inline void
 inf_link_init(inf_link_t *l)
 {
@@ -57,7 +57,7 @@ inf_list_push_front(inf_link_t *head, inf_link_t *l)
     inf_link_insert(head->next, l);
 }
 
-/* Leaves l alone, so removing twice is harmless. */
+/* l becomes a ring of one, so a second removal has no effect. */
 static inline void
 inf_link_remove(inf_link_t *l)
 {
@@ -66,7 +66,7 @@ inf_link_remove(inf_link_t *l)
     inf_link_init(l);
 }
 
-/* NULL when the list is empty. */
+/* NULL: the list is empty. */
 static inline inf_link_t *
 inf_list_pop_front(inf_link_t *head)
 {

@@ -1,11 +1,12 @@
 /*
- * refs.h - gives up one reference of several.
+ * refs.h - drops a reference of a reference count.
  *
- * Owner    The object whose count it is; the last one to drop frees it.
+ * Owner    The object of the count; the caller that drops the last reference
+ *          frees it.
  * Thread   any.
  * Units    references.
- * Errors   none: aborts where there was no reference left to give up.
- * Route    each room's _unref -> [refs]
+ * Errors   none: aborts if the count is already zero.
+ * Route    _unref functions -> [refs]
  */
 
 #ifndef INF_BASE_REFS_H
@@ -16,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* true: that was the last one, and all that others did with the object before
-   they dropped theirs is visible. */
+/* true: it was the last reference, and all accesses before other drops are
+   visible. */
 static inline bool
 inf_refs_drop(_Atomic uint32_t *refs)
 {

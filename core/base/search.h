@@ -1,7 +1,7 @@
 /*
- * search.h - where in a sorted array something is, or belongs.
+ * search.h - binary search in a sorted array.
  *
- * Owner    the array's.
+ * Owner    that of the array.
  * Thread   any that may read the array.
  * Units    items.
  * Errors   none.
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As bsearch(), with compare(key, item); where the key is not, *found is false
-   and the place is the one that keeps the order. */
+/* Like bsearch(), with compare(key, item); if the key is missing, *found is
+   false and the result is the index at which to insert it. */
 static inline size_t
 inf_search(const void *key, const void *items, size_t count, size_t size,
     int (*compare)(const void *key, const void *item), bool *found)

@@ -1,11 +1,11 @@
 /*
- * slice.h - bytes by pointer and length; never NUL-terminated by promise.
+ * slice.h - bytes by pointer and length, not necessarily NUL-terminated.
  *
- * Owner    the owner of the bytes; a slice is a view.
- * Thread   as the bytes.
+ * Owner    The owner of the bytes; a slice is a view.
+ * Thread   that of the bytes.
  * Units    bytes.
  * Errors   none.
- * Route    everywhere a name or a text crosses a function boundary.
+ * Route    names and texts as arguments and results of functions.
  */
 
 #ifndef INF_BASE_SLICE_H
@@ -20,7 +20,7 @@ typedef struct {
     size_t      len;
 } inf_slice_t;
 
-/* A literal's slice. */
+/* The slice of a literal. */
 #define INF_SLICE(s) ((inf_slice_t) { (s), sizeof(s) - 1 })
 
 static inline inf_slice_t

@@ -30,7 +30,7 @@ inf_events_wait(int epoll_fd, struct epoll_event *events, int max,
     if (n >= 0 || errno == EINTR) {
         return n;
     }
-#endif                                  /* old, or not allowed to us         */
+#endif                                  /* an old kernel, or not permitted   */
 
     uint64_t ms = timeout_ns / 1000000u + (timeout_ns % 1000000u != 0);
     return epoll_wait(epoll_fd, events, max, ms < INT_MAX ? (int) ms

@@ -4,7 +4,7 @@
  * Owner    The caller owns the descriptor and the events.
  * Thread   any.
  * Units    ns.
- * Errors   add: of the system; wait: as epoll_wait, -1 and errno.
+ * Errors   add: the system's; wait: as epoll_wait, -1 and errno.
  * Route    intake -> [events] -> kernel
  */
 
@@ -16,12 +16,12 @@
 
 #include "core/base/error.h"
 
-/* Events of fd carry data, a pointer that is the caller's. */
+/* Adds fd; its events carry data. */
 INF_CHECK inf_err_t *inf_events_add(int epoll_fd, int fd, uint32_t events,
     void *data);
 
-/* To the ns where the system can, else to the next ms.  Returns how many
-   events there are. */
+/* Waits with ns resolution if the system can, otherwise up to the next ms.
+   Returns the number of events. */
 int inf_events_wait(int epoll_fd, struct epoll_event *events, int max,
     uint64_t timeout_ns);
 

@@ -19,7 +19,7 @@ inf_host_check(const inf_host_setting_t *s)
     bool missing = false;
     bool found = false;
 
-    /* a node's number is a list of one */
+    /* a node's number is a list with one entry */
     inf_err_t *err = inf_host_cores_parse(s->value, wanted);
     if (err != NULL || !read_list(cores ? CORES : NODES, text, sizeof(text),
             there))
@@ -39,7 +39,7 @@ inf_host_check(const inf_host_setting_t *s)
         s->key, s->value, cores ? "cores" : "NUMA nodes", text);
 }
 
-/* A line such as "0-3,8". */
+/* Reads a line such as "0-3,8". */
 static bool
 read_list(const char *file, char *text, int cap,
     unsigned long set[INF_HOST_CORE_WORDS])

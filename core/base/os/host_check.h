@@ -1,12 +1,12 @@
 /*
- * host_check.h - host policies that name cores or a NUMA node which this
+ * host_check.h - checks host policies for cores or a NUMA node that this
  *                machine lacks.
  *
- * Owner    Nothing is kept.
+ * Owner    none.
  * Thread   any.
  * Units    none.
- * Errors   NOT_FOUND: none of the cores, or no such node, is here: nothing
- *          runs there.  INVALID_ARG: some of the cores are not.
+ * Errors   NOT_FOUND: the machine has none of the cores, or not the node.
+ *          INVALID_ARG: some of the cores are missing.
  * Route    check of nginx -t -> [host check] -> /sys/devices/system
  */
 
@@ -15,7 +15,7 @@
 
 #include "core/base/os/host_policy.h"
 
-/* Where the kernel does not say what there is, nothing is missed. */
+/* Checks nothing if the kernel does not list cores and nodes. */
 INF_CHECK inf_err_t *inf_host_check(const inf_host_setting_t *s);
 
 #endif /* INF_BASE_OS_HOST_CHECK_H */

@@ -8,8 +8,9 @@
 
 #include "core/base/log.h"
 
-#define POLICY_DEFAULT 0        /* linux/mempolicy.h, which is not always    */
-#define POLICY_BIND    2        /* installed                                 */
+#define POLICY_DEFAULT 0        /* from linux/mempolicy.h, which is not always
+                                   installed                                 */
+#define POLICY_BIND    2        /* likewise                                  */
 
 static inf_err_t *apply_cores(const char *policy, const char *text);
 static inf_err_t *apply_node(const char *policy, const char *text);

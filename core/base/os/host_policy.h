@@ -1,11 +1,11 @@
 /*
- * host_policy.h - on which cores and NUMA node the threads of an instance
- *                 run, by the name of its policy.
+ * host_policy.h - places the threads of an instance on cores and a NUMA node,
+ *                 by the name of its host policy.
  *
- * Owner    The settings belong to the caller and outlive every use.
- * Thread   apply, save and restore are about the calling thread.
+ * Owner    The settings belong to the caller and outlive their use.
+ * Thread   apply, save and restore affect the calling thread.
  * Units    none.
- * Errors   INVALID_ARG: none of the cores or no such node is here.
+ * Errors   INVALID_ARG: the machine has none of the cores, or not the node.
  *          INTERNAL: the kernel rejected it.
  * Route    configuration -> [host policy] -> loader, instance thread
  */
@@ -25,13 +25,13 @@ typedef struct {
     const char *value;          /* checked                                   */
 } inf_host_setting_t;
 
-/* Of one key of one policy the last value counts. */
+/* The last value of one key of one policy counts. */
 typedef struct {
     const inf_host_setting_t *items;
     size_t                    count;
 } inf_host_policies_t;
 
-/* Where a thread was before a policy was applied. */
+/* The placement of a thread before a policy was applied. */
 typedef struct {
     bool          has_cores;
     bool          has_memory;
@@ -40,16 +40,17 @@ typedef struct {
     unsigned long nodes[INF_HOST_NODES / INF_HOST_WORD_BITS];
 } inf_host_place_t;
 
-/* NULL: not set.  policies may be NULL. */
+/* The value; NULL: not set.  policies may be NULL. */
 const char *inf_host_policy_find(const inf_host_policies_t *policies,
     const char *policy, const char *key);
 
-/* Moves the calling thread where the policy says; an undefined policy says
-   nothing. */
+/* Applies the policy to the calling thread; an undefined policy has no
+   effect. */
 INF_CHECK inf_err_t *inf_host_policy_apply(
     const inf_host_policies_t *policies, const char *policy);
 
-/* Saves the settings that apply of that policy changes; puts them back. */
+/* save: saves the settings that apply would change; restore: sets them
+   again. */
 void inf_host_place_save(inf_host_place_t *place,
     const inf_host_policies_t *policies, const char *policy);
 void inf_host_place_restore(const inf_host_place_t *place);

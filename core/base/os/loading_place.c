@@ -19,7 +19,7 @@ static void add_threads_of_children(inf_pid_list_t *threads, pid_t thread);
 static bool cores_get(pid_t thread, unsigned long *cores);
 static int cores_set(pid_t thread, const unsigned long *cores);
 
-/* Threads that load on these cores now; no other load moves them. */
+/* Threads that are loading on these cores; no other load moves them. */
 static pthread_mutex_t      entered_lock = PTHREAD_MUTEX_INITIALIZER;
 static inf_loading_place_t *entered;
 
@@ -38,8 +38,8 @@ inf_loading_place_enter(inf_loading_place_t *p,
     p->thread = gettid();
     p->shared = others_have(policies, text);
 
-    /* another load that ends meanwhile finds the thread not yet moved, or in
-       the list */
+    /* a load that ends meanwhile finds the thread not moved yet, or in the
+       list */
     pthread_mutex_lock(&entered_lock);
     inf_err_t *err = move_here(p, text);
     if (err == NULL) {
@@ -96,7 +96,8 @@ move_here(inf_loading_place_t *p, const char *text)
     return NULL;
 }
 
-/* Then an instance's thread there may have been put there. */
+/* Whether another policy has the same cores, so that threads of instances may
+   belong there. */
 static bool
 others_have(const inf_host_policies_t *policies, const char *text)
 {
@@ -113,9 +114,9 @@ others_have(const inf_host_policies_t *policies, const char *text)
     return false;
 }
 
-/* Threads that have inherited the cores, threads of the processes that these
-   and the loading thread have started, and so on.  A thread that ends leaves
-   its processes to the program's first one. */
+/* Moves threads that inherited the cores: threads of this process, of the
+   processes started by these and the loading thread, and so on.  Processes
+   started by a thread that ends become children of the main thread. */
 static void
 send_heirs_home(const inf_loading_place_t *p)
 {
@@ -147,7 +148,8 @@ is_entered(pid_t thread)
     return p != NULL;
 }
 
-/* One that has exactly these cores.  One that ends meanwhile is no error. */
+/* Whether a thread has exactly these cores.  A thread that has ended is no
+   error. */
 static bool
 goes_home(const inf_loading_place_t *p, pid_t thread)
 {

@@ -9,7 +9,7 @@ typedef struct {
     int            fd;
 } mapping_t;
 
-/* A leaf of the order of locks: nothing is called while it is held. */
+/* Last in the order of locks: no call is made while it is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mapping_t mappings[INF_MAPPED_FILES_MAX];
 static uint64_t last_id;

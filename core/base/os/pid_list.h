@@ -1,12 +1,12 @@
 /*
- * pid_list.h - threads of a process and children of a thread, as /proc lists
- *              them.
+ * pid_list.h - lists threads of a process and children of a thread, from
+ *              /proc.
  *
  * Owner    The caller's memory: all zero, or fini.
  * Thread   one at a time.
  * Units    none.
- * Errors   A process that can't be read, or kept for lack of memory, is not in
- *          the list.
+ * Errors   A process that cannot be read, or added for lack of memory, is
+ *          missing from the list.
  * Route    kernel -> [pid list] -> children, loading place
  */
 
@@ -23,18 +23,18 @@ typedef struct {
     size_t capacity;
 } inf_pid_list_t;
 
-/* The list begins as zeroed memory. */
+/* A zeroed list is empty. */
 void inf_pid_list_fini(inf_pid_list_t *list);
 
-/* Without memory nothing is added. */
+/* Add to the list; nothing without memory. */
 void inf_pid_list_add(inf_pid_list_t *list, pid_t pid);
 void inf_pid_list_add_threads(inf_pid_list_t *list, pid_t process);
 
-/* The kernel keeps a list for each thread: what others start isn't in it,
-   until they end and leave it to another. */
+/* Adds the children started by this thread; the kernel keeps a list per thread,
+   and moves children of a thread that ends to another. */
 void inf_pid_list_add_children(inf_pid_list_t *list, pid_t thread);
 
-/* Searches from the start: for short lists. */
+/* Linear search, for short lists. */
 bool inf_pid_list_has(const inf_pid_list_t *list, pid_t pid);
 
 #endif /* INF_BASE_OS_PID_LIST_H */

@@ -15,9 +15,10 @@
 #include "core/base/path.h"
 
 #define PRIVATE_PREFIX "inference-model-"
-#define PRIVATE_SUFFIX 6u       /* as mkdtemp makes it                       */
+#define PRIVATE_SUFFIX 6u       /* length of mkdtemp's suffix                */
 
-/* It gets its name when it is locked: nobody finds it without an owner. */
+/* The directory is renamed after it is locked, so that others never find it
+   without a lock. */
 #define PRIVATE_NEW    "inference-new-XXXXXX"
 
 static const char *parent_dir(const char *parent);
@@ -153,7 +154,7 @@ take_name(const char *parent, const char *fresh, inf_private_dir_t *d)
         : inf_err_os(errno, "cannot rename '%s' to '%s'", fresh, d->path);
 }
 
-/* -1, errno: it can't be opened, or somebody holds it. */
+/* Opens and locks; -1 with errno: cannot be opened, or is locked. */
 static int
 lock_dir(const char *path)
 {
@@ -169,7 +170,7 @@ lock_dir(const char *path)
     return fd;
 }
 
-/* *fd holds the lock then. */
+/* Whether the directory has no owner; *fd then holds its lock. */
 static bool
 is_orphan(const char *path, int *fd)
 {

@@ -1,9 +1,10 @@
 /*
- * private_dir.h - directories of our own, for the files that came with a
- *                 request, that repository agents made or that were fetched.
+ * private_dir.h - private temporary directories for uploaded files, files of
+ *                 repository agents and fetched files.
  *
- * Owner    The caller owns one and removes it.  While it lives it is locked:
- *          a later process can tell those that a dead one has left.
+ * Owner    The caller owns a directory and removes it.  A directory in use is
+ *          locked, so that a later process can recognize those of an ended
+ *          process.
  * Thread   any.
  * Units    none.
  * Errors   the system's.
@@ -20,17 +21,17 @@ typedef struct {
     int   lock_fd;
 } inf_private_dir_t;
 
-/* In parent; NULL: in $TMPDIR or /tmp. */
+/* Creates a directory in parent; NULL: in $TMPDIR or /tmp. */
 INF_CHECK inf_err_t *inf_private_dir_new(const char *parent,
     inf_private_dir_t **out);
 
-/* Removes it with all that is in it; d may be NULL. */
+/* Removes the directory and its contents; d may be NULL. */
 void inf_private_dir_free(inf_private_dir_t *d);
 
-/* Removes those of this user in parent that nobody holds any more. */
+/* Removes the directories of this user in parent that are not locked. */
 void inf_private_dir_sweep(const char *parent);
 
-/* Removes a directory with all that is in it; what stays is logged. */
+/* Removes a directory and its contents; failures are logged. */
 void inf_private_dir_remove_tree(const char *path);
 
 #endif /* INF_BASE_OS_PRIVATE_DIR_H */

@@ -1,11 +1,11 @@
 /*
- * process_end.h - how a child process has ended, read without reaping it, and
- *                 what it runs.
+ * process_end.h - the exit status of a child process, read without reaping it,
+ *                 and its program's name.
  *
  * Owner    The caller's memory.
  * Thread   any.
  * Units    none.
- * Errors   GONE: another has reaped the process.
+ * Errors   GONE: the process was reaped elsewhere.
  * Route    children, load threads -> [process end] -> kernel
  */
 
@@ -26,12 +26,12 @@ typedef enum {
     INF_PROCESS_FAILED          /* a signal, or another status               */
 } inf_process_end_t;
 
-/* text: "exited with status 3", "was killed by signal 9 (Killed)"; of DONE and
-   FAILED; NULL: not wanted. */
+/* text (may be NULL): for DONE and FAILED "exited with status 3", "was killed
+   by signal 9 (Killed)". */
 inf_process_end_t inf_process_end(idtype_t type, id_t id, char *text,
     size_t cap);
 
-/* The name of its program, 15 characters at most; "?": it can't be read. */
+/* The name of its program, at most 15 characters; "?": cannot be read. */
 void inf_process_name(pid_t pid, char *name, size_t cap);
 
 #endif /* INF_BASE_OS_PROCESS_END_H */

@@ -13,22 +13,22 @@
 
 #define SHM_PREFIX  "/dev/shm/"
 #define NAMES_MAX   256u
-#define LINE_MAX_   4500u       /* a path and the numbers before it          */
+#define LINE_MAX_   4500u       /* a path and the fields before it           */
 
 typedef struct {
     dev_t       device;
     ino_t       inode;
-    const char *path;           /* in the line it was read from              */
+    const char *path;           /* inside the line                           */
 } mapping_t;
 
 
 typedef enum {
-    WALK_UNREADABLE,            /* not to its end; errno tells why           */
-    WALK_ENOUGH,                /* fn said so                                */
+    WALK_UNREADABLE,            /* read incompletely; errno is the cause     */
+    WALK_ENOUGH,                /* ended by fn                               */
     WALK_ALL
 } walk_t;
 
-/* true: that was enough. */
+/* true: end the walk. */
 typedef bool (*mapping_fn)(void *userp, const mapping_t *mapping);
 
 static walk_t walk(const char *process, mapping_fn fn, void *userp);
@@ -84,7 +84,7 @@ inf_shared_memory_is_mapped(dev_t device, ino_t inode, bool *mapped)
     return NULL;
 }
 
-/* Calls fn for what process maps of /dev/shm. */
+/* Calls fn for each mapping of /dev/shm of process. */
 static walk_t
 walk(const char *process, mapping_fn fn, void *userp)
 {
@@ -116,7 +116,7 @@ walk(const char *process, mapping_fn fn, void *userp)
     return result;
 }
 
-/* start-end rights offset major:minor inode   path */
+/* Parses "start-end rights offset major:minor inode   path". */
 static bool
 parse(char *line, mapping_t *mapping)
 {
@@ -201,7 +201,7 @@ mapped(const inf_shared_name_t *name, bool ours)
 {
     DIR *dir = opendir("/proc");
     if (dir == NULL) {
-        return true;                    /* nobody knows: leave it            */
+        return true;                    /* unknown: keep the name            */
     }
 
     bool found = false;

@@ -1,12 +1,12 @@
 /*
- * shared_names.h - names in /dev/shm of memory that another process and this
- *                  one have mapped.
+ * shared_names.h - names in /dev/shm of memory mapped both by another process
+ *                  and by this one.
  *
- * Owner    the caller's memory: read, use, fini.
+ * Owner    The caller's memory: read, use, fini.
  * Thread   one at a time.
  * Units    none.
- * Errors   Another process that can't be read counts as not mapping it; a name
- *          that can't be removed is logged.
+ * Errors   A process that cannot be read counts as not mapping the memory; a
+ *          name that cannot be removed is logged.
  * Route    children, shm_object -> [shared names]
  */
 
@@ -21,7 +21,7 @@
 
 typedef struct {
     char  *path;
-    dev_t  device;          /* with inode: which memory the name meant       */
+    dev_t  device;          /* identifies the memory, with inode             */
     ino_t  inode;
 } inf_shared_name_t;
 
@@ -30,16 +30,16 @@ typedef struct {
     size_t             count;
 } inf_shared_names_t;
 
-/* Those that pid and this process map now; none if they can't be read. */
+/* Reads the names that pid and this process map; none on failure. */
 void inf_shared_names_read(inf_shared_names_t *names, pid_t pid);
 void inf_shared_names_fini(inf_shared_names_t *names);
 
-/* Removes each name that still means the same memory, if no process has that
-   mapped; ours: this process doesn't count. */
+/* Removes each name that still refers to the same memory, if no process maps
+   it; ours: this process is ignored. */
 void inf_shared_names_unlink(const inf_shared_names_t *names, bool ours);
 
-/* Whether this process maps that memory of /dev/shm, by whichever name; an
-   error where its mappings can't be read. */
+/* Whether this process maps that memory of /dev/shm, under any name; an error
+   if its mappings cannot be read. */
 INF_CHECK inf_err_t *inf_shared_memory_is_mapped(dev_t device, ino_t inode,
     bool *mapped);
 

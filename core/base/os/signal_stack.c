@@ -16,7 +16,7 @@ inf_signal_stack_begin(inf_signal_stack_t *s)
     }
 }
 
-/* A backend may have set another one, which stays. */
+/* A stack that a backend has set meanwhile stays. */
 void
 inf_signal_stack_end(const inf_signal_stack_t *s)
 {

@@ -1,10 +1,10 @@
 /*
- * signal_text.h - a text that the handler of a signal writes.
+ * signal_text.h - a text written by a signal handler.
  *
  * Owner    The caller's memory.
  * Thread   one at a time; async-signal-safe.
  * Units    bytes.
- * Errors   none: what has no room is cut, and cut says so.
+ * Errors   none: a text that is too long is truncated, and cut is set.
  * Route    handler of a crash -> [signal text]
  */
 

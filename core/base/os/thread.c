@@ -5,7 +5,7 @@
 
 #include "core/base/os/signal_stack.h"
 
-#define NAME_BYTES 16           /* of the kernel, with the NUL               */
+#define NAME_BYTES 16           /* limit of the kernel, with the NUL         */
 
 typedef struct {
     inf_thread_main_t main;

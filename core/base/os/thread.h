@@ -1,12 +1,12 @@
 /*
- * thread.h - starts the core's threads: each has its name, and a stack for the
- *            handlers of signals (signal_stack.h).
+ * thread.h - starts the core's threads, each with a name and a stack for
+ *            signal handlers (signal_stack.h).
  *
- * Owner    A thread is its starter's to join; one without a handle frees itself.
+ * Owner    The caller joins the thread; a thread without a handle is detached.
  * Thread   any.
  * Units    none.
- * Errors   "cannot start thread NAME" with the system's reason; no thread has
- *          begun then, and arg stays the caller's.
+ * Errors   "cannot start thread NAME" with the system's reason; no thread was
+ *          started, and arg stays the caller's.
  * Route    a part of the core that needs a thread -> [thread] -> its main
  */
 
@@ -19,9 +19,8 @@
 
 typedef void *(*inf_thread_main_t)(void *arg);
 
-/* The thread is set before it begins; NULL: it is detached, and nobody learns
-   of its end.  The system shows the first 15 bytes of the name, which is
-   copied. */
+/* *thread is set before the thread begins; NULL: detached.  The name is copied;
+   the system shows its first 15 bytes. */
 INF_CHECK inf_err_t *inf_thread_start(pthread_t *thread, const char *name,
     inf_thread_main_t thread_main, void *arg);
 
