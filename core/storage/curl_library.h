@@ -1,10 +1,10 @@
 /*
- * curl_library.h - libcurl, opened when it is first needed.
+ * curl_library.h - libcurl, opened at its first use.
  *
  * Owner    process-wide; never closed.
- * Thread   any; each handle is one thread's at a time.
+ * Thread   any; one thread at a time for each handle.
  * Units    libcurl's own.
- * Errors   UNSUPPORTED: there is no libcurl on this machine, or an old one.
+ * Errors   UNSUPPORTED: libcurl is missing on this machine, or too old.
  * Route    S3 requests, posts -> [curl library] -> libcurl
  */
 
@@ -15,9 +15,8 @@
 
 #include "core/base/error.h"
 
-/* The functions of libcurl that are used.  It is opened late: its many
-   libraries would otherwise be in every core and in every program that embeds
-   one. */
+/* The functions of libcurl that are used.  libcurl is opened late: otherwise
+   its many libraries would be in every core and every embedding program. */
 typedef struct {
     CURLcode     (*global_init)(long flags);
     CURL        *(*easy_init)(void);
@@ -32,7 +31,7 @@ typedef struct {
     void         (*slist_free_all)(struct curl_slist *list);
 } inf_curl_t;
 
-/* *out stays. */
+/* *out is valid for ever. */
 INF_CHECK inf_err_t *inf_curl_open(const inf_curl_t **out);
 
 #endif /* INF_STORAGE_CURL_LIBRARY_H */

@@ -1,10 +1,10 @@
 /*
- * http_post.h - posts JSON to one address, again and again.
+ * http_post.h - posts JSON to one address repeatedly.
  *
- * Owner    The holder closes it; it keeps the connection for the next post.
+ * Owner    The holder closes it; the connection is kept for the next post.
  * Thread   one at a time.
  * Units    bytes, ms.
- * Errors   UNAVAILABLE: no answer in time, or one that is no success.
+ * Errors   UNAVAILABLE: no answer in time, or an error status.
  * Route    trace collector -> [http post] -> libcurl
  */
 
@@ -16,15 +16,15 @@
 
 typedef struct inf_http_post_s inf_http_post_t;
 
-/* url: http:// or https://; timeout_ms is for a post as a whole.  UNSUPPORTED:
-   there is no libcurl. */
+/* url: http:// or https://; timeout_ms: limit of a whole post.  UNSUPPORTED:
+   libcurl is missing. */
 INF_CHECK inf_err_t *inf_http_post_open(const char *url, long timeout_ms,
     inf_http_post_t **out);
 
 /* p may be NULL. */
 void inf_http_post_close(inf_http_post_t *p);
 
-/* NULL: answered with a status of 2xx.  The rest of the answer is not kept. */
+/* NULL: the status was 2xx.  The rest of the answer is discarded. */
 INF_CHECK inf_err_t *inf_http_post_send(inf_http_post_t *p, inf_slice_t json);
 
 #endif /* INF_STORAGE_HTTP_POST_H */

@@ -84,9 +84,9 @@ inf_s3_address_root(const char *address)
     return root;
 }
 
-/* Bytes of rest, its scheme with them, that name a service; 0: none do.  A
-   name with a port and no scheme means plain HTTP; scheme is then what has to
-   stand before it. */
+/* The length of the endpoint in rest, including its scheme; 0: none.  A name
+   with a port and no scheme is plain HTTP; scheme is then the text to
+   prepend. */
 static size_t
 endpoint_len(const char *rest, const char **scheme)
 {
@@ -126,7 +126,7 @@ bucket_is_good(const char *bucket)
     return true;
 }
 
-/* In place: one slash for several, none at the end. */
+/* Collapses repeated slashes and removes those at the end, in place. */
 static void
 collapse_slashes(char *path)
 {

@@ -1,7 +1,7 @@
 /*
- * s3_address.h - what an s3:// address says: service, bucket, prefix.
+ * s3_address.h - parses an s3:// address into service, bucket and prefix.
  *
- * Owner    The caller frees with fini.
+ * Owner    The caller calls fini.
  * Thread   any.
  * Units    none.
  * Errors   INVALID_ARG names the address and what is missing in it.
@@ -9,7 +9,7 @@
  *
  * Forms: s3://bucket/path, s3://host:port/bucket/path,
  * s3://http://host:port/bucket/path, s3://https://host:port/bucket/path.
- * Slashes at the end, and several in a row, count as in a file's path.
+ * Slashes at the end, and several in a row, are treated as in a file's path.
  */
 
 #ifndef INF_STORAGE_S3_ADDRESS_H
@@ -25,14 +25,14 @@ typedef struct {
     char *prefix;           /* "" or "a/b": no slash at either end          */
 } inf_s3_address_t;
 
-/* On success out has texts of its own, for fini. */
+/* On success out owns its texts until fini. */
 INF_CHECK inf_err_t *inf_s3_address_parse(const char *address,
     inf_s3_address_t *out);
 void inf_s3_address_fini(inf_s3_address_t *a);
 
 /*
- * The address without doubled and final slashes: what a path of this storage
- * begins with.  malloc'ed; NULL: out of memory.
+ * The address without repeated and final slashes, the prefix of paths of this
+ * storage.  malloc'ed; NULL: out of memory.
  */
 char *inf_s3_address_root(const char *address);
 

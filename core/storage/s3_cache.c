@@ -14,20 +14,21 @@
 #include "core/base/os/private_dir.h"
 
 #define CACHE_RANK      59
-#define CACHE_MAX_BYTES (UINT64_C(8) << 30)     /* not used by any model     */
+#define CACHE_MAX_BYTES (UINT64_C(8) << 30)     /* limit of unused objects   */
 
 struct inf_s3_cache_s {
-    inf_lock_t         lock;    /* rank 59; guards what follows              */
+    inf_lock_t         lock;    /* rank 59; guards all below                 */
     char              *objects; /* directory; NULL: not opened yet           */
-    inf_private_dir_t *run;     /* this process's directories are in it      */
+    inf_private_dir_t *run;     /* contains this process's directories       */
 };
 
-/* One object on its way from the service to the model's directory. */
+/* An object being fetched to the model's directory. */
 typedef struct {
     const inf_s3_object_t *object;
     const char            *relative;
-    char                  *cached;      /* where it is or will be            */
-    char                  *partial;     /* being fetched into; NULL: is there */
+    char                  *cached;      /* path in the cache                 */
+    char                  *partial;     /* file being fetched into; NULL:
+                                           cached                             */
     int                    fd;
 } item_t;
 
@@ -94,7 +95,7 @@ inf_s3_cache_directory(inf_s3_cache_t *cache, inf_s3_client_t *client,
         const inf_s3_object_t *o = &listing->items[i];
         size_t len = strlen(o->key);
         if (len <= skip || o->key[len - 1] == '/') {
-            continue;           /* marks a directory, has no content         */
+            continue;           /* a directory mark without content          */
         }
         items[count++] = (item_t) { o, o->key + skip, NULL, NULL, -1 };
     }
@@ -127,7 +128,7 @@ inf_s3_cache_release(inf_s3_cache_t *cache, char *directory)
     trim_cache(cache->objects);
 }
 
-/* With the lock held; done once. */
+/* Opens the cache once; the caller holds the lock. */
 static inf_err_t *
 open_cache(inf_s3_cache_t *cache)
 {
@@ -159,7 +160,7 @@ open_cache(inf_s3_cache_t *cache)
     return err;
 }
 
-/* Made if it is not there; somebody else's is not used. */
+/* Creates the directory if missing; another user's is rejected. */
 static inf_err_t *
 private_directory(const char *path)
 {
@@ -181,7 +182,7 @@ private_directory(const char *path)
     return NULL;
 }
 
-/* A key is a path of somebody else's making. */
+/* Rejects keys that lead out of the directory. */
 static inf_err_t *
 check_keys(const inf_s3_listing_t *listing, size_t skip)
 {
@@ -236,7 +237,8 @@ prepare_items(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *items,
     return NULL;
 }
 
-/* The object's path in the cache; where that is empty, a file to fetch into. */
+/* Sets the object's path in the cache; if it is missing, creates a file to
+   fetch into. */
 static inf_err_t *
 prepare_item(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *item)
 {
@@ -300,8 +302,8 @@ fetch_items(inf_s3_client_t *client, item_t *items, size_t count)
     return err;
 }
 
-/* Complete: gets its name in the cache.  Write errors that come late are seen
-   at close. */
+/* Renames a fetched file to its name in the cache.  Late write errors are
+   reported by close. */
 static inf_err_t *
 finish_item(item_t *item)
 {
@@ -380,7 +382,7 @@ link_item(const char *directory, const item_t *item)
     return err;
 }
 
-/* The directories of path behind its first from bytes. */
+/* Creates the parent directories of path after its first from bytes. */
 static inf_err_t *
 make_parents(char *path, size_t from)
 {
@@ -397,7 +399,7 @@ make_parents(char *path, size_t from)
     return NULL;
 }
 
-/* FNV-1a twice with different starts; the zero that ends a text counts. */
+/* FNV-1a twice with different starts, including the terminating zero. */
 static void
 hash_text(uint64_t hash[2], const char *text)
 {
@@ -412,7 +414,7 @@ hash_text(uint64_t hash[2], const char *text)
     } while (*p++ != '\0');
 }
 
-/* Files that no model uses have one name only. */
+/* Removes files that no model uses: these have a single link. */
 static void
 trim_cache(const char *objects)
 {
@@ -457,7 +459,7 @@ trim_cache(const char *objects)
     free(files);
 }
 
-/* Links made and removed change a file's ctime. */
+/* By ctime, which changes when links are created and removed. */
 static int
 by_use(const void *a, const void *b)
 {

@@ -21,22 +21,23 @@
 #define PART_BYTES      ((uint64_t) 8 << 20)
 #define FETCHERS        4u
 #define PAGES_MAX_BYTES ((size_t) 16 << 20)     /* of one page               */
-#define PAGES_EMPTY     100u                    /* in one listing            */
-#define LISTING_MAX     ((size_t) 1000000)      /* keys                      */
+#define PAGES_EMPTY     100u                    /* of one listing            */
+#define LISTING_MAX     ((size_t) 1000000)      /* limit of keys             */
 
 struct inf_s3_client_s {
-    char                 *text;             /* the address as given          */
+    char                 *text;             /* address as given              */
     inf_s3_address_t      address;          /* set in new()                  */
-    _Atomic bool          cancelled;        /* seq_cst; for good             */
-    inf_lock_t            lock;             /* rank 60; guards what follows  */
+    _Atomic bool          cancelled;        /* seq_cst; permanent            */
+    inf_lock_t            lock;             /* rank 60; guards the fields
+                                               below                         */
     inf_cond_t            wake;             /* cancelled                     */
     inf_s3_credentials_t  who;
-    bool                  known;            /* who has been read             */
+    bool                  known;            /* credentials were read         */
     inf_s3_http_t        *idle[CONNECTIONS];
     unsigned              idle_count;
 };
 
-/* Where bytes of an answer go: memory, or a place in a file. */
+/* Destination of an answer's bytes: memory, or an offset in a file. */
 typedef struct {
     inf_buf_t *buf;                         /* NULL: the file                */
     size_t     limit;
@@ -60,7 +61,7 @@ typedef struct {
     part_t               *parts;
     size_t                part_count;
 
-    atomic_size_t         next;             /* seq_cst: the part to be taken */
+    atomic_size_t         next;             /* seq_cst: next part to take    */
     atomic_bool           stop;             /* seq_cst: err is set           */
     inf_lock_t            lock;             /* rank 61; guards err           */
     inf_err_t            *err;              /* the first                     */
@@ -159,7 +160,7 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
     inf_buf_init(&page);
 
     do {
-        /* in the order that the signature wants */
+        /* sorted, as the signature requires */
         inf_buf_reset(&query);
         if (out->next != NULL) {
             inf_buf_puts(&query, "continuation-token=");
@@ -202,7 +203,8 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
     return NULL;
 }
 
-/* A service may always say that there is more. */
+/* Checks a listing against limits, since a service may always claim more
+   pages. */
 static inf_err_t *
 check_end(const inf_s3_listing_t *l, unsigned empty)
 {
@@ -250,7 +252,7 @@ inf_s3_client_fetch(inf_s3_client_t *c, const inf_s3_fetch_t *files,
         err = inf_thread_start(&threads[started], "fetch", fetch_main, &f);
         started += err == NULL;
     }
-    inf_err_free(err);                  /* fewer threads fetch, then         */
+    inf_err_free(err);                  /* fewer threads fetch               */
     fetch_main(&f);
     for (unsigned i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);
@@ -261,8 +263,8 @@ inf_s3_client_fetch(inf_s3_client_t *c, const inf_s3_fetch_t *files,
     return f.err;
 }
 
-/* With the tries that a passing trouble is worth.  Keys that have expired are
-   read anew once. */
+/* Sends a request with retries of temporary errors.  Expired credentials are
+   read again once. */
 static inf_err_t *
 get(inf_s3_client_t *c, const char *key, const char *query,
     inf_s3_get_t *what, sink_t *sink, const char *etag)
@@ -426,7 +428,7 @@ make_url(const inf_s3_client_t *c, const inf_s3_credentials_t *who,
     return *out == NULL ? inf_err_nomem() : NULL;
 }
 
-/* RFC 3986's unreserved characters stand as they are. */
+/* RFC 3986's unreserved characters are not encoded. */
 static void
 put_encoded(inf_buf_t *b, const char *text, bool slashes)
 {
@@ -513,7 +515,7 @@ forget_credentials(inf_s3_client_t *c)
     inf_unlock(&c->lock);
 }
 
-/* 0, 50, 200, 800 ms, 3.2 s.  false: there shall be no attempt. */
+/* Waits 0, 50, 200, 800 ms, 3.2 s.  false: no further attempt. */
 static bool
 pause_before(inf_s3_client_t *c, unsigned attempt)
 {
@@ -531,7 +533,7 @@ pause_before(inf_s3_client_t *c, unsigned attempt)
     return !atomic_load(&c->cancelled);
 }
 
-/* An empty object is one part without bytes. */
+/* Splits the objects; an empty one is one part without bytes. */
 static inf_err_t *
 cut_into_parts(fetch_t *f, size_t count)
 {

@@ -102,7 +102,8 @@ read_whole(const char *file, inf_buf_t *text)
         return inf_err_recode(inf_err_os(errno, "cannot open it"),
             INF_ERR_INVALID_ARG);
     }
-    if (!inf_buf_reserve(text, FILE_MAX_BYTES)) {   /* so that it stays put  */
+    if (!inf_buf_reserve(text, FILE_MAX_BYTES)) {   /* so that it is not
+                                                       moved                 */
         fclose(f);
         return inf_err_nomem();
     }
@@ -190,7 +191,7 @@ from_entry(const char *file, json_t *entry, inf_s3_credentials_t *out)
     return err;
 }
 
-/* Absent, empty: NULL. */
+/* Takes a text; NULL: missing or empty. */
 static inf_err_t *
 take_text(const char *file, json_t *entry, const char *key, char **out)
 {
@@ -233,7 +234,7 @@ from_environment(inf_s3_credentials_t *out)
     return from_profile(profile != NULL ? profile : "default", out);
 }
 
-/* Files that are not there say nothing. */
+/* Reads a profile; missing files are ignored. */
 static inf_err_t *
 from_profile(const char *profile, inf_s3_credentials_t *out)
 {
@@ -260,7 +261,7 @@ from_profile(const char *profile, inf_s3_credentials_t *out)
     return err;
 }
 
-/* A value that is set already stands. */
+/* Reads a section; values already set are kept. */
 static inf_err_t *
 read_profile(const char *path, const char *section, inf_s3_credentials_t *out)
 {
@@ -332,7 +333,7 @@ trim(char *text)
     return text;
 }
 
-/* The first value stands. */
+/* Sets a value unless there is one already. */
 static inf_err_t *
 put(char **to, const char *value)
 {
@@ -360,7 +361,7 @@ wipe(char **text)
     }
 }
 
-/* An empty variable counts as none. */
+/* An empty variable counts as unset. */
 static const char *
 env_or_null(const char *name)
 {
@@ -368,7 +369,7 @@ env_or_null(const char *name)
     return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
-/* NULL: neither the variable nor a home is set. */
+/* NULL: neither the variable nor HOME is set. */
 static inf_err_t *
 home_path(const char *env, const char *tail, char **out)
 {

@@ -1,19 +1,20 @@
 /*
- * s3_credentials.h - who asks an S3 service: keys, region, session token.
+ * s3_credentials.h - credentials for an S3 service: keys, region, session
+ *                    token.
  *
- * Owner    The caller frees with fini; secrets are wiped.
- * Thread   any; reads the environment and files anew each time.
+ * Owner    The caller calls fini, which wipes secrets.
+ * Thread   any; reads the environment and files in each call.
  * Units    none.
- * Errors   NOT_FOUND: no entry of the credential file matches.  INVALID_ARG
- *          names file and key.
+ * Errors   NOT_FOUND: no entry of the credential file matches.  INVALID_ARG,
+ *          with file and key.
  * Route    environment, files -> [credentials] -> S3 client
  *
  * TRITON_CLOUD_CREDENTIAL_PATH names a JSON file {"s3": {PREFIX: {"key_id",
- * "secret_key", "region", "session_token", "profile"}}}; the longest prefix
- * of the address wins and the environment then counts no more.  Without that
- * file: AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY, else the profile
- * AWS_PROFILE or "default" of ~/.aws/credentials and ~/.aws/config (or what
- * AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name).  No keys at all: the
+ * "secret_key", "region", "session_token", "profile"}}}; the entry with the
+ * longest prefix of the address is used and the environment then ignored.
+ * Without that file: AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY, else the
+ * profile AWS_PROFILE or "default" of ~/.aws/credentials and ~/.aws/config (or
+ * of AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE).  Without any keys
  * requests are not signed.
  */
 
@@ -26,10 +27,10 @@ typedef struct {
     char *key_id;           /* NULL: anonymous                               */
     char *secret_key;
     char *session_token;    /* NULL: none                                    */
-    char *region;           /* never NULL after find                         */
+    char *region;           /* not NULL after find                           */
 } inf_s3_credentials_t;
 
-/* On success out has texts of its own, for fini; after an error it is empty. */
+/* On success out owns its texts until fini; after an error it is empty. */
 INF_CHECK inf_err_t *inf_s3_credentials_find(const char *address,
     inf_s3_credentials_t *out);
 void inf_s3_credentials_fini(inf_s3_credentials_t *c);

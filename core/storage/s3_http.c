@@ -8,7 +8,8 @@
 #include "core/storage/curl_library.h"
 
 #define CONNECT_MS     10000L
-#define SLOW_BYTES     1024L    /* a second, for SLOW_SECONDS: no answer     */
+#define SLOW_BYTES     1024L    /* bytes per second, for SLOW_SECONDS: below it
+                                   the request fails                         */
 #define SLOW_SECONDS   30L
 #define COMPLAINT_MAX  4096u
 
@@ -17,7 +18,7 @@ struct inf_s3_http_s {
     CURL               *easy;
     const inf_s3_get_t *what;
     inf_s3_answer_t    *answer;
-    bool                stopped;            /* take said so                  */
+    bool                stopped;            /* take returned false           */
     size_t              complaint_len;
     char                complaint[COMPLAINT_MAX + 1];
     char                reason[CURL_ERROR_SIZE];
@@ -91,7 +92,7 @@ inf_s3_http_get(inf_s3_http_t *h, const inf_s3_get_t *what,
     }
 
     h->curl->slist_free_all(headers);
-    h->curl->easy_reset(h->easy);         /* secrets go, the connection stays  */
+    h->curl->easy_reset(h->easy);         /* secrets go, connection stays    */
     return err;
 }
 
@@ -198,7 +199,7 @@ add_header(const inf_curl_t *curl, struct curl_slist **headers,
     return NULL;
 }
 
-/* Called for each line, of a 100 before the answer too. */
+/* Called for each header line, also those of a 100 response. */
 static size_t
 on_header(char *data, size_t size, size_t count, void *userp)
 {
@@ -239,7 +240,7 @@ on_body(char *data, size_t size, size_t count, void *userp)
     return len;
 }
 
-/* Called again and again, also while nothing comes; not 0: it ends. */
+/* Called repeatedly, also without data; not 0: ends the request. */
 static int
 on_progress(void *userp, curl_off_t down_all, curl_off_t down,
     curl_off_t up_all, curl_off_t up)
@@ -281,8 +282,8 @@ judge(inf_s3_http_t *h, CURLcode code)
         name[0] != '\0' ? ", " : "", name, text[0] != '\0' ? ": " : "", text);
 }
 
-/* The first <name>text</name> of an S3 error document; "" when there is
-   none.  Only shown to people. */
+/* The first <name>text</name> of an S3 error document, for error texts; "":
+   none. */
 static void
 find_element(const char *text, const char *name, char *out, size_t cap)
 {

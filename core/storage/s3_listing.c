@@ -26,10 +26,10 @@ typedef enum {
 typedef struct {
     XML_Parser        parser;
     inf_s3_listing_t *listing;
-    inf_s3_object_t   object;       /* the one being read                    */
+    inf_s3_object_t   object;       /* entry being read                      */
     element_t         at[DEPTH_MAX];
     int               depth;
-    bool              root;         /* the right one was there               */
+    bool              root;         /* root element found                    */
     const char       *problem;      /* a literal; NULL: none                 */
     bool              nomem;
     size_t            len;
@@ -126,7 +126,8 @@ inf_s3_time_ns(const char *text)
         : (int64_t) seconds * 1000000000 + (int64_t) (fraction * 1e9);
 }
 
-/* A listing has none: no entity is declared, none is expanded. */
+/* Rejects a DOCTYPE, which a listing does not have, so no entity is declared or
+   expanded. */
 static void XMLCALL
 on_doctype(void *userp, const XML_Char *name, const XML_Char *system_id,
     const XML_Char *public_id, int internal)
@@ -254,7 +255,7 @@ take_value(reader_t *r, element_t e)
     }
 }
 
-/* Without the quotes that an ETag has. */
+/* Takes the text, without an ETag's quotes. */
 static void
 take_text(reader_t *r, char **to)
 {

@@ -1,5 +1,5 @@
 /*
- * s3_listing.h - a page of ListObjectsV2, read from its XML.
+ * s3_listing.h - parses pages of ListObjectsV2 from XML.
  *
  * Owner    The caller's memory: init, parse pages into it, fini.
  * Thread   one at a time.
@@ -18,7 +18,7 @@
 
 #include "core/base/error.h"
 
-#define INF_S3_KEY_MAX 1024u        /* the service's own bound               */
+#define INF_S3_KEY_MAX 1024u        /* limit of the service                  */
 
 typedef struct {
     char     *key;          /* of an object, or a prefix that ends in '/'    */
@@ -34,15 +34,15 @@ typedef struct {
     char            *next;          /* continuation token; NULL: the end     */
 } inf_s3_listing_t;
 
-/* An empty listing; fini frees what pages have brought and empties it. */
+/* init: an empty listing; fini frees the entries and empties it. */
 void inf_s3_listing_init(inf_s3_listing_t *l);
 void inf_s3_listing_fini(inf_s3_listing_t *l);
 
-/* Appends what the page holds and sets next anew. */
+/* Appends the entries of a page and sets next. */
 INF_CHECK inf_err_t *inf_s3_listing_parse(inf_s3_listing_t *l,
     const char *xml, size_t len);
 
-/* "2026-11-21T15:24:46.000Z"; -1: not such a time. */
+/* Parses "2026-11-21T15:24:46.000Z"; -1: invalid. */
 int64_t inf_s3_time_ns(const char *text);
 
 #endif /* INF_STORAGE_S3_LISTING_H */

@@ -48,7 +48,7 @@ inf_storage_address_is_remote(const char *address)
     return strncmp(address, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) == 0;
 }
 
-/* Only these prefixes name a scheme; anything else is a local path. */
+/* Rejects known schemes without a storage; any other text is a local path. */
 static inf_err_t *
 storage_scheme_check(const char *address)
 {

@@ -1,12 +1,12 @@
 /*
- * storage.h - opens the storage that a repository's address names.
+ * storage.h - opens the storage of a repository's address.
  *
- * Owner    The caller closes what it opened (inf_storage_close) and frees
- *          the root path.
+ * Owner    The caller closes the storage (inf_storage_close) and frees the
+ *          root path.
  * Thread   any.
  * Units    none.
- * Errors   UNSUPPORTED: this build has no such storage.  INVALID_ARG: an
- *          empty address.
+ * Errors   UNSUPPORTED: this build lacks the storage.  INVALID_ARG: an empty
+ *          address.
  * Route    settings -> [storage] -> scan, configuration, labels
  *
  * The functions of an open storage are in core/model/config_storage.h.
@@ -21,8 +21,8 @@
 #include "core/model/config_storage.h"
 
 /*
- * address: a local path, or scheme://...  *root is the repository's path in
- * the storage's spelling, without trailing slashes.
+ * address: a local path, or scheme://... *root is the repository's path in the
+ * storage's notation, without trailing slashes.
  */
 INF_CHECK inf_err_t *inf_storage_open(const char *address,
     inf_storage_t **out, char **root);

@@ -105,7 +105,7 @@ local_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
 {
     (void) st;
 
-    /* never blocks on a fifo: O_DIRECTORY rejects it first */
+    /* does not block on a fifo: O_DIRECTORY rejects it */
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return local_os(errno, "failed to open directory", dir);
@@ -142,7 +142,7 @@ local_list_open(DIR *d, const char *dir, inf_entries_t *out)
         inf_entry_t entry;
         local_entry_at(dirfd(d), ent->d_name, &entry);
         if (entry.kind == INF_ENTRY_BROKEN && entry.errnum == 0) {
-            continue;                       /* gone since it was listed */
+            continue;                       /* removed since it was listed */
         }
 
         if (!inf_entries_add(out, &entry, ent->d_name)) {
@@ -151,7 +151,7 @@ local_list_open(DIR *d, const char *dir, inf_entries_t *out)
     }
 }
 
-/* BROKEN with errnum 0: there is nothing of that name any more. */
+/* Describes an entry; BROKEN with errnum 0: it no longer exists. */
 static void
 local_entry_at(int dir_fd, const char *name, inf_entry_t *out)
 {
@@ -232,12 +232,12 @@ local_read(const inf_storage_t *st, const char *path, size_t limit,
     struct stat sb;
     (void) st;
 
-    /* a device may mind being opened at all */
+    /* opening a device may have side effects */
     if (stat(path, &sb) == 0 && !S_ISREG(sb.st_mode)) {
         return local_not_regular(path);
     }
 
-    /* O_NONBLOCK: a fifo must not hold up a load */
+    /* O_NONBLOCK: a fifo must not block a load */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return local_os(errno, "failed to open text file for read", path);
@@ -270,8 +270,8 @@ local_read_fd(int fd, const char *path, size_t limit, char **data,
 }
 
 /*
- * room is the size that the file claims, and one byte more to see its end.
- * The file may grow meanwhile, and some (in /proc) claim no size at all.
+ * Reads a file.  room is its reported size and one byte more to detect its
+ * end.  The file may grow meanwhile, and some (in /proc) report no size.
  */
 static inf_err_t *
 local_read_all(int fd, const char *path, size_t limit, size_t room,
@@ -355,7 +355,7 @@ local_os(int errnum, const char *what, const char *path)
     return errnum == EACCES ? local_denied(err) : err;
 }
 
-/* Whom the files would have to let in; a user may have no name. */
+/* Adds the user who lacks access, by name or number. */
 static inf_err_t *
 local_denied(inf_err_t *err)
 {
@@ -378,9 +378,9 @@ local_contain(const inf_storage_t *st, const char *dir, const char *path)
 }
 
 /*
- * The longest part of path that exists, with links resolved, and in *rest
- * (inside path) the components after it.  NULL: *errnum says why.  A link
- * to nothing exists as a link, so it is an error.
+ * The longest existing prefix of path, with links resolved; *rest (inside
+ * path) is the remainder.  NULL: *errnum is the cause.  A dangling link is an
+ * error.
  */
 static char *
 local_existing(const char *path, const char **rest, int *errnum)
@@ -425,7 +425,7 @@ local_existing(const char *path, const char **rest, int *errnum)
     return resolved;
 }
 
-/* Both are canonical. */
+/* Whether path is dir or below it; both are canonical. */
 static bool
 local_is_below(const char *dir, const char *path)
 {

@@ -1,5 +1,5 @@
 /*
- * storage_local.h - repositories on a disk of this machine, used in place.
+ * storage_local.h - repositories on a local file system, used in place.
  *
  * Owner    The storage is opened and closed like any other.
  * Thread   any.
@@ -14,12 +14,12 @@
 #include "core/base/error.h"
 #include "core/model/config_storage.h"
 
-/* Fails only without memory: paths are opened when they are read. */
+/* Fails only for lack of memory: paths are opened when read. */
 INF_CHECK inf_err_t *inf_storage_local_open(inf_storage_t **out);
 
 /*
  * Whether path, with links resolved, is dir or below it.  A path that does not
- * exist yet counts by its words; a dangling link is outside.
+ * exist is compared as text; a dangling link is outside.
  */
 INF_CHECK inf_err_t *inf_local_contain(const char *dir, const char *path);
 

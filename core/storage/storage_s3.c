@@ -128,7 +128,7 @@ s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
         len--;
     }
     if (len <= skip || len - skip >= sizeof(name)) {
-        return NULL;            /* the mark of the directory itself          */
+        return NULL;            /* mark of the directory itself              */
     }
     memcpy(name, o->key + skip, len - skip);
     name[len - skip] = '\0';
@@ -141,7 +141,7 @@ s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
     return inf_entries_add(out, &entry, name) ? NULL : inf_err_nomem();
 }
 
-/* The bucket itself exists, empty or not. */
+/* Describes an entry; the bucket exists even if it is empty. */
 static inf_err_t *
 s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 {
@@ -174,7 +174,7 @@ s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
         "'%s' is not there", path);
 }
 
-/* One of that key is the first of all that begin with it. */
+/* Finds an object: it is the first of the keys that begin with its key. */
 static inf_err_t *
 stat_object(const s3_t *s, const char *path, inf_entry_t *out, bool *found)
 {
@@ -216,7 +216,7 @@ s3_read(const inf_storage_t *st, const char *path, size_t limit, char **data,
     return err;
 }
 
-/* There are no links: the words decide. */
+/* Compares texts, since there are no links. */
 static inf_err_t *
 s3_contain(const inf_storage_t *st, const char *dir, const char *path)
 {
@@ -281,7 +281,7 @@ s3_cancel(inf_storage_t *st)
     inf_s3_client_cancel(s->client);
 }
 
-/* The key that a path stands for, with tail unless it would be "/" alone. */
+/* The key of a path, followed by tail unless it is "/" alone. */
 static inf_err_t *
 key_of(const s3_t *s, const char *path, const char *tail, char **out)
 {

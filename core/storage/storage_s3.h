@@ -4,11 +4,11 @@
  * Owner    The storage is opened and closed like any other.
  * Thread   any.
  * Units    bytes, ns since 1970 (whole seconds from most services).
- * Errors   as in core/model/config_storage.h; text names address and key.
+ * Errors   as in core/model/config_storage.h; the text has address and key.
  * Route    storage -> [s3] -> client, cache
  *
- * Objects are files, what stands before a slash in a key are directories, and
- * objects whose key ends in a slash are ignored.
+ * Objects are files, key parts before a slash are directories, and objects
+ * whose key ends in a slash are ignored.
  */
 
 #ifndef INF_STORAGE_STORAGE_S3_H
@@ -17,7 +17,7 @@
 #include "core/base/error.h"
 #include "core/model/config_storage.h"
 
-/* No request is made yet; root as in inf_storage_open. */
+/* Makes no request; root as in inf_storage_open. */
 INF_CHECK inf_err_t *inf_storage_s3_open(const char *address,
     inf_storage_t **out, char **root);
 

@@ -12,21 +12,21 @@
 #include "core/base/log.h"
 #include "core/base/path.h"
 
-/* As deep as a model's stamp reads, and the repository above it. */
+/* Depth of a model's stamp, plus the repository above it. */
 #define WATCH_DEPTH 9u
 
-/* A file that is being written says so when it is closed. */
+/* A written file is reported when it is closed. */
 #define WATCH_CHANGES (IN_CLOSE_WRITE | IN_ATTRIB | IN_CREATE | IN_DELETE    \
     | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
 
-/* After these there may be other directories than before; a new name may be a
-   link to one. */
+/* Events after which the set of directories may have changed; a new name may be
+   a link to one. */
 #define WATCH_FOLDERS (IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF              \
     | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)
 
 #define WATCH_READ 65536u
 
-/* Directories that wait for their turn, nearest to the root first. */
+/* Directories still to watch, nearest to the root first. */
 typedef struct {
     char    *path;
     unsigned depth;
@@ -43,11 +43,11 @@ struct inf_watch_s {
     size_t   max;
     int      fd;            /* -1: nothing is watched                        */
     size_t   count;
-    int      last;          /* number the kernel gave out                    */
-    char   **roots;         /* paths of those that are watched               */
+    int      last;          /* highest number from the kernel                */
+    char   **roots;         /* paths of the watched roots                    */
     size_t   root_count;
     bool     stale;         /* directories came or went                      */
-    bool     told;          /* that not everything is watched                */
+    bool     told;          /* incomplete watching was logged                */
 };
 
 static void drain(inf_watch_t *w);
@@ -162,8 +162,8 @@ watches(const inf_watch_t *w, const inf_watch_root_t *roots, size_t count)
     return at == w->root_count;
 }
 
-/* The kernel knows no directories of another machine.  false: out of memory,
-   and the old ones may be gone. */
+/* Copies the paths of local roots; the kernel does not watch remote ones.
+   false: out of memory, and the old paths may be gone. */
 static bool
 keep_roots(inf_watch_t *w, const inf_watch_root_t *roots, size_t count)
 {
@@ -198,9 +198,9 @@ forget_roots(inf_watch_t *w)
 }
 
 /*
- * From the beginning: what went leaves no watch behind.  A directory is
- * watched before it is listed, so that none comes unseen; a listing after that
- * sees what happened before.
+ * Watches all directories from scratch, which drops watches of removed ones.
+ * A directory is watched before it is listed, so that no new entry is missed;
+ * the listing has the earlier ones.
  */
 static void
 watch_all(inf_watch_t *w)
@@ -238,8 +238,8 @@ watch_all(inf_watch_t *w)
     free(f.items);
 }
 
-/* false: there is no use in going on.  *fresh: it wasn't watched yet; a link
-   may lead to where another path has led, even back up. */
+/* false: further calls are useless.  *fresh: it was not watched yet; a link may
+   lead to a directory already reached by another path, also one above. */
 static bool
 watch_directory(inf_watch_t *w, const char *path, bool *fresh)
 {
@@ -249,7 +249,7 @@ watch_directory(inf_watch_t *w, const char *path, bool *fresh)
     }
     int number = inotify_add_watch(w->fd, path, WATCH_CHANGES | IN_ONLYDIR
         | IN_EXCL_UNLINK);
-    if (number >= 0) {                      /* they only rise                */
+    if (number >= 0) {                      /* numbers only increase         */
         *fresh = number > w->last;
         w->last = *fresh ? number : w->last;
         w->count += *fresh;
@@ -258,7 +258,7 @@ watch_directory(inf_watch_t *w, const char *path, bool *fresh)
 
     int error = errno;
     if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
-        return true;                        /* it went meanwhile             */
+        return true;                        /* it was removed meanwhile      */
     }
     tell(w, error, path);
     return error != ENOSPC && error != ENOMEM;

@@ -1,16 +1,16 @@
 /*
- * watch.h - learns from the kernel that something in local repositories has
- *           changed.
+ * watch.h - detects changes in local repositories by inotify.
  *
- * Owner    The poll owns it; it has copies of the paths that it watches.
+ * Owner    The poll owns it; it has copies of the watched paths.
  * Thread   one at a time.
  * Units    none.
- * Errors   None: a directory that can't be watched, for any reason, is
- *          polled when its time comes.  The log says so once.
+ * Errors   none: a directory that cannot be watched is only polled at
+ *          intervals; this is logged once.
  * Route    kernel -> [watch] -> poll
  *
- * Network file systems send no events, object storage has no directories: a
- * watch only tells that a poll is worth while, never that it isn't.
+ * Network file systems send no events, object storage has no directories: an
+ * event means that a poll is worthwhile, no event does not mean that nothing
+ * has changed.
  */
 
 #ifndef INF_STORAGE_WATCH_H
@@ -21,7 +21,8 @@
 #include "core/base/error.h"
 #include "core/model/config_storage.h"
 
-/* Directories in all; repositories come first, then models, then versions. */
+/* Limit of watched directories; repositories come first, then models, then
+   versions. */
 #define INF_WATCH_MAX 16384u
 
 typedef struct inf_watch_s inf_watch_t;
@@ -32,27 +33,27 @@ typedef struct {
     const char          *path;
 } inf_watch_root_t;
 
-/* Watches nothing yet; max bounds the directories, INF_WATCH_MAX or less. */
+/* Watches nothing yet; max: limit of directories, at most INF_WATCH_MAX. */
 INF_CHECK inf_err_t *inf_watch_new(size_t max, inf_watch_t **out);
 
 /* w may be NULL. */
 void inf_watch_free(inf_watch_t *w);
 
-/* To be polled for reading; -1: nothing is watched. */
+/* A descriptor to poll for reading; -1: nothing is watched. */
 int inf_watch_fd(const inf_watch_t *w);
 
 /*
- * Reads what there is and, if directories came or went or the local ones of
- * roots are others than before, watches all directories that there are now.
- * Changes from then on make the descriptor readable.
+ * Reads pending events and, if directories came or went or the local roots
+ * changed, watches all directories that now exist.  Later changes make the
+ * descriptor readable.
  */
 void inf_watch_renew(inf_watch_t *w, const inf_watch_root_t *roots,
     size_t count);
 
-/* How many directories are watched. */
+/* The number of watched directories. */
 size_t inf_watch_count(const inf_watch_t *w);
 
-/* Watches nothing. */
+/* Removes all watches. */
 void inf_watch_stop(inf_watch_t *w);
 
 #endif /* INF_STORAGE_WATCH_H */
