@@ -71,7 +71,7 @@ inf_cache_executions_pass(inf_cache_executions_t *f, inf_cache_execution_t *e,
     return req;
 }
 
-/* Where the execution of key is linked from, or would be. */
+/* The link to the execution of key, or the place to insert it. */
 static inf_cache_execution_t **
 find(inf_cache_executions_t *f, inf_cache_key_t key)
 {

@@ -6,7 +6,7 @@
  * Owner    The cached model owns the table.  An execution is the caller's
  *          memory, listed from join to leave or pass.  Waiting requests belong
  *          to the table.
- * Thread   any, with the cached model's lock held.
+ * Thread   any, holding the cached model's lock.
  * Units    none.
  * Errors   none: nothing is allocated.
  * Route    lookup that missed -> [executions] -> runner; response ->
@@ -32,22 +32,22 @@ typedef struct {
     uint32_t               count;           /* of executions                 */
 } inf_cache_executions_t;
 
-/* The caller's memory, with nothing listed. */
+/* Initializes the caller's memory as an empty table. */
 void inf_cache_executions_init(inf_cache_executions_t *f);
 
-/* true: req leads, e is listed for key.  false: req waits (state PARKED) for
-   the request that leads, and e is as before. */
+/* true: req is the first, e is listed for key.  false: req waits (state PARKED)
+   for the first one, and e is unchanged. */
 bool inf_cache_executions_join(inf_cache_executions_t *f,
     inf_cache_execution_t *e, inf_cache_key_t key, inf_request_t *req);
 
-/* The execution is over: unlists e and moves the requests that waited, state
+/* Ends an execution: unlists e and moves the waiting requests, now in state
    EXECUTING, to the end of list.  An execution that is not listed has none. */
 void inf_cache_executions_leave(inf_cache_executions_t *f,
     inf_cache_execution_t *e, inf_link_t *list);
 
-/* The leader gives up: the first that waited, state EXECUTING, leads with heir
-   as its execution and the others wait on.  NULL: nobody waited, the execution
-   is over. */
+/* Replaces a first request that gives up: the next one becomes the first, in
+   state EXECUTING, with heir as its execution, and the others keep waiting.
+   NULL: none waited, the execution is ended. */
 inf_request_t *inf_cache_executions_pass(inf_cache_executions_t *f,
     inf_cache_execution_t *e, inf_cache_execution_t *heir);
 

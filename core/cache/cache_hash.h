@@ -3,10 +3,10 @@
  *
  * Owner    The caller of new frees the hash.  A sum belongs to the caller of
  *          begin until end.
- * Thread   begin: any, many at once; a sum: one.
+ * Thread   begin: any number of threads; a sum: one.
  * Units    bytes.
- * Errors   new: libcrypto has no BLAKE2b, or no memory.  end: false, some
- *          step has failed for want of memory.
+ * Errors   new: libcrypto lacks BLAKE2b, or no memory.  end: false, a step
+ *          failed for lack of memory.
  * Route    cache key -> [cache hash] -> libcrypto
  */
 
@@ -24,9 +24,9 @@
 
 typedef struct inf_cache_hash_s inf_cache_hash_t;
 
-/* A sum in progress; small pieces are gathered. */
+/* A sum in progress; small pieces are collected in tail. */
 typedef struct {
-    void         *state;                /* NULL: it has failed               */
+    void         *state;                /* NULL: failed                      */
     size_t        fill;                 /* of tail                           */
     unsigned char tail[512];
 } inf_cache_sum_t;
@@ -36,13 +36,13 @@ INF_CHECK inf_err_t *inf_cache_hash_new(const void *secret, size_t len,
     inf_cache_hash_t **out);
 void inf_cache_hash_free(inf_cache_hash_t *hash);       /* may be NULL       */
 
-/* s stays valid as long as hash; each begin is followed by an end. */
+/* s is valid as long as hash; each begin must be followed by an end. */
 void inf_cache_sum_begin(inf_cache_sum_t *s, const inf_cache_hash_t *hash);
 
-/* The same for the same bytes, however they are cut. */
+/* The sum depends on the bytes alone, not on how they are split. */
 void inf_cache_sum_put(inf_cache_sum_t *s, const void *data, size_t len);
 
-/* Ends s in any case. false: out of memory, out is not set. */
+/* Ends s in any case.  false: out of memory, out is not set. */
 INF_CHECK bool inf_cache_sum_end(inf_cache_sum_t *s,
     unsigned char out[INF_CACHE_HASH_BYTES]);
 

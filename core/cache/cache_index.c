@@ -93,7 +93,7 @@ inf_cache_index_put(inf_cache_index_t *index, inf_cache_item_t *item,
     uint64_t now_ns)
 {
     if (index->count + 1 >= index->bucket_count) {
-        return false;               /* finding needs a free one to end at    */
+        return false;               /* a search needs a free bucket to end at */
     }
 
     put(index, (inf_cache_bucket_t) { .hash = item->hash, .item = item });
@@ -112,7 +112,7 @@ inf_cache_index_oldest(const inf_cache_index_t *index)
 
     inf_cache_item_t *item = inf_link_entry(index->by_age.prev,
         inf_cache_item_t, age);
-    __builtin_prefetch(item + 1, 1);        /* what its owner has there      */
+    __builtin_prefetch(item + 1, 1);        /* data of the item's owner      */
     __builtin_prefetch(&index->buckets[place_of(index, item->hash)], 1);
     __builtin_prefetch(&index->marks[place_of(index, item->hash)], 1);
     __builtin_prefetch(item->age.prev, 1);
@@ -132,7 +132,8 @@ inf_cache_index_remove(inf_cache_index_t *index, inf_cache_item_t *item)
     index->count--;
 }
 
-/* Neither of the bits that choose a place nor 0. */
+/* The mark of a hash: not zero, and independent of the bits that select a
+   bucket. */
 static uint8_t
 mark_of(uint64_t hash)
 {
@@ -157,8 +158,8 @@ put(inf_cache_index_t *index, inf_cache_bucket_t bucket)
     index->marks[at] = mark_of(bucket.hash);
 }
 
-/* Moves items that lie beyond the gap back into it, unless their own place is
-   behind it; the last gap stays free. */
+/* Moves later items into the gap, unless their own bucket is after it; the last
+   gap stays free. */
 static void
 close_gap(inf_cache_index_t *index, uint64_t gap)
 {

@@ -1,10 +1,10 @@
 /*
- * cache_index.h - what one shard of a cache holds: found by key, given up in
+ * cache_index.h - the items of one shard of a cache: found by key, evicted in
  *                 the order of last use.
  *
  * Owner    Items are the caller's memory, linked from put to remove.  The
- *          table of buckets is the index's once it was given.
- * Thread   any, with the shard's lock held; now_ns comes from the caller.
+ *          index owns the buckets given to it.
+ * Thread   any, holding the shard's lock; now_ns comes from the caller.
  * Units    ns; bytes where an item says so.
  * Errors   none: nothing is allocated, see wants_buckets.
  * Route    local cache -> [cache index]
@@ -27,10 +27,10 @@ typedef struct {
     uint64_t    size;                   /* bytes it is charged with          */
 } inf_cache_item_t;
 
-/* The hash lies here, so that other items aren't touched in passing: each
-   would have to come from memory.  Behind the buckets of a table lies a byte
-   for each, its mark: what isn't there is looked for in these alone, and of
-   them many lie in a line of the processor's caches. */
+/* A bucket has the hash, so that a search does not access other items, which
+   are usually not in the processor's caches.  After the buckets of a table
+   comes a byte for each, its mark: the search for a missing key reads only
+   marks, of which many share a cache line. */
 typedef struct {
     uint64_t          hash;
     inf_cache_item_t *item;             /* NULL: free                        */
@@ -39,44 +39,44 @@ typedef struct {
 #define INF_CACHE_BUCKET_SIZE (sizeof(inf_cache_bucket_t) + 1)
 
 typedef struct {
-    inf_cache_bucket_t *buckets;        /* an item lies in the first free one
-                                           from that of its hash on          */
+    inf_cache_bucket_t *buckets;        /* an item is in the first free one from
+                                           that of its hash on               */
     uint8_t            *marks;          /* some bits of hashes; 0: free      */
     uint64_t            bucket_count;   /* a power of two, 0 at first        */
     uint64_t            count;          /* items                             */
     inf_link_t          by_age;         /* last used first                   */
 } inf_cache_index_t;
 
-/* Has no buckets: they are given before the first put. */
+/* The index has no buckets until they are given, before the first put. */
 void inf_cache_index_init(inf_cache_index_t *index);
 
-/* How many buckets are due before the next put; 0: there are enough. */
+/* The number of buckets required for the next put; 0: there are enough. */
 uint64_t inf_cache_index_wants_buckets(const inf_cache_index_t *index);
 
-/* Takes a zeroed table of count times INF_CACHE_BUCKET_SIZE bytes, gives the
-   old one (free it) or, when it has as many by now, the new one. */
+/* Takes a zeroed table of count times INF_CACHE_BUCKET_SIZE bytes and returns
+   the old table for the caller to free, or the new one if the index already has
+   as many buckets. */
 inf_cache_bucket_t *inf_cache_index_give_buckets(inf_cache_index_t *index,
     inf_cache_bucket_t *buckets, uint64_t count);
 
-/* An item of that hash is about to be looked for: what find touches first is
-   brought near. */
+/* Prefetches the memory that find of this hash reads first. */
 void inf_cache_index_prefetch(const inf_cache_index_t *index, uint64_t hash);
 
-/* NULL: not there.  Finding is no use yet. */
+/* NULL: not found.  Does not count as a use. */
 inf_cache_item_t *inf_cache_index_find(const inf_cache_index_t *index,
     uint64_t hash, const char *key);
 
-/* A listed item is the youngest from now on. */
+/* Makes a listed item the most recently used. */
 void inf_cache_index_use(inf_cache_index_t *index, inf_cache_item_t *item,
     uint64_t now_ns);
 
-/* item has key, hash and size; no item of that key is there.  false: all
-   buckets are taken. */
+/* item has key, hash and size; its key is not listed.  false: no free
+   bucket. */
 INF_CHECK bool inf_cache_index_put(inf_cache_index_t *index,
     inf_cache_item_t *item, uint64_t now_ns);
 
-/* The longest unused; NULL: empty.  Has what its removal will touch brought
-   near. */
+/* The least recently used item; NULL: empty.  Prefetches the memory that its
+   removal accesses. */
 inf_cache_item_t *inf_cache_index_oldest(const inf_cache_index_t *index);
 
 /* item is listed; the caller frees it. */

@@ -17,8 +17,8 @@ inf_cache_key_bytes(const inf_request_t *req, uint64_t *bytes)
 {
     uint64_t sum = 0;
 
-    /* between key and execution, or execution and entry, the client may write
-       other bytes */
+    /* the client may change the bytes between key and execution, or execution
+       and insertion */
     if (req->uses_regions) {
         return false;
     }
@@ -116,7 +116,7 @@ add_u64(inf_buf_t *out, uint64_t n)
     inf_buf_put(out, &n, sizeof(n));
 }
 
-/* The names are distinct.  NULL: no memory. */
+/* The inputs sorted by name; names are distinct.  NULL: no memory. */
 static const inf_input_t **
 by_name(inf_request_t *req)
 {

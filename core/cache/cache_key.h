@@ -1,21 +1,21 @@
 /*
- * cache_key.h - which requests the same answer serves: a keyed hash over all
- *               that the answer depends on.
+ * cache_key.h - a keyed hash over all parts of a request that determine its
+ *               response.
  *
- * Owner    nobody; values.
+ * Owner    none; keys are values.
  * Thread   any, one at a time per request.
  * Units    bytes.
  * Errors   out of memory: there is no key.
  * Route    request -> [cache key] -> cache, executions
  *
- * It covers the model's name, namespace, version and load, the requested
- * outputs, each input (in the order of their names) with name, datatype, shape
- * and bytes, and the parameters in their order.  It does not cover id,
- * priority, timeout and correlation id.
+ * The key covers the model's name, namespace, version and load, the requested
+ * outputs, each input (sorted by name) with name, datatype, shape and bytes,
+ * and the parameters in their order.  Id, priority, timeout and correlation id
+ * are not covered.
  *
- * Nobody without the secret can say what key a request has, nor make one that
- * collides with another's.  With the same secret a request has the same key in
- * all processes of one byte order.
+ * Without the secret it is not feasible to predict a request's key, or to make
+ * a request whose key collides with another's.  With the same secret a request
+ * has the same key in all processes of one byte order.
  */
 
 #ifndef INF_CACHE_CACHE_KEY_H
@@ -36,22 +36,21 @@ typedef struct {
     uint64_t words[INF_CACHE_HASH_BYTES / sizeof(uint64_t)];
 } inf_cache_key_t;
 
-/* How many bytes of the client's its key is made of; false: some can't be read
-   here (device memory), or there are others for some instances (host
-   policies): no key. */
+/* The number of the client's bytes that the key covers; false: no key, since
+   some bytes cannot be read (device memory) or differ by instance (host
+   policies). */
 bool inf_cache_key_bytes(const inf_request_t *req, uint64_t *bytes);
 
-/* The start of all keys of a model; load tells one load of a version from the
-   next. */
+/* The prefix of all keys of a model; load distinguishes loads of a version. */
 void inf_cache_key_model(const inf_model_t *model, uint64_t load,
     inf_buf_t *out);
 
-/* The request is normalised and inf_cache_key_bytes said true.  false: no
+/* The request is normalised and inf_cache_key_bytes returned true.  false: no
    memory. */
 INF_CHECK bool inf_cache_key(const inf_cache_hash_t *hash, inf_slice_t model,
     inf_request_t *req, inf_cache_key_t *key);
 
-/* In hexadecimal digits, NUL-terminated. */
+/* Writes hexadecimal digits, NUL-terminated. */
 void inf_cache_key_write(const inf_cache_key_t *key,
     char text[INF_CACHE_KEY_TEXT]);
 

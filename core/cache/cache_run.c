@@ -29,7 +29,7 @@ static void land(inf_cache_run_t *run, inf_link_t *list);
 static void run_give(inf_cache_run_t *run);
 static void run_list_free(inf_cache_run_t *run);
 
-/* Both kinds of submitters: with and without the operation query. */
+/* For submitters with and without the operation query. */
 static const inf_sink_ops_t run_sink = {
     .start = run_start,
     .alloc = run_alloc,
@@ -83,8 +83,8 @@ inf_cache_runs_free(inf_cached_model_t *gate)
         memory_order_acquire));
 }
 
-/* Takes run on success; on error the caller owns both, and req is as it was
-   but for its state. */
+/* Submits req; takes run on success.  On error the caller owns both, and req is
+   unchanged except for its state. */
 static inf_err_t *
 execute(inf_cache_run_t *run, inf_request_t *req)
 {
@@ -156,7 +156,8 @@ run_query(void *userp, const char *name, size_t *size,
     return run->sink->query(run->userp, name, size, memory_type, memory_id);
 }
 
-/* The submitter's part drops the model, and the gate with it: last. */
+/* The submitter's function drops the model and with it the gate, so it comes
+   last. */
 static void
 run_factory_free(void *userp, inf_factory_t *factory)
 {
@@ -171,7 +172,8 @@ run_factory_free(void *userp, inf_factory_t *factory)
     sink->factory_free(inner, factory);
 }
 
-/* The first response, or the end without any, decides for all who wait. */
+/* Handles the first response, or the end without one, for all waiting
+   requests. */
 static void
 settle(inf_cache_run_t *run, const inf_response_t *response)
 {
@@ -210,7 +212,7 @@ in_host_memory(const inf_response_t *response)
     return true;
 }
 
-/* How long it took. */
+/* Stores the response and returns the time it took. */
 static uint64_t
 store(inf_cache_run_t *run, const inf_response_t *response)
 {
@@ -239,7 +241,7 @@ store(inf_cache_run_t *run, const inf_response_t *response)
     return span.end_ns - span.start_ns;
 }
 
-/* Those who waited get the same, as hits. */
+/* Answers the waiting requests with the response, as hits. */
 static void
 share(inf_cache_run_t *run, const inf_response_t *response)
 {
@@ -268,7 +270,7 @@ share(inf_cache_run_t *run, const inf_response_t *response)
     }
 }
 
-/* The next one runs, the others wait for it. */
+/* Executes the next waiting request; the others wait for it. */
 static void
 pass_on(inf_cache_run_t *run)
 {
@@ -295,7 +297,7 @@ pass_on(inf_cache_run_t *run)
     }
 }
 
-/* Those who waited run by themselves, each. */
+/* Executes each waiting request by itself. */
 static void
 let_go(inf_cache_run_t *run)
 {
@@ -325,7 +327,8 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
     }
 }
 
-/* Takes both.  A runner that rejects req rejects those behind it too. */
+/* Executes req; takes both.  If the runner rejects req, those after it are also
+   rejected. */
 static void
 promote(inf_cache_run_t *run, inf_request_t *req)
 {
@@ -342,10 +345,11 @@ promote(inf_cache_run_t *run, inf_request_t *req)
             inf_err_copy(err));
     }
     run_give(run);
-    inf_cached_answer_error(req, err);  /* last: it may hold the model       */
+    inf_cached_answer_error(req, err);  /* last, since req may have the last
+                                           reference of the model            */
 }
 
-/* The execution is over: lists the requests that waited for it, in order. */
+/* Ends the execution: lists the requests that waited for it, in order. */
 static void
 land(inf_cache_run_t *run, inf_link_t *list)
 {

@@ -1,10 +1,10 @@
 /*
- * cache_secret.h - the secret of a response cache's keys, out of a file.
+ * cache_secret.h - reads the secret of a response cache's keys from a file.
  *
- * Owner    nobody; bytes.
+ * Owner    none; bytes.
  * Thread   one at a time.
  * Units    bytes.
- * Errors   the file can't be read, or holds too little or too much.
+ * Errors   the file cannot be read, or is too short or too long.
  * Route    server cache -> [cache secret] -> response cache
  */
 
@@ -13,10 +13,10 @@
 
 #include "core/cache/cache_hash.h"
 
-#define INF_CACHE_SECRET_LEAST 16u      /* of the file, like the next        */
+#define INF_CACHE_SECRET_LEAST 16u      /* bytes of the file                 */
 #define INF_CACHE_SECRET_MOST  4096u
 
-/* All of the file counts, but for a line end behind it. */
+/* Reads the file; a line end at its end is ignored. */
 INF_CHECK inf_err_t *inf_cache_secret_read(const char *path,
     unsigned char secret[INF_CACHE_HASH_BYTES]);
 

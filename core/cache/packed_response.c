@@ -5,7 +5,7 @@
 #include <emmintrin.h>
 #endif
 
-#define LINE     64u            /* of a processor's cache                    */
+#define LINE     64u            /* of the processor's caches                 */
 #define DIMS_MAX (2 * INF_MAX_DIMS)     /* a reshape may double them         */
 
 typedef struct {
@@ -181,7 +181,7 @@ put_sized(char *to, const void *data, uint32_t len)
     return put(put(to, &len, sizeof(len)), data, len);
 }
 
-/* Past the processor's caches, where it can. */
+/* Copies past the processor's caches, if possible. */
 static char *
 put_cold(char *to, const char *data, uint64_t len)
 {
@@ -285,7 +285,7 @@ read_parameter(reader_t *r, inf_response_t *into)
         : add_parameter(into, name, name_len, type, value, len);
 }
 
-/* NULL: there are fewer. */
+/* NULL: fewer bytes are left. */
 static const char *
 take(reader_t *r, uint64_t len)
 {

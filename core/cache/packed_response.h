@@ -1,21 +1,22 @@
 /*
- * packed_response.h - the outputs of a response as bytes, and back.
+ * packed_response.h - packs the outputs of a response as bytes, and unpacks
+ *                     them.
  *
- * Owner    The caller's bytes.  Reading allocates the outputs from the sink of
- *          the response that is filled.
- * Thread   one at a time a response; the sink's alloc is called, so no lock
- *          may be held.
+ * Owner    The caller's bytes.  read allocates the outputs from the sink of
+ *          the response.
+ * Thread   one at a time for a response; the sink's alloc is called, so no
+ *          lock may be held.
  * Units    bytes.
  * Errors   INVALID_ARG: an output is in device memory.  INTERNAL: the bytes
- *          are no response.  Else what the sink's alloc said.
+ *          are not a response.  Otherwise the error of the sink's alloc.
  * Route    response -> [packed response] -> cache -> [packed response] ->
  *          response of a later request
  *
  * The format, in the machine's byte order and without padding: u32 number of
  * outputs; for each u64 length of the rest of it, u32 length and name, u32
  * length and datatype's name, u32 length and int64 dims, u64 length and data.
- * Behind the outputs, only where the response has parameters: u32 their
- * number; for each u32 length and name, u32 type, u64 length and value.
+ * After the outputs, only if the response has parameters: u32 their number;
+ * for each u32 length and name, u32 type, u64 length and value.
  */
 
 #ifndef INF_CACHE_PACKED_RESPONSE_H
@@ -23,23 +24,21 @@
 
 #include "core/tensor/response.h"
 
-/* The bytes that inf_packed_response_write will fill; an error if the
+/* The number of bytes that inf_packed_response_write writes; an error if the
    response has data that cannot be stored. */
 INF_CHECK inf_err_t *inf_packed_response_size(const inf_response_t *response,
     uint64_t *size);
 
-/* As many bytes as inf_packed_response_size said.  cold: nobody reads them
-   soon, so they had better not take the place of what is in the processor's
-   caches. */
+/* Writes inf_packed_response_size bytes.  cold: the bytes are not read soon and
+   bypass the processor's caches. */
 void inf_packed_response_write(const inf_response_t *response, void *to,
     bool cold);
 
-/* into has no outputs yet; on error it has some of them: free it. */
+/* into has no outputs; on error it may have some: free it. */
 INF_CHECK inf_err_t *inf_packed_response_read(const void *data, uint64_t size,
     inf_response_t *into);
 
-/* The outputs and parameters of from without the detour; both in memory of
-   the host. */
+/* Copies the outputs and parameters of from directly; both in host memory. */
 INF_CHECK inf_err_t *inf_response_copy(const inf_response_t *from,
     inf_response_t *into);
 

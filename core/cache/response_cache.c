@@ -15,7 +15,7 @@
 
 #define GATE_RANK     26u
 #define CACHE_RANK    27u
-#define NONBLOCKING_BYTES (4u << 10)    /* some us of hashing                */
+#define NONBLOCKING_BYTES (4u << 10)    /* a few us of hashing               */
 #define QUICK_THREADS 2u
 #define LOG_EVERY_NS  UINT64_C(1000000000)
 
@@ -248,7 +248,7 @@ lookup_main(void *arg)
     return NULL;
 }
 
-/* NULL: the thread ends. */
+/* Waits for a model with lookups; NULL: the thread ends. */
 static inf_cached_model_t *
 next_model(inf_response_cache_t *cache)
 {
@@ -277,8 +277,8 @@ schedule(inf_cached_model_t *gate)
     inf_cond_signal(&cache->work);
 }
 
-/* The first request that waits for a lookup, after the model has its place
-   behind the others again. */
+/* Looks up the first waiting request, after moving the model behind the
+   others. */
 static void
 look_up_one(inf_cached_model_t *gate)
 {
@@ -334,7 +334,7 @@ park(inf_cached_model_t *gate, inf_request_t *req)
     gate->scheduled = true;
     inf_unlock(&gate->lock);
 
-    /* req may be gone, and its reference to the model with it */
+    /* req may be freed, and its reference to the model dropped */
     if (first) {
         inf_timekeeper_arm(gate->timekeeper, &gate->timer, at_ns);
     }
@@ -345,7 +345,8 @@ park(inf_cached_model_t *gate, inf_request_t *req)
     }
 }
 
-/* req waits here from now on.  true: the timekeeper must hear of at_ns. */
+/* Notes that req waits here.  true: the caller must arm the timekeeper for
+   at_ns. */
 static bool
 watch_locked(inf_cached_model_t *gate, inf_request_t *req, uint64_t at_ns)
 {
@@ -362,7 +363,7 @@ watch_locked(inf_cached_model_t *gate, inf_request_t *req, uint64_t at_ns)
     return true;
 }
 
-/* The timekeeper calls: requests have waited here too long. */
+/* Called by the timekeeper: rejects requests that have waited too long. */
 static void
 gate_tick(void *userp)
 {
@@ -390,7 +391,7 @@ gate_tick(void *userp)
     inf_reject_gone(&gone);
 }
 
-/* An ensemble rejects nobody for waiting, its models do. */
+/* The time limit of req; an ensemble has none, only its composing models do. */
 static uint64_t
 rejects_at(const inf_cached_model_t *gate, const inf_request_t *req)
 {
@@ -400,7 +401,7 @@ rejects_at(const inf_cached_model_t *gate, const inf_request_t *req)
         : inf_runner_rejects_at(runner, req, req->queue_ns);
 }
 
-/* On error the caller still owns req. */
+/* Looks up req; on error the caller still owns req. */
 static inf_err_t *
 look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     bool *queued)
@@ -451,7 +452,7 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
     }
     run->key = key;
 
-    /* a cancel sets the flag first and then looks for the request here */
+    /* a cancel sets the flag first and then searches for the request here */
     bool gone = atomic_load_explicit(&req->state, memory_order_relaxed)
         == INF_REQUEST_EXECUTING
         && atomic_load_explicit(&req->factory->cancelled,
@@ -462,7 +463,8 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
     if (!leads) {
         inf_cache_run_keep_locked(gate, run);
     }
-    if (first) {                /* req's reference to the model may go       */
+    if (first) {                /* req's reference to the model may be
+                                   dropped                                   */
         inf_model_ref(gate->model);
     }
     inf_unlock(&gate->lock);

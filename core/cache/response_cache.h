@@ -1,10 +1,9 @@
 /*
- * response_cache.h - answers requests that were answered before: the gate
- *                    between a submit and the runner of a model that asked
- *                    for it.
+ * response_cache.h - answers repeated requests from a cache: the gate between
+ *                    a submit and the runner of a model with a response cache.
  *
- * Owner    The server owns the cache, which outlives its models.  A model
- *          owns its cached model, which owns requests that wait at the gate.
+ * Owner    The server owns the cache, which outlives its models.  A model owns
+ *          its cached model, which owns requests that wait at the gate.
  * Thread   submit, cancel: any, no lock held.  A response is stored by the
  *          thread that sends it, before it goes on.
  * Units    ns, bytes.
@@ -13,18 +12,18 @@
  * Route    service -> [response cache] -> runner -> backend -> [response
  *          cache, as the factory's sink] -> sink
  *
- * Thread of a lookup: hashing and copying are O(bytes) and a plug-in may wait
- * for a network, so a nonblocking submitter (the intake) only does it for
- * little data in the built-in cache; all else is handed to threads of the
- * cache's own.  A program's own thread does it itself, as it always did with
- * this interface.
+ * Hashing and copying are O(bytes), and a plug-in may wait for a network, so a
+ * nonblocking submitter (the intake) looks up only requests with few bytes, in
+ * the built-in cache; other lookups are passed to threads of the cache.  A
+ * program's own thread always does the lookup itself.
  *
- * A hit is answered at once, past queue, priority and order.  A miss runs; the
- * same request meanwhile waits for its response instead of running too.  If
- * the first is cancelled or times out in the queue, the next one runs and the
- * others wait on; if it fails, each runs by itself.  Only successes are
- * stored.  A request that waits here, for a lookup or another request, times
- * out as in the model's queue, and keeps its age when it goes there.
+ * A hit is answered at once, regardless of queue, priority and order.  A miss
+ * is executed; identical requests meanwhile wait for its response.  If the
+ * first is cancelled or times out in the queue, the next one is executed and
+ * the others keep waiting; if it fails, each is executed by itself.  Only
+ * successes are stored.  A request that waits here, for a lookup or another
+ * request, times out as in the model's queue, and keeps its age when it is
+ * passed on.
  */
 
 #ifndef INF_CACHE_RESPONSE_CACHE_H
@@ -41,10 +40,9 @@ typedef struct inf_response_cache_s inf_response_cache_t;
 typedef struct {
     const inf_cache_ops_t *ops;
     void                  *cache;
-    bool                   quick;   /* looks up in memory, never waits       */
-    const void            *secret;  /* of the keys, the same for each server
-                                       that shares the cache; NULL: a random
-                                       one                                   */
+    bool                   quick;   /* lookups never wait                    */
+    const void            *secret;  /* of the keys, the same for servers that
+                                       share the cache; NULL: random         */
     size_t                 secret_len;
 } inf_response_cache_options_t;
 
@@ -52,20 +50,20 @@ typedef struct {
 INF_CHECK inf_err_t *inf_response_cache_new(
     const inf_response_cache_options_t *options, inf_response_cache_t **out);
 
-/* No model uses it any more; may be NULL. */
+/* Frees a cache that no model uses; may be NULL. */
 void inf_response_cache_free(inf_response_cache_t *cache);
 
-/* false: the cache does not say. */
+/* false: the cache has no counters. */
 bool inf_response_cache_counts(const inf_response_cache_t *cache,
     inf_cache_counts_t *out);
 
-/* The gate of a model that is being loaded and has its runner: requests wait
-   there for a lookup, or for the same request to be answered.  timekeeper
-   NULL: requests do not time out here. */
+/* Creates the gate of a model that is being loaded and has its runner: requests
+   wait there for a lookup, or for an identical request.  timekeeper NULL:
+   requests do not time out here. */
 INF_CHECK inf_err_t *inf_cached_model_new(inf_response_cache_t *cache,
     inf_model_t *model, inf_timekeeper_t *timekeeper, inf_gate_t **out);
 
-/* A gate that inf_cached_model_new has made and no request waits at, or
+/* Frees a gate of inf_cached_model_new at which no request waits; may be
    NULL. */
 void inf_cached_model_free(inf_gate_t *gate);
 
