@@ -119,7 +119,7 @@ inf_memory_copy(inf_memory_t *memory, const inf_place_t *to,
     return late;
 }
 
-/* An id that no device can have must not pass for the host. */
+/* The device of a place; an invalid id must not become the host. */
 static int64_t
 device_of(const inf_place_t *place)
 {
@@ -127,7 +127,7 @@ device_of(const inf_place_t *place)
         : place->id >= 0 ? place->id : INT64_MAX;
 }
 
-/* This batch's stream of that GPU. */
+/* The batch's stream of that GPU. */
 static inf_err_t *
 stream_of(inf_copies_t *c, int64_t device, void **out)
 {

@@ -11,12 +11,12 @@
 #include "core/tensor/cuda_functions.h"
 
 typedef struct {
-    int               handle;       /* the driver's, for the ordinal         */
+    int               handle;       /* driver's handle of the ordinal        */
     inf_cu_context_t  context;      /* primary; NULL: not in use             */
     inf_cuda_device_t about;
-    char             *fault;        /* not even that is known: why           */
-    _Atomic bool      fails;        /* relaxed: somebody writes why          */
-    _Atomic bool      failed;       /* release, acquire: it is written       */
+    char             *fault;        /* why its properties are unknown        */
+    _Atomic bool      fails;        /* relaxed: a thread writes why          */
+    _Atomic bool      failed;       /* release, acquire: why is written      */
     char              why[256];
 } device_t;
 
@@ -77,7 +77,7 @@ inf_cuda_open(const char *library, inf_cuda_t **out)
             rc = cuda->f.device_count(&count);
         }
         if (rc == INF_CU_NO_DEVICE) {
-            count = 0;                  /* a driver, but nothing to drive    */
+            count = 0;                  /* a driver without devices          */
         } else if (rc != INF_CU_SUCCESS) {
             err = inf_err_add(failed(cuda, rc, "cannot start the driver"),
                 "%s", library);
@@ -435,7 +435,7 @@ inf_cuda_unreserve(inf_cuda_t *cuda, int64_t device, void *base,
         size), device, "cannot give addresses back");
 }
 
-/* Once mapped, memory lives until it is unmapped: its handle need not. */
+/* Mapped memory stays until it is unmapped, without its handle. */
 inf_err_t *
 inf_cuda_back(inf_cuda_t *cuda, int64_t device, void *at, uint64_t size)
 {
@@ -541,7 +541,7 @@ inf_cuda_ipc_close(inf_cuda_t *cuda, int64_t device, void *base)
         device, "cannot close another process's memory");
 }
 
-/* dlopen, and every function of the table. */
+/* Opens the library and finds every function of the table. */
 static inf_err_t *
 load(inf_cuda_t *cuda, const char *library)
 {
@@ -574,7 +574,7 @@ load(inf_cuda_t *cuda, const char *library)
     return NULL;
 }
 
-/* One that says nothing about itself takes no other with it. */
+/* Reads a device; a device that cannot be read does not affect the others. */
 static inf_err_t *
 add_device(inf_cuda_t *cuda, int ordinal)
 {
@@ -617,7 +617,7 @@ read_device(inf_cuda_t *cuda, int ordinal)
             "GPU %d", ordinal);
     }
 
-    /* a driver older than the attribute does not pin such memory */
+    /* a driver older than the attribute cannot pin such memory */
     rc = f->device_attribute(&read_only, INF_CU_PINS_READ_ONLY, d->handle);
     d->about.pins_read_only = rc == INF_CU_SUCCESS && read_only != 0;
     d->about.capability = 10 * major + minor;
@@ -680,7 +680,8 @@ enter(inf_cuda_t *cuda, int64_t device)
     return failed(cuda, rc, "cannot enter a GPU's context");
 }
 
-/* Not in its context, after an attempt to enter it that said rc. */
+/* After a failure rc to enter the context: tries again, and notes a failed
+   device. */
 static void
 ask_whether_it_opens(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
 {
@@ -698,7 +699,7 @@ ask_whether_it_opens(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
     }
 }
 
-/* Of what was done since enter, rc is the result. */
+/* Leaves the context; rc is the result of the calls since enter. */
 static inf_err_t *
 leave(inf_cuda_t *cuda, inf_cu_result_t rc, int64_t device, const char *what)
 {
@@ -710,8 +711,8 @@ leave(inf_cuda_t *cuda, inf_cu_result_t rc, int64_t device, const char *what)
         : inf_err_add(failed(cuda, rc, what), "GPU %lld", (long long) device);
 }
 
-/* In its context, after a call that said rc.  How much memory is free may be
-   asked at any time, also while a stream captures. */
+/* After a call with result rc, in the context: queries the free memory, which
+   is allowed at any time, also during a stream capture. */
 static void
 ask_whether_it_lives(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
 {
@@ -725,7 +726,8 @@ ask_whether_it_lives(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
     }
 }
 
-/* Neither for the arguments of a call nor for want of memory. */
+/* Whether rc may mean a failed device: not an invalid argument, and not a lack
+   of memory. */
 static bool
 may_be_its_end(inf_cu_result_t rc)
 {
@@ -739,7 +741,7 @@ may_be_its_end(inf_cu_result_t rc)
     return true;
 }
 
-/* The first one stays. */
+/* Notes the first failure. */
 static void
 note_failure(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
 {
@@ -754,7 +756,7 @@ note_failure(inf_cuda_t *cuda, int64_t device, inf_cu_result_t rc)
     }
 }
 
-/* "CUDA_ERROR_UNKNOWN (999): unknown error" */
+/* Writes "CUDA_ERROR_UNKNOWN (999): unknown error". */
 static void
 put_error(const inf_cuda_t *cuda, inf_cu_result_t rc, char *text, size_t cap)
 {

@@ -1,14 +1,15 @@
 /*
- * cuda_functions.h - types, numbers and functions of the CUDA driver, in our
- *                    own words: the toolkit's headers may not be there.
+ * cuda_functions.h - types, constants and functions of the CUDA driver,
+ *                    declared here because the toolkit's headers may be
+ *                    missing.
  *
- * Owner    nobody: declarations.
+ * Owner    none; declarations.
  * Thread   none.
- * Units    as the driver's.
+ * Units    those of the driver.
  * Errors   none.
- * Route    cuda_driver.c looks the functions up by these rows; the fake
- *          driver in t defines them; t/gpu/declarations.c compares them with
- *          the toolkit's header where there is one.
+ * Route    cuda_driver.c looks up the functions by these rows; the fake driver
+ *          in t defines them; t/gpu/declarations.c compares them with the
+ *          toolkit's header, if present.
  */
 
 #ifndef INF_TENSOR_CUDA_FUNCTIONS_H
@@ -65,11 +66,12 @@ enum {
     INF_CU_PINS_READ_ONLY    = 113,
 
     INF_CU_HOST_PORTABLE     = 1,               /* pinned memory, both ways  */
-    INF_CU_HOST_READ_ONLY    = 8,               /* that devices only read    */
+    INF_CU_HOST_READ_ONLY    = 8,               /* pinned memory that devices
+                                                   only read                 */
     INF_CU_STREAM_NON_BLOCK  = 1,
     INF_CU_IPC_LAZY_PEER     = 1,
-    INF_CU_ALLOCATION_PINNED = 1,               /* memory with addresses     */
-    INF_CU_LOCATION_DEVICE   = 1,               /* given to it later         */
+    INF_CU_ALLOCATION_PINNED = 1,               /* memory that gets an       */
+    INF_CU_LOCATION_DEVICE   = 1,               /* address later             */
     INF_CU_ACCESS_BOTH       = 3,
     INF_CU_GRANULARITY_LEAST = 0
 };

@@ -9,7 +9,7 @@
 
 #include "core/base/log.h"
 
-#define HOST_GRANULE (1u << 20)     /* whole pages on every machine          */
+#define HOST_GRANULE (1u << 20)     /* a multiple of all page sizes          */
 
 static inf_err_t *reserve(inf_growable_t *g);
 static inf_err_t *back(inf_growable_t *g);
@@ -17,10 +17,10 @@ static void unback(inf_growable_t *g, uint64_t at);
 static void unreserve(inf_growable_t *g);
 
 struct inf_growable_s {
-    inf_cuda_t *cuda;           /* NULL: memory of the host                  */
+    inf_cuda_t *cuda;           /* NULL: host memory                         */
     int64_t     device;
     char       *base;
-    uint64_t    range;          /* whole granules, like the next             */
+    uint64_t    range;          /* in whole granules, like the next          */
     uint64_t    backed;
     uint64_t    granule;
 };
@@ -94,8 +94,7 @@ reserve(inf_growable_t *g)
     return NULL;
 }
 
-/* Pieces mapped one by one are unmapped one by one: a driver unmaps no part of
-   several. */
+/* Granules are mapped one by one and must be unmapped likewise. */
 void
 inf_growable_free(inf_growable_t *g)
 {
@@ -110,7 +109,7 @@ inf_growable_free(inf_growable_t *g)
     free(g);
 }
 
-/* The host's goes with its addresses. */
+/* Frees one granule; host memory is freed with its addresses. */
 static void
 unback(inf_growable_t *g, uint64_t at)
 {
@@ -150,14 +149,14 @@ inf_growable_fit(inf_growable_t *g, uint64_t size)
     while (g->backed < size) {
         inf_err_t *err = back(g);
         if (err != NULL) {
-            return err;         /* what is there already serves next time    */
+            return err;         /* granules already added are kept           */
         }
         g->backed += g->granule;
     }
     return NULL;
 }
 
-/* One granule more. */
+/* Adds one granule. */
 static inf_err_t *
 back(inf_growable_t *g)
 {

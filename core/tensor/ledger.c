@@ -40,7 +40,8 @@ inf_ledger_add(inf_ledger_t *ledger, inf_request_t *request)
     inf_factory_t *f = request->factory;
 
     inf_lock(&ledger->lock);
-    if (f->ledger == NULL) {            /* not when it is run once more      */
+    if (f->ledger == NULL) {            /* set already if it is executed
+                                           again                             */
         f->ledger = ledger;
         inf_list_push_back(&ledger->factories, &f->in_ledger);
     }
@@ -71,7 +72,7 @@ inf_ledger_settle(inf_ledger_t *ledger, const char *why)
     return answered;
 }
 
-/* With a reference; one that is ending right now needs nothing. */
+/* Takes a factory, with a reference; one that is ending is skipped. */
 static inf_factory_t *
 take(inf_ledger_t *ledger)
 {

@@ -1,16 +1,15 @@
 /*
- * ledger.h - the requests of one model that its backend has, and what it
- *            still holds of them: for a backend that may lose the process
- *            which answers them.
+ * ledger.h - a list of a model's requests held by its backend, for a backend
+ *            whose answering process may exit.
  *
- * Owner    The model owns its ledger.  A factory stands in it from the
- *          request's execution to its own end and holds no reference to it.
- * Thread   add, remove: any; settle: once the backend is finalized.
+ * Owner    The model owns its ledger.  A factory is listed from the request's
+ *          execution to its own end; the ledger has no reference to it.
+ * Thread   add, remove: any; settle: after the backend is finalized.
  * Units    none.
  * Errors   none.
- * Route    execute -> [ledger] -> settled when a model is unloaded by force
+ * Route    execute -> [ledger] -> settled in a forced unload
  *
- * Models without a ledger (nearly all) pay a branch for it.
+ * Models without a ledger (nearly all) only test for it.
  */
 
 #ifndef INF_TENSOR_LEDGER_H
@@ -25,16 +24,16 @@ typedef struct inf_ledger_s inf_ledger_t;
 inf_ledger_t *inf_ledger_new(void);
 void inf_ledger_free(inf_ledger_t *ledger);
 
-/* request goes to the backend now. */
+/* Adds a request that is passed to the backend. */
 void inf_ledger_add(inf_ledger_t *ledger, inf_request_t *request);
 
-/* The factory ends. */
+/* Removes a factory that ends. */
 void inf_ledger_remove(inf_factory_t *f);
 
 /*
- * The backend will do nothing any more.  A request without a final response
- * gets why, UNAVAILABLE; requests are released and the backend's handles on
- * factories dropped.  Returns how many requests had to be answered.
+ * Ends all requests after the backend has stopped.  A request without a final
+ * response is answered by why, UNAVAILABLE; requests are released and the
+ * backend's factory handles dropped.  Returns the number of answered requests.
  */
 uint32_t inf_ledger_settle(inf_ledger_t *ledger, const char *why);
 

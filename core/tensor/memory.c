@@ -12,19 +12,19 @@
 #include "core/tensor/pool.h"
 
 #define SHARE_RANK  2u          /* held while the driver starts              */
-#define POOL_RANK   80u         /* leaves: nothing is called under them      */
+#define POOL_RANK   80u         /* last in the order of locks                */
 #define STREAM_RANK 81u
-#define STREAMS_MAX 16u         /* idle ones kept, for each GPU              */
+#define STREAMS_MAX 16u         /* limit of idle streams per GPU             */
 
 typedef struct {
     inf_lock_t  lock;           /* rank 80; guards pool                      */
     inf_pool_t  pool;
-    char       *base;           /* NULL: there is no pool; set in new()      */
+    char       *base;           /* NULL: no pool; set in new()               */
     uint64_t    size;           /* likewise                                  */
 } range_t;
 
 typedef struct {
-    range_t     range;          /* has a lock of its own                     */
+    range_t     range;          /* has its own lock                          */
     uint64_t    virtual;        /* set in new()                              */
     inf_lock_t  lock;           /* rank 81; guards idle, idle_count          */
     void       *idle[STREAMS_MAX];
@@ -32,11 +32,11 @@ typedef struct {
 } gpu_t;
 
 struct inf_memory_s {
-    inf_cuda_t *cuda;           /* all of it is set in new(), then constant  */
-    char       *why_none;       /* no driver: the reason; NULL: unknown      */
-    bool        broken;         /* why_none is about a driver that is there  */
-    char       *left_out[INF_CUDA_DEVICES_MAX]; /* why; NULL: it is not, or
-                                                   its capability is why     */
+    inf_cuda_t *cuda;           /* these are set in new(), then constant    */
+    char       *why_none;       /* why there is no driver; NULL: unknown     */
+    bool        broken;         /* why_none is about an existing driver      */
+    char       *left_out[INF_CUDA_DEVICES_MAX]; /* reason; NULL: usable, or only
+                                                   its capability            */
     double      min_capability;
     range_t     pinned;
     gpu_t       gpus[INF_CUDA_DEVICES_MAX];     /* by the driver's number    */
@@ -68,7 +68,7 @@ static inf_err_t *no_driver(const inf_memory_t *m, inf_memory_type_t type);
 static gpu_t *gpu_of(inf_memory_t *m, int64_t device);
 static inf_err_t *no_gpu(const inf_memory_t *m, int64_t device);
 
-/* The memory there is without a server: CPU memory. */
+/* The manager without a server: CPU memory only. */
 static inf_memory_t memory_none = { .min_capability = INF_MEMORY_CAPABILITY };
 
 static _Atomic(inf_memory_t *) memory_shared = &memory_none;
@@ -136,8 +136,8 @@ inf_memory_free(inf_memory_t *m)
     free(m);
 }
 
-/* Under the lock although it starts the driver: a second server that starts
-   now has to wait for just that. */
+/* Starts the driver under the lock: a second server that starts must wait for
+   it. */
 inf_err_t *
 inf_memory_share(const inf_memory_options_t *options)
 {
@@ -231,7 +231,7 @@ inf_memory_pin_read_only(void *base, uint64_t size)
     return true;
 }
 
-/* The process's memory, kept from now on; NULL: it has no GPU. */
+/* The process's manager with a share; NULL: it has no GPU. */
 static inf_memory_t *
 pin_begin(void)
 {
@@ -243,7 +243,7 @@ pin_begin(void)
     return possible ? m : NULL;
 }
 
-/* Whether it is pinned.  Takes err. */
+/* Whether the memory was pinned.  Takes err. */
 static bool
 pin_end(inf_err_t *err, uint64_t size)
 {
@@ -501,8 +501,8 @@ inf_memory_type_name(inf_memory_type_t type)
     return "<invalid>";
 }
 
-/* That there is none is usual; that it doesn't work is not.  Out of memory
-   is the only error. */
+/* Opens the driver.  A missing one is normal and not logged, a failing one is.
+   Only out of memory is an error. */
 static inf_err_t *
 open_driver(inf_memory_t *m, const char *driver)
 {
@@ -554,7 +554,7 @@ open_gpus(inf_memory_t *m, const inf_memory_options_t *o)
     }
 }
 
-/* A GPU that can't be used is as if it were not there, but for the reason. */
+/* Opens a GPU; an unusable GPU is treated as missing, with a reason. */
 static void
 open_gpu(inf_memory_t *m, int device, const inf_memory_options_t *o)
 {
@@ -589,7 +589,8 @@ open_gpu(inf_memory_t *m, int device, const inf_memory_options_t *o)
         (unsigned long long) m->gpus[device].range.size);
 }
 
-/* Without its pool a GPU may be used, unless it has failed. */
+/* Opens the context and the pool.  A GPU without its pool is usable, unless it
+   has failed. */
 static inf_err_t *
 open_context(inf_memory_t *m, int device, uint64_t bytes)
 {
@@ -610,7 +611,7 @@ open_context(inf_memory_t *m, int device, uint64_t bytes)
     return NULL;
 }
 
-/* Without it copies between GPUs go through the host, no more. */
+/* Enables peer access; without it copies between GPUs pass through the host. */
 static void
 open_peers(inf_memory_t *m)
 {
@@ -672,7 +673,7 @@ open_pool(inf_memory_t *m, int device, uint64_t bytes)
     return NULL;
 }
 
-/* The last word on a GPU counts. */
+/* The size for a GPU; the last entry counts. */
 static uint64_t
 bytes_for(const inf_memory_pool_size_t *sizes, size_t count, int device,
     uint64_t usual)
@@ -735,7 +736,7 @@ range_alloc(range_t *r, uint64_t size, void **out, const char *what,
     return NULL;
 }
 
-/* NULL, as everywhere, is nothing to free. */
+/* Frees a block; NULL is ignored. */
 static inf_err_t *
 range_free(range_t *r, void *base, const char *what, int64_t id)
 {
@@ -778,7 +779,7 @@ no_driver(const inf_memory_t *m, inf_memory_type_t type)
         : "no server has looked for a GPU yet");
 }
 
-/* NULL: there is none, or it may not be used. */
+/* NULL: no such GPU, or not usable. */
 static gpu_t *
 gpu_of(inf_memory_t *m, int64_t device)
 {

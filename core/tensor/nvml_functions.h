@@ -1,12 +1,12 @@
 /*
- * nvml_functions.h - types and functions of NVIDIA's management library, in
- *                    our own words: its header may not be there.
+ * nvml_functions.h - types and functions of NVIDIA's management library,
+ *                    declared here because its header may be missing.
  *
- * Owner    nobody: declarations.
+ * Owner    none; declarations.
  * Thread   none.
- * Units    as the library's: percent, bytes, mW, mJ.
+ * Units    those of the library: percent, bytes, mW, mJ.
  * Errors   none.
- * Route    nvml.c looks the functions up by these rows; the fake library in t
+ * Route    nvml.c looks up the functions by these rows; the fake library in t
  *          defines them.
  */
 
@@ -17,7 +17,7 @@ typedef int   inf_nvml_result_t;
 typedef void *inf_nvml_device_t;
 
 typedef struct {
-    unsigned gpu;                       /* percent of time, likewise memory  */
+    unsigned gpu;                       /* percent of time, like memory      */
     unsigned memory;
 } inf_nvml_utilization_t;
 

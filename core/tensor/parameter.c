@@ -46,7 +46,7 @@ inf_parameter_value(const inf_parameter_t *p)
     return NULL;
 }
 
-/* The old table stays until the arena is reset. */
+/* Doubles the table; the old one stays until the arena is reset. */
 static bool
 list_grow(inf_parameter_list_t *list, inf_arena_t *arena)
 {

@@ -1,8 +1,8 @@
 /*
  * parameter.h - an ordered list of named values on a request or response.
  *
- * Owner    The list and its texts live in the arena of what carries it.
- * Thread   as the carrier.
+ * Owner    The list and its texts are in the arena of the request or response.
+ * Thread   that of the request or response.
  * Units    none.
  * Errors   out of memory.
  * Route    wire parameters -> request -> backend; backend -> response -> wire.
@@ -28,22 +28,21 @@ typedef struct {
 } inf_parameter_t;
 
 typedef struct {
-    inf_parameter_t **items;            /* in order: backends ask by index   */
+    inf_parameter_t **items;            /* in order: backends use indexes    */
     uint32_t          count;
     uint32_t          cap;
 } inf_parameter_list_t;
 
-/* Appends a zeroed parameter; the same name twice keeps both.  NULL: no
-   memory. */
+/* Appends a zeroed parameter; duplicate names are kept.  NULL: no memory. */
 inf_parameter_t *inf_parameter_add(inf_parameter_list_t *list,
     inf_arena_t *arena, const char *name, size_t name_len,
     inf_parameter_type_t type);
 
-/* NULL when index is out of range. */
+/* NULL: index out of range. */
 const inf_parameter_t *inf_parameter_at(const inf_parameter_list_t *list,
     uint32_t index);
 
-/* The value as the C ABI hands it out. */
+/* The value in the form of the C ABI. */
 const void *inf_parameter_value(const inf_parameter_t *p);
 
 #endif /* INF_TENSOR_PARAMETER_H */

@@ -8,13 +8,13 @@
 #define STEP_BITS  3
 #define SIZE_LIMIT (UINT64_C(1) << 52)
 
-/* The state of a granule.  A stretch is described by its first one; a free
-   stretch is found from behind by its last one's foot. */
+/* The state of a granule.  A block is described by its first granule; a free
+   block is found from the following one by its last granule's foot. */
 struct inf_pool_block_s {
-    uint32_t size;      /* granules; 0: no stretch begins here               */
-    uint32_t foot;      /* granules of the free stretch that ends here; 0    */
-    uint32_t next;      /* free ones: of the same list                       */
-    uint32_t prev;      /* likewise; USED: it is handed out                  */
+    uint32_t size;      /* granules; 0: no block begins here                 */
+    uint32_t foot;      /* granules of the free block that ends here, or 0   */
+    uint32_t next;      /* free blocks: in the list                          */
+    uint32_t prev;      /* likewise; USED: allocated                         */
 };
 
 #define USED (UINT32_MAX - 1)
@@ -49,7 +49,7 @@ inf_pool_init(inf_pool_t *pool, uint64_t size)
     }
     pool->count = (uint32_t) (size >> pool->shift);
 
-    /* zeroed and, where nothing begins or ends, never touched */
+    /* zeroed; entries are only touched where a block begins or ends */
     pool->blocks = calloc(pool->count, sizeof(*pool->blocks));
     if (pool->blocks == NULL) {
         return inf_err_nomem();
@@ -96,7 +96,7 @@ inf_pool_alloc(inf_pool_t *pool, uint64_t size, uint64_t *offset)
     return true;
 }
 
-/* Joined at once with what is free before and behind it. */
+/* Frees a block and merges it with free neighbours. */
 bool
 inf_pool_free(inf_pool_t *pool, uint64_t offset)
 {
@@ -128,7 +128,7 @@ inf_pool_free(inf_pool_t *pool, uint64_t offset)
     return true;
 }
 
-/* The list that free stretches of this length are in. */
+/* The list of free blocks of this length. */
 static list_t
 list_of(uint32_t granules)
 {
@@ -140,7 +140,7 @@ list_of(uint32_t granules)
     return (list_t) { order, step };
 }
 
-/* The first list all of whose stretches are at least that long. */
+/* The first list whose blocks are all at least that long. */
 static list_t
 list_beyond(uint32_t granules)
 {
@@ -151,8 +151,8 @@ list_beyond(uint32_t granules)
     return list_of(granules + round);
 }
 
-/* A good fit in constant time; failing that, a fit among those of nearly the
-   same length. */
+/* A good fit in constant time; otherwise a search in the list of similar
+   lengths. */
 static uint32_t
 find_fit(const inf_pool_t *pool, uint32_t granules)
 {

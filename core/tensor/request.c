@@ -78,7 +78,7 @@ inf_request_add_input(inf_request_t *r, const char *name, size_t name_len,
         r->inputs = inputs;
         for (uint32_t i = 0; i < r->input_count; i++) {
             inf_input_t *in = &r->inputs[i];
-            if (in->buffer_cap == 1) {      /* the inline one has moved      */
+            if (in->buffer_cap == 1) {      /* the inline buffer was moved   */
                 in->buffers = &in->one;
             }
         }

@@ -13,10 +13,10 @@ struct inf_response_order_s {
     _Atomic uint32_t refs;              /* up relaxed, down acq_rel          */
     inf_lock_t       lock;              /* rank 40; guards all below         */
     inf_link_t       line;              /* inf_response_place_t              */
-    bool             sending;           /* a thread sends what is due        */
+    bool             sending;           /* a thread sends due responses      */
 };
 
-/* The responses that the first in line has to send next. */
+/* The next item of the first factory in line. */
 typedef struct {
     inf_factory_t  *factory;
     inf_response_t *response;
@@ -93,8 +93,8 @@ inf_response_order_abandon(inf_factory_t *factory)
     send_due(order);
 }
 
-/* A waiting response holds a reference of the factory, as every response does.
-   Flags that say nothing need no place in line. */
+/* Adds a response, which has a reference of the factory.  Flags without meaning
+   are dropped. */
 static void
 place_add_locked(inf_response_place_t *place, inf_response_t *response,
     uint32_t flags)
@@ -121,7 +121,8 @@ place_add_locked(inf_response_place_t *place, inf_response_t *response,
     place->final |= final;
 }
 
-/* One thread sends; who comes meanwhile has left his part in line. */
+/* Sends due items, one thread at a time; other threads add theirs to the
+   line. */
 static void
 send_due(inf_response_order_t *order)
 {
@@ -156,8 +157,8 @@ send_due(inf_response_order_t *order)
     inf_response_order_unref(order);
 }
 
-/* A factory may be gone as soon as its last item is sent: it leaves the line
-   before. */
+/* Takes the next item.  A factory leaves the line before its last item is sent,
+   since it may be freed then. */
 static bool
 next_locked(inf_response_order_t *order, order_item_t *item)
 {
@@ -200,6 +201,6 @@ leave_locked(inf_response_place_t *place)
 
     inf_link_remove(&place->link);
     place->order = NULL;
-    /* never the last one: the sender and the runner hold theirs */
+    /* not the last reference: sender and runner have theirs */
     atomic_fetch_sub_explicit(&order->refs, 1, memory_order_relaxed);
 }

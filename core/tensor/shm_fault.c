@@ -7,26 +7,27 @@
 #include <sys/mman.h>
 
 typedef struct {
-    uintptr_t base;                 /* 0: nothing                            */
+    uintptr_t base;                 /* 0: none                               */
     size_t    size;
     dev_t     device;
     ino_t     inode;
 } shm_values_t;
 
-/* turn is even while the values belong together; only who has taken the place
+/* turn is even while the values are consistent; only the owner of the place
    writes. */
 typedef struct {
-    _Atomic bool      taken;        /* seq_cst: by a mapping                 */
-    _Atomic bool      seen;         /* seq_cst: a fault                      */
+    _Atomic bool      taken;        /* seq_cst: a mapping has the place      */
+    _Atomic bool      seen;         /* seq_cst: the mapping had a fault      */
     _Atomic uint32_t  turn;         /* seq_cst                               */
-    _Atomic uintptr_t base;         /* seq_cst; this and below by turn       */
+    _Atomic uintptr_t base;         /* seq_cst; like those below guarded by
+                                       turn                                  */
     _Atomic size_t    size;         /* seq_cst                               */
     _Atomic dev_t     device;       /* seq_cst                               */
     _Atomic ino_t     inode;        /* seq_cst                               */
 } shm_mapping_t;
 
 static shm_mapping_t mappings[INF_SHM_MAPPINGS_MAX];
-static _Atomic uint32_t mappings_used;  /* places that ever were; seq_cst    */
+static _Atomic uint32_t mappings_used;  /* places used so far; seq_cst       */
 static struct sigaction before;         /* set in install                    */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_errno;
@@ -134,8 +135,8 @@ set(shm_mapping_t *m, const shm_values_t *v)
     atomic_fetch_add(&m->turn, 1);
 }
 
-/* false: there is nothing, or it is being set just now, so nobody has a fault
-   in it. */
+/* Reads a mapping; false: none, or it is being set, so that no fault is in
+   it. */
 static bool
 get(const shm_mapping_t *m, shm_values_t *v)
 {
@@ -165,9 +166,9 @@ find(uintptr_t address, shm_values_t *v)
 }
 
 /*
- * One mapping for all of it: a page at a time would use up the mappings that
- * a process may have.  Marked first, so that nobody takes the zeros for bytes
- * of the object.
+ * Replaces the whole mapping: single pages would exhaust the process's limit
+ * of mappings.  The mark is set first, so that the zeros are not taken for
+ * bytes of the object.
  */
 static void
 on_fault(int signo, siginfo_t *info, void *context)
@@ -189,7 +190,7 @@ on_fault(int signo, siginfo_t *info, void *context)
         }
     }
 
-    /* the access that failed is repeated, under the action of before */
+    /* the access is repeated, under the previous action */
     sigaction(signo, &before, NULL);
     if (info->si_code <= 0) {
         raise(signo);

@@ -1,21 +1,21 @@
 /*
- * shm_fault.h - mappings of objects that somebody else may make shorter: what
- *               becomes of an access behind the end.
+ * shm_fault.h - handles accesses beyond the end of mapped objects that another
+ *               process may truncate.
  *
- * Owner    The one that maps memory enters it before its first access and
- *          removes it before the memory is unmapped.
- * Thread   any; the handler runs on the thread that has the fault.
+ * Owner    The owner of mapped memory enters it before its first access and
+ *          removes it before unmapping it.
+ * Thread   any; the handler runs on the faulting thread.
  * Units    bytes; whole pages.
- * Errors   enter: UNAVAILABLE, there are INF_SHM_MAPPINGS_MAX already; the
- *          handler can't be installed.
+ * Errors   enter: UNAVAILABLE: INF_SHM_MAPPINGS_MAX are entered already, or
+ *          the handler cannot be installed.
  * Route    shm_region -> [shm fault] <- SIGBUS
  *
  * The kernel sends SIGBUS for a page that the object no longer has, or that
- * its file system has no room for.  In a mapping that was entered here the
- * whole mapping becomes private memory of zeros then, and is marked: the
- * access goes on, and a call says that the bytes mean nothing.  Every
- * other SIGBUS goes to the action that was there before.  The table is global
- * because a signal handler has nothing else.
+ * its file system has no room for.  For an entered mapping the handler
+ * replaces the whole mapping by private zeros and marks it: the access
+ * continues, and inf_shm_fault_seen reports that the bytes are invalid.  Any
+ * other SIGBUS is passed to the previous action.  The table is global because
+ * a signal handler has no arguments.
  */
 
 #ifndef INF_TENSOR_SHM_FAULT_H
@@ -30,18 +30,18 @@
 
 #define INF_SHM_MAPPINGS_MAX 4096u
 
-/* The first call installs the handler.  device, inode: the object's.  place:
-   for the calls below. */
+/* Enters a mapping; the first call installs the handler.  device, inode: of the
+   object.  *place is for the calls below. */
 INF_CHECK inf_err_t *inf_shm_fault_enter(void *base, size_t size,
     dev_t device, ino_t inode, uint32_t *place);
 
-/* The memory must be mapped still. */
+/* Removes a mapping; the memory must still be mapped. */
 void inf_shm_fault_remove(uint32_t place);
 
-/* Whether there was a fault in it. */
+/* Whether the mapping had a fault. */
 bool inf_shm_fault_seen(uint32_t place);
 
-/* Whether a mapping of that object was entered. */
+/* Whether a mapping of that object is entered. */
 bool inf_shm_fault_knows(dev_t device, ino_t inode);
 
 #endif /* INF_TENSOR_SHM_FAULT_H */

@@ -14,7 +14,7 @@
 #include "core/base/os/shared_names.h"
 #include "core/tensor/shm_fault.h"
 
-/* Of objects of the Python backend, of the server's processes, and of
+/* Prefixes of names of the Python backend, of the server's processes, and of
    semaphores. */
 static const char *const reserved[] = {
     "triton_python_backend_shm_region_", "inference-core.", "sem."
@@ -39,7 +39,7 @@ inf_shm_object_open(const char *name, const char *key, uint64_t offset,
         return err;
     }
 
-    /* not behind the lease of another process */
+    /* does not wait for another process's lease */
     int fd = shm_open(key, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) {
         int rc = errno;
@@ -105,8 +105,8 @@ check_key(const char *name, const char *key)
     return NULL;
 }
 
-/* Anything else among the objects (a directory, a pipe, a device, a file on a
-   disk) is no memory of a client. */
+/* Rejects objects that are not memory of a client (directories, pipes, devices,
+   files on disk). */
 static inf_err_t *
 check_object(const char *name, const char *key, int fd, const struct stat *st,
     const inf_shm_identity_t *known)
@@ -142,8 +142,8 @@ check_object(const char *name, const char *key, int fd, const struct stat *st,
         name, key);
 }
 
-/* The search takes as long as this process has mappings; an object that is
-   registered already was checked then. */
+/* Whether this process has mapped the object for itself; reads all mappings,
+   unless a region of the object is registered. */
 static inf_err_t *
 is_ours(const struct stat *st, bool *ours)
 {
@@ -192,7 +192,7 @@ map_object(const char *name, int fd, const struct stat *st, uint64_t offset,
             " '%s'", name);
     }
 
-    /* children have no use for it */
+    /* child processes do not use it */
     (void) madvise(base, pages, MADV_DONTFORK);
 
     *out = (inf_shm_object_t) {

@@ -1,19 +1,18 @@
 /*
- * shm_object.h - a part of a POSIX shared memory object that a client names,
- *                mapped: what may be named, and what is checked.
+ * shm_object.h - maps a part of a POSIX shared memory object named by a
+ *                client, and checks its name and range.
  *
- * Owner    The caller gets a mapping and gives it back with close.
+ * Owner    The caller owns the mapping and ends it by close.
  * Thread   any that may wait for the kernel.
  * Units    bytes.
- * Errors   INVALID_ARG: the key, the range or the object are none for clients,
- *          or the object is not the one that was asked for.  INTERNAL: there
- *          is no such object, or it can't be mapped.  UNAVAILABLE: too many are
- *          mapped.
+ * Errors   INVALID_ARG: key, range or object is not allowed for clients, or
+ *          the object differs from known.  INTERNAL: there is no such object,
+ *          or it cannot be mapped.  UNAVAILABLE: too many mappings.
  * Route    shm_region -> [shm object] -> kernel
  *
- * Clients are not trusted, and the server's own shared memory has names, too:
- * names that the server's processes use are no keys, and neither is
- * another name of an object that this process has mapped for itself.
+ * Clients are not trusted, and the server's own shared memory has names too:
+ * names used by the server's processes are rejected, as are other names of an
+ * object that this process has mapped for itself.
  */
 
 #ifndef INF_TENSOR_SHM_OBJECT_H
@@ -24,32 +23,32 @@
 
 #include "core/base/error.h"
 
-/* Tells an object from any other of that name. */
+/* Distinguishes objects of the same name. */
 typedef struct {
     uint64_t device;
     uint64_t inode;
-    uint32_t owner;             /* a user                                    */
+    uint32_t owner;             /* user id                                   */
 } inf_shm_identity_t;
 
 typedef struct {
     void     *base;
     uint64_t  size;
-    uint32_t  fault;            /* place in shm_fault's table                */
+    uint32_t  fault;            /* place in the table of shm_fault           */
     inf_shm_identity_t identity;
 } inf_shm_object_t;
 
-/* name: the region's, for errors.  Readable and writable.  known: what must be
-   behind the key, an object that was opened once before, by a core that has
-   found that it is a client's; NULL: any object of clients. */
+/* Maps the range readable and writable.  name: of the region, for errors.
+   known: the object that key must name, which a previous core accepted as a
+   client's; NULL: any object of clients. */
 INF_CHECK inf_err_t *inf_shm_object_open(const char *name, const char *key,
     uint64_t offset, uint64_t size, const inf_shm_identity_t *known,
     inf_shm_object_t *out);
 
-/* Unmaps it; nobody may use the memory any more. */
+/* Unmaps the memory, which must not be in use. */
 void inf_shm_object_close(inf_shm_object_t *o);
 
-/* The client has made the object shorter, and somebody has used what is
-   missing now. */
+/* Whether the client has truncated the object and a missing part was
+   accessed. */
 bool inf_shm_object_is_broken(const inf_shm_object_t *o);
 
 #endif /* INF_TENSOR_SHM_OBJECT_H */

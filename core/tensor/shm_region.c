@@ -8,7 +8,7 @@
 #include "core/base/search.h"
 #include "core/tensor/memory.h"
 
-#define SHM_RANK 82u            /* nothing is called under it                */
+#define SHM_RANK 82u            /* no call is made under the lock            */
 
 struct inf_shm_regions_s {
     inf_lock_t        lock;     /* rank 82; guards all below                 */
@@ -17,11 +17,11 @@ struct inf_shm_regions_s {
     uint32_t          count;
     inf_shm_region_t *sorted[INF_SHM_REGIONS_MAX];  /* by name; references   */
 
-    inf_budget_t      pages;    /* of system regions                         */
-    inf_budget_t      copies;   /* of inputs that lie in regions             */
+    inf_budget_t      pages;    /* bytes of system regions                   */
+    inf_budget_t      copies;   /* bytes of copied inputs                    */
 };
 
-/* Of a name that is to be registered. */
+/* Result of checking a name to register. */
 typedef enum {
     SHM_FITS,
     SHM_OFF,
@@ -348,7 +348,7 @@ inf_shm_regions_list_free(inf_shm_region_t **list, size_t count)
     free(list);
 }
 
-/* Before anything is opened; publish asks again. */
+/* Checks a name before the object is opened; publish checks again. */
 static inf_err_t *
 check_new(inf_shm_regions_t *set, const char *name)
 {
@@ -364,7 +364,7 @@ check_new(inf_shm_regions_t *set, const char *name)
     return rejection(verdict, name);
 }
 
-/* at: where it would have to be. */
+/* Checks a name; at: where to insert it. */
 static shm_verdict_t
 judge_locked(const inf_shm_regions_t *set, const char *name, uint32_t *at)
 {
@@ -412,8 +412,8 @@ new_region(inf_shm_kind_t kind, const char *name, uint64_t byte_size,
     return region->name != NULL ? NULL : inf_err_nomem();
 }
 
-/* Nothing of the object has been touched yet: each page of a hole becomes
-   memory when it is. */
+/* Counts the pages before they are accessed: each page of a hole becomes memory
+   at its first access. */
 static inf_err_t *
 count_pages(inf_shm_regions_t *set, inf_shm_region_t *region)
 {
@@ -440,7 +440,7 @@ count_pages(inf_shm_regions_t *set, inf_shm_region_t *region)
     return NULL;
 }
 
-/* The text of the driver is for the log. */
+/* Opens GPU memory; the driver's text is logged only. */
 static inf_err_t *
 open_cuda(inf_shm_region_t *region)
 {
@@ -495,8 +495,9 @@ publish(inf_shm_regions_t *set, inf_shm_region_t *region)
     return rejection(verdict, region->name);
 }
 
-/* Their references are the caller's now; at most that many at a time, because
-   the last reference of each ends with a system call, or a driver's. */
+/* Removes at most `most` regions and passes their references to the caller,
+   which drops them without the lock, since that may call the system or a
+   driver. */
 static uint32_t
 take_out(inf_shm_regions_t *set, inf_shm_kind_t kind, const char *name,
     inf_shm_region_t **out, uint32_t most)
@@ -520,7 +521,7 @@ take_out(inf_shm_regions_t *set, inf_shm_kind_t kind, const char *name,
     return n;
 }
 
-/* at: where it is, or would have to be. */
+/* at: the index of the region, or where to insert it. */
 static bool
 search_locked(const inf_shm_regions_t *set, inf_slice_t name, uint32_t *at)
 {

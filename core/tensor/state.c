@@ -230,7 +230,7 @@ state_free(inf_state_t *state)
     free((char *) state->output_name);
     free((char *) state->input_name);
     if (state->growable != NULL) {
-        state->input.base = NULL;       /* is in there                       */
+        state->input.base = NULL;       /* is in the growable                */
         inf_growable_free(state->growable);
     }
     buffer_free(&state->input);
@@ -261,9 +261,8 @@ buffer_shape(inf_state_buffer_t *b, inf_datatype_t datatype,
     return NULL;
 }
 
-/* Bytes of another size or kind (GPU, else pinned, else CPU); keep: those
-   that fit of the old ones, the rest zeros.  Nothing has changed after an
-   error. */
+/* Replaces b by memory of another size or kind (GPU, else pinned, else CPU);
+   keep: keeps its bytes, the rest is zero.  On error nothing has changed. */
 static inf_err_t *
 buffer_fit(inf_state_t *state, inf_state_buffer_t *b, size_t size,
     inf_memory_type_t type, int64_t id, bool keep)
@@ -287,7 +286,7 @@ buffer_fit(inf_state_t *state, inf_state_buffer_t *b, size_t size,
     return NULL;
 }
 
-/* The memory of b is given back. */
+/* Sets b to the place and gives its old memory back. */
 static void
 buffer_move(inf_state_t *state, inf_state_buffer_t *b,
     const inf_place_t *place, size_t size)
@@ -299,7 +298,8 @@ buffer_move(inf_state_t *state, inf_state_buffer_t *b,
     b->memory_id = place->id;
 }
 
-/* The buffer that the running request reads goes when the next one begins. */
+/* Frees memory of b; a buffer that the running request reads is kept until the
+   next one begins. */
 static void
 buffer_give(inf_state_t *state, const inf_state_buffer_t *b)
 {
@@ -313,7 +313,7 @@ buffer_give(inf_state_t *state, const inf_state_buffer_t *b)
     }
 }
 
-/* In place; bytes that come (back) are zeros. */
+/* Changes the size in place; added bytes are zero. */
 static inf_err_t *
 buffer_grow(inf_state_buffer_t *b, size_t size, inf_growable_t *g)
 {
@@ -341,8 +341,8 @@ buffer_grow(inf_state_buffer_t *b, size_t size, inf_growable_t *g)
     return NULL;
 }
 
-/* New memory of the best kind from place's on; none when what b holds is of
-   that kind and size. */
+/* Allocates memory of the best kind from place's on; nothing if b has that kind
+   and size. */
 static inf_err_t *
 buffer_place(const inf_state_buffer_t *b, size_t size, inf_place_t *place)
 {
@@ -396,7 +396,7 @@ buffer_fill(const inf_state_buffer_t *b, const inf_place_t *to, size_t size,
     return err;
 }
 
-/* The initial bytes, and zeros where the backend writes. */
+/* Sets the initial bytes, and zeros the buffer to write. */
 static inf_err_t *
 buffers_reset(const inf_state_t *state, const inf_state_buffer_t *initial)
 {

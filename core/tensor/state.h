@@ -1,12 +1,12 @@
 /*
- * state.h - what a sequence keeps between its requests: one set of named
- *           states, each with a committed buffer and one being written.
+ * state.h - the states of a sequence between its requests: a set of named
+ *           states, each with a committed buffer and one to write.
  *
- * Owner    The sequence's slot owns the set; requests of the sequence point
- *          at it while they execute.
+ * Owner    The sequence's slot owns the set; requests of the sequence point to
+ *          it while they execute.
  * Thread   one at a time: a sequence has one request executing.
- * Units    bytes; shapes as the backend gives them.
- * Errors   INVALID_ARG, out of memory; what the driver says of a copy.
+ * Units    bytes; shapes from the backend.
+ * Errors   INVALID_ARG, out of memory; the driver's error of a copy.
  * Route    sequence batcher -> request -> [state] -> StateNew, StateBuffer,
  *          StateUpdate -> the next request's input.
  */
@@ -41,12 +41,13 @@ typedef struct inf_state_s {
     const char         *input_name;
     bool                same_buffer;    /* use_same_buffer_for_input_output  */
     bool                written;        /* reserve was called                */
-    inf_growable_t     *growable;       /* holds input's bytes; NULL: usual  */
+    inf_growable_t     *growable;       /* memory of input; NULL: not
+                                           growable                          */
     inf_state_buffer_t  input;          /* committed: the next input         */
-    inf_state_buffer_t  output;         /* what the backend writes           */
-    const void         *read;           /* committed when the request began  */
-    inf_state_buffer_t  kept;           /* those bytes, when the state has no
-                                           use for them any more             */
+    inf_state_buffer_t  output;         /* written by the backend            */
+    const void         *read;           /* input at the start of the request */
+    inf_state_buffer_t  kept;           /* memory of read, after the state no
+                                           longer uses it                    */
 
     struct {                            /* malloc'ed; freed with the state   */
         struct inf_buffer_attributes_s *attributes;
@@ -54,7 +55,7 @@ typedef struct inf_state_s {
 } inf_state_t;
 
 typedef struct inf_states_s {
-    inf_state_t *first;                 /* in the order they were added      */
+    inf_state_t *first;                 /* in order of addition              */
     inf_state_t *last;
 } inf_states_t;
 
@@ -62,45 +63,45 @@ typedef struct inf_states_s {
 inf_states_t *inf_states_new(void);
 void inf_states_free(inf_states_t *states);
 
-/* Adds an entry whose committed buffer is a copy of initial (size bytes of
-   host memory; NULL: zeros), pinned where there is pinned memory.  Names and
-   shape are copied. */
+/* Adds a state whose committed buffer is a copy of initial (size bytes of host
+   memory; NULL: zeros), in pinned memory if there is any.  Names and shape are
+   copied. */
 INF_CHECK inf_err_t *inf_states_add(inf_states_t *states,
     const char *output_name, const char *input_name, bool same_buffer,
     const inf_state_buffer_t *initial);
 
-/* A sequence begins, the request before is released: the committed buffer is
-   as after add with that initial value, and of what was written before nothing
-   is left.  On error the set is only good for being freed. */
+/* Resets the state for a new sequence after the last request's release: the
+   committed buffer is as after add with that initial value.  After an error the
+   set must be freed. */
 INF_CHECK inf_err_t *inf_state_renew(inf_state_t *state,
     const inf_state_buffer_t *initial);
 
-/* A request is about to run, the one before is released: what is committed now
-   stays where it is until the request is released. */
+/* Called before a request is executed and after the previous one was released:
+   the committed buffer does not move until the release. */
 void inf_state_begin(inf_state_t *state);
 
-/* use_growable_memory: from now on the state lies on that GPU, or for
-   INF_GROWABLE_HOST in the host's memory, and grows there without moving.
-   INVALID_ARG: it has two buffers. */
+/* For use_growable_memory: moves the state to that GPU, or for
+   INF_GROWABLE_HOST to host memory, where it grows in place.  INVALID_ARG: it
+   has two buffers. */
 INF_CHECK inf_err_t *inf_state_make_growable(inf_state_t *state,
     int64_t device);
 
-/* NULL when no entry has that output_name. */
+/* NULL: no state has that output_name. */
 inf_state_t *inf_states_find(const inf_states_t *states,
     const char *output_name);
 
-/* Describes what the backend is about to write. */
+/* Sets datatype and shape of the buffer to write. */
 INF_CHECK inf_err_t *inf_state_describe(inf_state_t *state,
     inf_datatype_t datatype, const int64_t *shape, uint32_t dim_count);
 
-/* The buffer to write: the held one if size and kind fit, else one of the
-   kind asked for or of the next that can be had (GPU, pinned, CPU).  *type
-   and *id become the actual ones. */
+/* The buffer to write: the present one if size and kind match, else one of the
+   requested kind or the next available (GPU, pinned, CPU).  *type and *id are
+   set to the actual ones. */
 INF_CHECK inf_err_t *inf_state_reserve(inf_state_t *state, size_t size,
     inf_memory_type_t *type, int64_t *id, void **out);
 
-/* The written buffer becomes the input; the old input the next to be written.
-   Twice in a row therefore cancels out.  With same_buffer nothing moves. */
+/* Makes the written buffer the input, and the old input the next to write; a
+   second commit undoes the first.  With same_buffer nothing changes. */
 INF_CHECK inf_err_t *inf_state_commit(inf_state_t *state);
 
 #endif /* INF_TENSOR_STATE_H */
