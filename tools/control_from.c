@@ -51,7 +51,7 @@ control_from_write(FILE *f, const char *list)
         }
     }
 
-    /* a browser sends Origin with a page's request */
+    /* browsers send Origin with requests of web pages */
     fputs("            deny all;\n"
           "            if ($http_origin) { return 403; }\n"
           "            error_page 403 = @control;\n", f);
@@ -71,7 +71,8 @@ control_from_write_answer(FILE *f, const char *list)
             "        }\n", list);
 }
 
-/* Its status is in headers of an answer without a body: PERMISSION_DENIED. */
+/* The status is in the headers of an answer without a body:
+   PERMISSION_DENIED. */
 void
 control_from_write_grpc_answer(FILE *f, const char *list)
 {
@@ -89,7 +90,7 @@ control_from_write_grpc_answer(FILE *f, const char *list)
 }
 
 /* Moves *list to the next piece, or sets it to NULL; false: it was NULL.  A
-   piece that is too long is cut off, and no network then. */
+   piece that is too long is truncated, and then not a valid network. */
 static bool
 next_part(const char **list, char part[CONTROL_FROM_PART_MAX])
 {
@@ -104,7 +105,7 @@ next_part(const char **list, char part[CONTROL_FROM_PART_MAX])
     return true;
 }
 
-/* An address, or address/bits. */
+/* Whether text is an address, or address/bits. */
 static bool
 is_network(const char *text)
 {

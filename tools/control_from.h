@@ -1,14 +1,15 @@
 /*
- * control_from.h - from where clients may control the server: --control-from.
+ * control_from.h - the clients that may control the server: --control-from.
  *
- * Owner    nobody: it reads texts of the command line.
+ * Owner    none.
  * Thread   one.
  * Units    none.
- * Errors   -1, with the part of the list that is not valid.
+ * Errors   -1, with the invalid part of the list.
  * Route    launcher -> [control from] -> nginx.conf
  *
- * Control is what changes the server for others: the repository API, trace
- * and log settings.  A list names loopback, all, none, addresses and networks.
+ * Control is the calls that change the server for other clients: the
+ * repository API, trace and log settings.  A list has loopback, all, none,
+ * addresses and networks.
  */
 
 #ifndef TOOLS_CONTROL_FROM_H
@@ -18,14 +19,14 @@
 
 #define CONTROL_FROM_PART_MAX 80
 
-/* 0; or -1, and part is the piece of the list that is not valid. */
+/* Checks a list: 0; or -1, and part is its invalid piece. */
 int control_from_check(const char *list, char part[CONTROL_FROM_PART_MAX]);
 
-/* The allow and deny lines of a location; the list has been checked. */
+/* Writes the allow and deny lines of a location; the list must be valid. */
 void control_from_write(FILE *f, const char *list);
 
-/* The server's location that answers the clients that those lines reject, over
-   HTTP or gRPC. */
+/* Write the server's location that answers the rejected clients, over HTTP or
+   gRPC. */
 void control_from_write_answer(FILE *f, const char *list);
 void control_from_write_grpc_answer(FILE *f, const char *list);
 

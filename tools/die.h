@@ -5,13 +5,13 @@
  * Thread   one.
  * Units    none.
  * Errors   none.
- * Route    anything that is wrong before nginx runs -> [die]
+ * Route    any failure before nginx runs -> [die]
  */
 
 #ifndef TOOLS_DIE_H
 #define TOOLS_DIE_H
 
-/* As printf, with the program's name in front. */
+/* Prints the program's name and a message, as printf, and exits. */
 void die(const char *fmt, ...)
     __attribute__((noreturn, format(printf, 1, 2)));
 

@@ -77,8 +77,9 @@ is_ready(const char *path)
     return ready;
 }
 
-/* Quotes within a reason are escaped: such a text is a row's own.  Another
-   error than that there is no core yet: a repository can't be listed. */
+/* The result from an answer.  Quotes within a reason are escaped, so the text
+   cannot occur in one.  Any error other than a missing core means that a
+   repository cannot be listed. */
 static first_load_t
 judge(const char *answer, const options_t *o)
 {
@@ -101,11 +102,11 @@ judge(const char *answer, const options_t *o)
     bool  failed = rows != NULL && any_failed(rows, o);
 
     free(rows);
-    return rows == NULL ? FIRST_LOAD_PENDING        /* it is asked again     */
+    return rows == NULL ? FIRST_LOAD_PENDING        /* asked again later     */
          : failed ? FIRST_LOAD_FAILED : FIRST_LOAD_GOOD;
 }
 
-/* rows: written over. */
+/* Whether any model failed; rows is overwritten. */
 static bool
 any_failed(char *rows, const options_t *o)
 {

@@ -1,10 +1,10 @@
 /*
- * first_load.h - how the loads of the models at the start have ended.
+ * first_load.h - the result of loading the models at the start.
  *
- * Owner    nobody: it asks nginx each time anew.
+ * Owner    none; each call asks nginx.
  * Thread   one.
  * Units    bytes, seconds.
- * Errors   No answer yet is no error.
+ * Errors   A missing answer is not an error.
  * Route    launcher -> [first load] -> repository index, over a socket
  */
 
@@ -17,20 +17,19 @@
 #include "options.h"
 
 typedef enum {
-    FIRST_LOAD_PENDING,     /* or nobody answers yet                         */
+    FIRST_LOAD_PENDING,     /* or no answer yet                              */
     FIRST_LOAD_GOOD,
-    FIRST_LOAD_FAILED       /* a model, or a repository                      */
+    FIRST_LOAD_FAILED       /* a model or a repository failed                */
 } first_load_t;
 
-/* Asks the server behind that Unix-domain socket; takes at most some seconds.
-   Where a repository is on another machine, its models come later.  *index: the
-   answer with the repository index, to be freed; NULL while the loads are
-   pending. */
+/* Asks the server at that Unix-domain socket; takes at most some seconds.
+   Models of a remote repository are not waited for.  *index: the answer with
+   the repository index, to be freed; NULL while the loads are pending. */
 first_load_t first_load_ask(const char *path, const options_t *o,
     char **index);
 
-/* Whether the start loads the row's model: not one that a request may have
-   loaded since. */
+/* Whether the model of the row is loaded at the start, not later by a
+   request. */
 bool first_load_has(const options_t *o, const index_row_t *row);
 
 #endif /* TOOLS_FIRST_LOAD_H */

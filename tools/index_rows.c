@@ -36,7 +36,7 @@ index_row_next(char **at, index_row_t *row)
     return true;
 }
 
-/* Its closing quote becomes its end, so *at is behind that. */
+/* The closing quote is overwritten by a NUL; *at is after it. */
 char *
 index_string_next(char **at)
 {
@@ -60,8 +60,8 @@ index_string_next(char **at)
     return text;
 }
 
-/* One character, which is never longer than what stands for it, as a table can
-   show it; NULL: it is no escape of JSON. */
+/* Decodes an escape to a printable character, which is not longer than the
+   escape; NULL: not an escape of JSON. */
 static char *
 decode(char *to, char **from)
 {
@@ -96,7 +96,8 @@ decode(char *to, char **from)
     return to + 1;
 }
 
-/* The server escapes control characters alone; others are for reading. */
+/* Encodes a character; control characters, which the server escapes, become
+   '?'. */
 static char *
 put_utf8(char *to, unsigned long c)
 {

@@ -1,6 +1,6 @@
 /*
- * index_rows.h - the rows of a repository index, as the server writes them:
- *                an array of objects whose values are strings.
+ * index_rows.h - parses the rows of a repository index from the server: an
+ *                array of objects whose values are strings.
  *
  * Owner    A row's texts point into the index, which is decoded in place.
  * Thread   one.
@@ -16,16 +16,15 @@
 
 typedef struct {
     const char *name;
-    const char *version;        /* "", as the others: it has none            */
+    const char *version;        /* "", like the others: no value             */
     const char *state;
     const char *reason;
 } index_row_t;
 
-/* The next row of the text at *at, which it writes over and moves on; false:
-   there is none. */
+/* Reads the next row at *at, which is overwritten and advanced; false: none. */
 bool index_row_next(char **at, index_row_t *row);
 
-/* The next string of the text likewise; NULL: there is none. */
+/* Reads the next string likewise; NULL: none. */
 char *index_string_next(char **at);
 
 #endif /* TOOLS_INDEX_ROWS_H */

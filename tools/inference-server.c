@@ -1,12 +1,12 @@
 /*
  * inference-server.c - takes tritonserver's command line and runs nginx.
  *
- * It writes the nginx.conf that the options mean into a directory of its own
+ * The program writes an nginx.conf from the options into its own directory
  * (options.c, places.c, nginx_conf.c), runs nginx in the foreground, logs the
  * tables of models and options when the models are loaded (start_log.c), and
  * ends with nginx's status, or with 1 where Triton does.  SIGTERM, SIGINT and
- * SIGQUIT become a graceful stop, a second one an immediate stop; SIGHUP and
- * SIGUSR1 are handed on.  nginx ends when this program is killed.
+ * SIGQUIT stop nginx gracefully, a second one immediately; SIGHUP and SIGUSR1
+ * are passed on.  nginx ends when this program is killed.
  */
 
 #define _GNU_SOURCE
@@ -35,18 +35,18 @@
 #include "services.h"
 #include "start_log.h"
 
-#define GRACE_SECS 5        /* on top of exit-timeout-secs, then SIGTERM */
-#define LOOK_NS 200000000   /* between two looks at the first loads */
+#define GRACE_SECS 5        /* added to exit-timeout-secs, then SIGTERM */
+#define LOOK_NS 200000000   /* between two polls of the first loads */
 
 /* The state of the launcher while nginx runs. */
 typedef struct {
     options_t  *options;
-    FILE       *log;                /* of lines at the start                 */
+    FILE       *log;                /* for lines of the start                */
     char        path[PATH_MAX + sizeof("/" OWN_SOCKET)];    /* its socket    */
-    bool        asking;             /* the loads at the start go on          */
+    bool        asking;             /* loads of the start are pending        */
     bool        stopping;
-    long        stopped_ms;         /* then, on the monotonic clock          */
-    bool        failed;             /* the end is one of Triton's with 1     */
+    long        stopped_ms;         /* time of the stop, monotonic clock     */
+    bool        failed;             /* exit status is 1, like Triton's       */
 } watch_t;
 
 static void print_config(const options_t *o, const pieces_t *p);
@@ -63,7 +63,7 @@ static void stop(watch_t *w, pid_t nginx, int sig);
 static int exit_status(const watch_t *w, int status);
 static long monotonic_ms(void);
 
-/* These are removed however the program ends. */
+/* Removed at every exit of the program. */
 static places_t places;
 static run_as_t who;
 
@@ -76,7 +76,7 @@ main(int argc, char **argv)
     char      why[512];
     watch_t   watch = { .options = &options };
 
-    /* a log that nobody reads any more is no reason to end */
+    /* a closed log must not end the program */
     signal(SIGPIPE, SIG_IGN);
 
     options_take(&options, argc, argv);
@@ -110,8 +110,7 @@ clean_up(void)
     places_remove(&places, &who);
 }
 
-/* As it would be written, but for the names of directories that are made at a
-   start. */
+/* Prints nginx.conf, except for names of directories created at a start. */
 static void
 print_config(const options_t *o, const pieces_t *p)
 {
@@ -135,7 +134,7 @@ write_config(const options_t *o, const pieces_t *p)
     fclose(f);
 }
 
-/* Where nginx writes its lines. */
+/* The file of nginx's log. */
 static FILE *
 open_log(const options_t *o)
 {
@@ -147,7 +146,7 @@ open_log(const options_t *o)
     return f;
 }
 
-/* nginx is asked over it how the loads at the start ended. */
+/* Checks that the launcher can ask nginx about the loads. */
 static void
 check_socket(watch_t *w)
 {
@@ -160,8 +159,9 @@ check_socket(watch_t *w)
     }
 }
 
-/* They are taken one by one (next_signal).  nginx begins with them blocked as
-   well, and takes those that come while it starts when it can. */
+/* Blocks the signals, which next_signal takes one by one.  nginx starts with
+   them blocked too, and receives signals of its start time when it unblocks
+   them. */
 static void
 block_signals(sigset_t *signals)
 {
@@ -194,7 +194,8 @@ spawn_nginx(const char *dir, const pieces_t *p)
         return pid;
     }
 
-    /* A terminal's Ctrl-C is for the launcher, which makes it graceful. */
+    /* Ctrl-C of a terminal is sent only to the launcher, which stops
+       gracefully. */
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGQUIT);
     if (getppid() != launcher) {
@@ -248,7 +249,7 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
             break;
         }
 
-        /* as a container's first process it has those of others, too */
+        /* the first process of a container also inherits other children */
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
             if (pid == nginx) {
                 return exit_status(w, status);
@@ -257,7 +258,7 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
     }
 }
 
-/* -1 with EAGAIN: none came while there was patience. */
+/* The next signal; -1 with EAGAIN: none before the timeout. */
 static int
 next_signal(const watch_t *w, const sigset_t *signals)
 {
@@ -270,7 +271,7 @@ next_signal(const watch_t *w, const sigset_t *signals)
                                     : sigwaitinfo(signals, NULL);
 }
 
-/* How the loads at the start ended, once they have. */
+/* Polls the result of the loads at the start. */
 static void
 ask(watch_t *w, pid_t nginx)
 {
@@ -313,8 +314,8 @@ stop(watch_t *w, pid_t nginx, int sig)
     }
 }
 
-/* 1, as Triton's, where models failed or work in flight was cut off: workers
-   do that by themselves (worker_shutdown_timeout). */
+/* 1, like Triton's, if models failed or work in progress was aborted; workers
+   do the latter by themselves (worker_shutdown_timeout). */
 static int
 exit_status(const watch_t *w, int status)
 {

@@ -71,7 +71,7 @@ nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     }
 }
 
-/* Outside http. */
+/* Writes the directives outside http. */
 static void
 write_main(FILE *f, const options_t *o, const pieces_t *p,
     const run_as_t *who, const char *dir)
@@ -117,7 +117,7 @@ write_error_log(FILE *f, const options_t *o, const char *level)
     fprintf(f, " %s;\n", level);
 }
 
-/* All services have the same workers; 0: nobody said how many. */
+/* The number of workers, common to all services; 0: not given. */
 static long
 workers(const options_t *o)
 {
@@ -135,7 +135,7 @@ log_level(const options_t *o)
     return o->info ? "info" : o->warning ? "warn" : "error";
 }
 
-/* Not info: there nginx has a line for each connection that a client ends. */
+/* Not info: at that level nginx logs each connection closed by a client. */
 static const char *
 nginx_level(const options_t *o)
 {
@@ -143,7 +143,7 @@ nginx_level(const options_t *o)
         : "crit";
 }
 
-/* As many connections as the descriptor limit allows, which is raised first. */
+/* The number of connections by the descriptor limit, which is raised first. */
 static unsigned long
 connections(void)
 {
@@ -158,7 +158,7 @@ connections(void)
                                             : MAX_CONNECTIONS;
 }
 
-/* How nginx takes connections and requests. */
+/* Writes the directives for connections and requests. */
 static void
 write_http(FILE *f, const places_t *places)
 {
@@ -187,7 +187,7 @@ write_http(FILE *f, const places_t *places)
     }
 }
 
-/* The core's program, and where models and plug-ins lie. */
+/* Writes the core's program, and the directories of models and plug-ins. */
 static void
 write_core(FILE *f, const options_t *o, const pieces_t *p)
 {
@@ -212,7 +212,7 @@ write_core(FILE *f, const options_t *o, const pieces_t *p)
     write_settings(f, "inference_backend_config", &o->backend_configs);
 }
 
-/* "[who,]setting=value" each; without who it is all of them. */
+/* Writes "[owner,]setting=value" of each; without owner for all. */
 static void
 write_settings(FILE *f, const char *directive, const list_t *list)
 {
@@ -237,7 +237,7 @@ write_settings(FILE *f, const char *directive, const list_t *list)
     }
 }
 
-/* The last value of a setting counts. */
+/* Whether a later entry sets the same setting, which then counts. */
 static bool
 set_later(const list_t *list, size_t at)
 {
@@ -274,7 +274,7 @@ write_model_control(FILE *f, const options_t *o)
     }
 }
 
-/* Directives that the table has all of. */
+/* Writes the directives that are entirely described by the table. */
 static void
 write_core_options(FILE *f, const options_t *o)
 {
@@ -298,7 +298,8 @@ write_core_options(FILE *f, const options_t *o)
     }
 }
 
-/* Those of the directive that were given, after begin; whether any was. */
+/* Writes the given parameters of the directive after begin; returns whether
+   there are any. */
 static bool
 write_parameters(FILE *f, const options_t *o, const char *directive,
     const char *begin)

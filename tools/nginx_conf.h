@@ -1,5 +1,5 @@
 /*
- * nginx_conf.h - the nginx.conf that the options mean.
+ * nginx_conf.h - writes nginx.conf from the options.
  *
  * Owner    none.
  * Thread   one.
@@ -18,7 +18,7 @@
 #include "places.h"
 #include "run_as.h"
 
-/* The whole file; the caller checks f. */
+/* Writes the whole file; the caller checks f. */
 void nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     const pieces_t *p, const run_as_t *who);
 

@@ -22,7 +22,7 @@ static void check_limits(const options_t *o);
 static void check_without_effect(const options_t *o);
 static void check_log_levels(const options_t *o);
 
-#define HTTP_MAX_INPUT 67108864L    /* the module's own for JSON */
+#define HTTP_MAX_INPUT 67108864L    /* the module's default limit of JSON */
 
 void
 options_check(const options_t *o)
@@ -95,7 +95,7 @@ check_model_control(const options_t *o)
     }
 }
 
-/* "policy,setting=value"; nginx looks at the value. */
+/* Checks "policy,setting=value"; nginx checks the value. */
 void
 check_host_policy(const char *name, const char *text)
 {
@@ -159,7 +159,7 @@ check_restricted(const char *name, const char *value)
     restricted_parse(&rule, name, value);
 }
 
-/* "backend,setting=value", or "setting=value" for all backends */
+/* Checks "backend,setting=value", or "setting=value" for all backends. */
 void
 check_backend_config(const char *name, const char *text)
 {
@@ -179,7 +179,8 @@ check_backend_config(const char *name, const char *text)
     }
 }
 
-/* The files must be there: nginx says so, too, but names its own file. */
+/* Checks that the files exist: nginx's message would name the generated
+   file. */
 static void
 check_tls(const options_t *o)
 {
@@ -247,7 +248,7 @@ check_without_effect(const options_t *o)
     }
 }
 
-/* A level of nginx has the more severe lines, too. */
+/* Checks log levels: a level of nginx includes more severe lines. */
 static void
 check_log_levels(const options_t *o)
 {
@@ -263,7 +264,7 @@ check_log_levels(const options_t *o)
     }
 }
 
-/* "cache,setting=value", all of one cache */
+/* Checks "cache,setting=value", all of the same cache. */
 static void
 check_cache_config(const options_t *o)
 {
@@ -346,7 +347,7 @@ later_for_gpu(const list_t *list, size_t at)
     return false;
 }
 
-/* "name:count" or "name:count:device" */
+/* Checks "name:count" or "name:count:device". */
 void
 check_rate_resource(const char *name, const char *text)
 {
@@ -381,7 +382,7 @@ check_capability(const char *name, const char *text)
     }
 }
 
-/* As nginx writes sizes; it looks at the least one. */
+/* Checks a size in nginx's format; nginx checks the minimum. */
 void
 check_size(const char *name, const char *text)
 {

@@ -1,10 +1,10 @@
 /*
- * option_check.h - what values options may have, and their parts.
+ * option_check.h - checks the values of options, and splits them into parts.
  *
  * Owner    Parts point into the value.
  * Thread   one.
  * Units    none.
- * Errors   die; a value that was checked once has none.
+ * Errors   die; a value that was checked before has none.
  * Route    options -> [option check] -> nginx.conf
  */
 
@@ -16,10 +16,10 @@
 
 #include "options.h"
 
-/* Ends the program where options do not go together. */
+/* Ends the program if options contradict each other. */
 void options_check(const options_t *o);
 
-/* Of one value, as option_table has them; name is the option's. */
+/* Checks of one value, used by option_table; name is the option's. */
 void check_repository(const char *name, const char *value);
 void check_host_policy(const char *name, const char *value);
 void check_metrics_config(const char *name, const char *value);
@@ -32,14 +32,14 @@ void check_rate_resource(const char *name, const char *value);
 void check_size(const char *name, const char *value);
 void check_control_from(const char *name, const char *value);
 
-/* The part of text behind its GPU's number. */
+/* The part of text after its GPU's number. */
 const char *after_gpu(const char *name, const char *text, long *gpu);
 
-/* The last word on a GPU counts. */
+/* Whether a later entry of the list is for the same GPU, which then counts. */
 bool later_for_gpu(const list_t *list, size_t at);
 
-/* The parameter of inference_metrics, and its value, that a metrics-config
-   means; NULL: it has no effect. */
+/* The parameter of inference_metrics for a metrics-config, and its value; NULL:
+   no effect. */
 const char *metrics_setting(const char *text, const char **value);
 
 #endif /* TOOLS_OPTION_CHECK_H */

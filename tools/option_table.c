@@ -9,7 +9,7 @@
 
 #define AT(field) offsetof(options_t, field)
 
-/* Reasons that several options share. */
+/* Reasons shared by several options. */
 #define BY_NGINX_PINGS                                                        \
     "nginx answers every PING and sends none; "                               \
     "--grpc-keepalive-time finds dead connections by TCP"

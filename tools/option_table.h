@@ -1,6 +1,6 @@
 /*
- * option_table.h - all options of the command line: what values they take,
- *                  where these are kept, what --help says.
+ * option_table.h - the table of command line options: their values, where
+ *                  these are stored, and the texts of --help.
  *
  * Owner    none; constant.
  * Thread   any.
@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-/* In Triton's order; the last is ours. */
+/* In Triton's order; the last is our own. */
 typedef enum {
     GROUP_GLOBAL,
     GROUP_SERVER,
@@ -39,43 +39,42 @@ typedef enum {
 typedef enum {
     KIND_TEXT,          /* not empty                                         */
     KIND_PATTERN,       /* may be empty                                      */
-    KIND_CHOICE,        /* one of words, in any case of letters              */
+    KIND_CHOICE,        /* one of words, ignoring case                       */
     KIND_LIST,          /* repeatable, not empty                             */
     KIND_NUMBER,
     KIND_BOOL,
-    KIND_VERBOSE,       /* a number, or true and false                       */
-    KIND_FLAG,          /* given or not, no value                            */
+    KIND_VERBOSE,       /* a number, or true or false                        */
+    KIND_FLAG,          /* no value                                          */
     KIND_HELP,
-    KIND_CORE           /* as the core's table says, with its help           */
+    KIND_CORE           /* from the core's table, with its help              */
 } option_kind_t;
 
-#define NOT_KEPT 0      /* offset of a value that is checked and no more     */
+#define NOT_KEPT 0      /* offset of a value that is only checked            */
 
 typedef struct {
     const char     *name;
     option_group_t  group;
     option_kind_t   kind;
     size_t          offset;         /* into options_t                        */
-    const char     *standard;       /* the default, as on the command line;
-                                       NULL: none                            */
+    const char     *standard;       /* default, as on the command line; NULL:
+                                       none                                  */
     const char     *help;
     long            min;
     long            max;
     const char     *words;          /* of a choice, by blanks                */
     void          (*check)(const char *name, const char *value);
-    const char     *deprecated;     /* in favour of that option              */
-    const char     *no_effect;      /* and what to use instead, or why       */
+    const char     *deprecated;     /* replaced by this option               */
+    const char     *no_effect;      /* reason, or what to use instead        */
 } option_t;
 
 extern const option_t option_table[];
 extern const size_t option_table_count;
 extern const char *const option_groups[GROUPS];
 
-/* NULL: none has that name. */
+/* NULL: no option has that name. */
 const option_t *option_find(const char *name, size_t len);
 
-/* The one option of tritonserver's whose name begins so; NULL: none, or
-   several do. */
+/* The option of tritonserver with this abbreviation; NULL: none, or several. */
 const option_t *option_begins(const char *name, size_t len);
 
 #endif /* TOOLS_OPTION_TABLE_H */

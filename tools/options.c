@@ -181,7 +181,7 @@ usage(void)
     exit(1);
 }
 
-/* The variables of Vertex AI, and the one that switches GPUs off. */
+/* Reads Vertex AI's variables, and the one that disables GPUs. */
 static void
 take_environment(options_t *o)
 {
@@ -203,7 +203,7 @@ take_environment(options_t *o)
             : parse_number("vertex-ai-port (AIP_HTTP_PORT)", 1, 65535, port);
     }
 
-    /* their platform asks from outside */
+    /* the platform sends requests from outside */
     vertex->address = o->service[SERVICE_SAGEMAKER].address = "0.0.0.0";
 
     if (o->service[SERVICE_METRICS].address == NULL) {
@@ -219,7 +219,7 @@ take_environment(options_t *o)
     }
 }
 
-/* Options that are settings of all backends; they outrank
+/* Takes options that are settings of all backends; they override
    --backend-config. */
 static void
 take_backend_settings(options_t *o)
@@ -248,7 +248,7 @@ take_backend_settings(options_t *o)
     }
 }
 
-/* Triton's HTTP library takes "ipv6:::1". */
+/* Strips a family: Triton's HTTP library accepts "ipv6:::1". */
 static const char *
 without_family(const char *address)
 {
@@ -339,7 +339,7 @@ list_add(list_t *list, const char *value)
     list->value[list->n++] = value;
 }
 
-/* Its row of the core's table has it. */
+/* The row of the core's table for the option. */
 static size_t
 find_core(const char *name)
 {
@@ -353,7 +353,7 @@ find_core(const char *name)
     return i;
 }
 
-/* Kept as nginx.conf is to have it. */
+/* Stores a value in the format of nginx.conf. */
 static void
 set_core(options_t *o, size_t at, const char *value)
 {
@@ -397,7 +397,7 @@ set_core(options_t *o, size_t at, const char *value)
     o->core[at] = text;
 }
 
-/* words: "a b" or "a b c" */
+/* Checks a choice; words: "a b" or "a b c". */
 static void
 check_choice(const char *name, const char *words, const char *value)
 {
@@ -453,7 +453,7 @@ parse_bool(const char *name, const char *value)
     die("option \"--%s\" is true or false, not \"%s\"", name, value);
 }
 
-/* A control character could not be written into nginx.conf and read back. */
+/* Rejects control characters, which nginx.conf cannot represent. */
 static void
 check_text(const char *name, const char *text)
 {

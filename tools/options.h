@@ -1,5 +1,5 @@
 /*
- * options.h - tritonserver's command line.
+ * options.h - parses tritonserver's command line.
  *
  * Owner    Values point into argv and the environment.
  * Thread   one.
@@ -20,15 +20,15 @@ typedef struct {
     size_t       n;
 } list_t;
 
-/* A service that has an address and a port. */
+/* A service with an address and a port. */
 typedef struct {
     bool        on;
     const char *address;
     long        port;
     bool        reuse;              /* share the port with other processes   */
     long        threads;            /* 0: not given                          */
-    const char *name;               /* as Triton's log says it               */
-    const char *option;             /* that sets the port                    */
+    const char *name;               /* in Triton's log                       */
+    const char *option;             /* option that sets the port             */
 } service_t;
 
 typedef enum {
@@ -42,7 +42,7 @@ typedef enum {
 
 typedef struct {
     char      **core;               /* by row of the table of the core's
-                                       options, as nginx.conf has them; NULL:
+                                       options, in nginx.conf's format; NULL:
                                        not given */
     bool       *given;              /* by row of option_table                */
     service_t   service[SERVICES];
@@ -70,7 +70,7 @@ typedef struct {
     const char *vertex_model;
     list_t      metrics_configs;
     list_t      trace_configs;
-    const char *trace_file;         /* deprecated, as those below; NULL: not
+    const char *trace_file;         /* deprecated, like those below; NULL: not
                                        given                                 */
     list_t      trace_levels;
     const char *trace_rate;
@@ -102,24 +102,25 @@ typedef struct {
     bool        print_config;
 } options_t;
 
-/* Ends the program where an option is wrong, or asks for help. */
+/* Parses the command line; ends the program if an option is invalid, or prints
+   help. */
 void options_take(options_t *o, int argc, char **argv);
 
 /* Whether the option was on the command line. */
 bool options_given(const options_t *o, const char *name);
 
-/* Whether the same value stands before that place of a list. */
+/* Whether the same value is before that index of a list. */
 bool options_given_before(const list_t *list, size_t at);
 
-/* The value of an option of the core: of a directive, or of its parameter.
-   NULL: not given. */
+/* The value of an option of the core, by directive and parameter (NULL: of the
+   directive itself).  NULL: not given. */
 const char *options_core(const options_t *o, const char *directive,
     const char *parameter);
 
-/* gRPC is spoken over TLS. */
+/* Whether gRPC uses TLS. */
 bool options_tls(const options_t *o);
 
-/* Backends complete no configuration. */
+/* Whether configurations are not completed by backends. */
 bool options_strict(const options_t *o);
 
 #endif /* TOOLS_OPTIONS_H */

@@ -58,7 +58,7 @@ connect_to(const char *path)
     return fd;
 }
 
-/* The whole answer as a text; NULL: it didn't come whole. */
+/* Reads the whole answer as a text; NULL: incomplete. */
 static char *
 read_all(int fd)
 {

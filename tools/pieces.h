@@ -1,5 +1,5 @@
 /*
- * pieces.h - where nginx, module, core and backends are.
+ * pieces.h - the paths of nginx, module, core and backends.
  *
  * Owner    none.
  * Thread   one.
@@ -20,7 +20,7 @@ typedef struct {
     char backends[PATH_MAX];
 } pieces_t;
 
-/* The pieces lie beside this program, or where `make install` puts them. */
+/* Finds the files beside this program, or where `make install` puts them. */
 void pieces_find(pieces_t *p);
 
 #endif /* TOOLS_PIECES_H */

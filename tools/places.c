@@ -71,8 +71,8 @@ place_make(char *path)
     }
 }
 
-/* The content of the workers' directories is removed as their user: a link
-   that a worker puts there meanwhile leads root nowhere. */
+/* Removes the workers' directories as their user, so that a link created there
+   by a worker cannot affect files of root. */
 void
 places_remove(const places_t *places, const run_as_t *who)
 {

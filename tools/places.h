@@ -1,7 +1,7 @@
 /*
- * places.h - the directories that the launcher makes and removes.
+ * places.h - the directories that the launcher creates and removes.
  *
- * Owner    The directories are the program's until places_remove.
+ * Owner    The program owns the directories until places_remove.
  * Thread   one.
  * Units    none.
  * Errors   die, until nginx runs.
@@ -21,28 +21,29 @@
 
 typedef struct {
     char own[PATH_MAX];             /* nginx.conf, pid, socket; mode 0700    */
-    char temp[PATH_MAX];            /* holds the workers' temporary
-                                       directories, and is never theirs: nginx
-                                       makes these as root, in a directory of
-                                       theirs it would follow their links    */
+    char temp[PATH_MAX];            /* contains the workers' temporary
+                                       directories and is not owned by their
+                                       user: nginx creates these as root, and
+                                       would follow links in a directory of that
+                                       user                                  */
 } places_t;
 
-/* The uses of the workers' directories. */
+/* The names of the workers' directories. */
 extern const char *const temps[TEMPS];
 
-/* Ends the process with a message on failure. */
+/* Creates the directories; ends the process with a message on failure. */
 void places_make(places_t *places, const run_as_t *who);
 
-/* Their names with XXXXXX for what a start chooses; nothing is made. */
+/* Sets the names, with XXXXXX for the random part; creates nothing. */
 void places_name(places_t *places);
 
-/* Ignores what has gone. */
+/* Removes the directories; ignores missing ones. */
 void places_remove(const places_t *places, const run_as_t *who);
 
-/* Of that temporary directory; path holds PATH_MAX. */
+/* Writes the path of a temporary directory; path has PATH_MAX bytes. */
 void temp_path(char *path, const places_t *places, size_t i);
 
-/* Of the launcher's own socket: 0; -1: no socket can have so long a path. */
+/* Writes the path of the launcher's socket: 0; -1: too long for a socket. */
 int socket_path(char *path, size_t cap, const places_t *places);
 
 #endif /* TOOLS_PLACES_H */

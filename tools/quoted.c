@@ -25,7 +25,8 @@ write_path_after(FILE *f, const char *before, const char *path)
         if (realpath(path, full) != NULL) {
             path = full;
 
-        } else if (getcwd(full, sizeof(full)) != NULL) {    /* not there yet */
+        } else if (getcwd(full, sizeof(full)) != NULL) {    /* does not exist
+                                                               yet           */
             snprintf(where, sizeof(where), "%s/%s", full, path);
             path = where;
         }

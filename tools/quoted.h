@@ -1,5 +1,5 @@
 /*
- * quoted.h - words of nginx.conf.
+ * quoted.h - writes words of nginx.conf.
  *
  * Owner    none.
  * Thread   one.
@@ -13,16 +13,17 @@
 
 #include <stdio.h>
 
-/* In quotes; text has no control characters. */
+/* Writes text in quotes; text has no control characters. */
 void write_word(FILE *f, const char *text);
 
-/* The first len bytes of text, in quotes where nginx needs them. */
+/* Writes the first len bytes of text, in quotes if nginx needs them. */
 void write_part(FILE *f, const char *text, size_t len);
 
-/* Likewise; absolute, because nginx would read it from its own prefix. */
+/* Writes an absolute path, since nginx resolves relative ones from its
+   prefix. */
 void write_path(FILE *f, const char *path);
 
-/* The same with something in front, inside of the quotes. */
+/* Likewise with a text before it, inside the quotes. */
 void write_word_after(FILE *f, const char *before, const char *text);
 void write_path_after(FILE *f, const char *before, const char *path);
 

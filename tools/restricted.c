@@ -7,10 +7,10 @@
 #include "die.h"
 
 /*
- * The paths of each group, of REST and of gRPC.  They are regular expressions
- * for $uri: the module answers a path that nginx has decoded or merged to
- * another one with 404 (docs/directives.md), so no other spelling gets by.
- * The first that fits counts.
+ * The paths of each group, of REST and of gRPC, as regular expressions for
+ * $uri: if nginx decodes or merges a path to another one, the module answers
+ * with 404 (docs/directives.md), so other spellings of a path are not served.
+ * The first match counts.
  */
 static const struct {
     const char *name;
@@ -160,7 +160,7 @@ restricted_write_http(FILE *f, const list_t *list)
           "        }\n", f);
 }
 
-/* A status of gRPC is in headers of an answer without a body. */
+/* gRPC's status is in the headers of an answer without a body. */
 void
 restricted_write_grpc(FILE *f, const list_t *list)
 {
@@ -180,8 +180,8 @@ restricted_write_grpc(FILE *f, const list_t *list)
           "        }\n", f);
 }
 
-/* $inference_rule is empty after this where the request may pass, and
-   $inference_header is what it lacks. */
+/* Afterwards $inference_rule is empty if the request may pass, and
+   $inference_header is the missing header. */
 static void
 write_checks(FILE *f, const char *variable, const list_t *list,
     const char *prefix)
@@ -212,7 +212,7 @@ write_checks(FILE *f, const char *variable, const list_t *list,
     }
 }
 
-/* nginx would read "$" and quotes, a regular expression most else. */
+/* Escapes text for a regular expression in nginx.conf. */
 static void
 write_regex_text(FILE *f, const char *text)
 {

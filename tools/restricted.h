@@ -1,11 +1,11 @@
 /*
- * restricted.h - groups of endpoints that need a header
+ * restricted.h - groups of endpoints that require a header
  *                (--http-restricted-api, --grpc-restricted-protocol).
  *
  * Owner    A rule points into the option's value.
  * Thread   one.
  * Units    none.
- * Errors   die, where a rule is wrong.
+ * Errors   die, if a rule is invalid.
  * Route    options -> [restricted] -> nginx.conf
  */
 
@@ -25,16 +25,16 @@ typedef struct {
     const char *value;
 } restricted_t;
 
-/* "group,group:header=value"; name is the option's. */
+/* Parses "group,group:header=value"; name is the option's. */
 void restricted_parse(restricted_t *rule, const char *name, const char *text);
 
-/* A group is in one rule of the list. */
+/* Checks that a group is in only one rule of the list. */
 void restricted_check(const char *name, const list_t *list);
 
-/* In http{}: which rule a path is subject to. */
+/* Writes, in http{}, the map from paths to rules. */
 void restricted_write_map(FILE *f, const options_t *o);
 
-/* In a server{}: the answer to requests without the header. */
+/* Write, in a server{}, the answer to requests without the header. */
 void restricted_write_http(FILE *f, const list_t *list);
 void restricted_write_grpc(FILE *f, const list_t *list);
 

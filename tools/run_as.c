@@ -71,7 +71,7 @@ run_as_find(run_as_t *who, const char *named, const char *const *repositories,
     return 0;
 }
 
-/* A name, or a number that need not have one. */
+/* Finds a user by name, or by number, which need not have a name. */
 static int
 find_named(const char *named, uid_t *uid, char *why, size_t cap)
 {
@@ -103,7 +103,7 @@ first_local(const char *const *repositories, size_t count, struct stat *st)
     return NULL;
 }
 
-/* For good. */
+/* Changes the user permanently. */
 static int
 become(uid_t uid, gid_t gid, char *why, size_t cap)
 {

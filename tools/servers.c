@@ -76,7 +76,7 @@ write_listen(FILE *f, const options_t *o, service_id_t id)
     fputs(";\n", f);
 }
 
-/* The kernel takes so many. */
+/* Limited to the kernel's maximum. */
 static long
 probe_secs(long ms)
 {
@@ -105,7 +105,7 @@ write_forward(FILE *f, const char *pattern)
     }
 }
 
-/* Inferences name regions of shared memory where the part is listed. */
+/* Inferences may use shared memory regions if the part is listed. */
 static void
 write_all(FILE *f, const options_t *o, const char *protocol)
 {
@@ -114,8 +114,8 @@ write_all(FILE *f, const options_t *o, const char *protocol)
             "        }\n", o->client_shm ? " shared_memory" : "", protocol);
 }
 
-/* Endpoints that change the server for others: one location, so that all of
-   them, also trace and log settings, have the same clients. */
+/* Writes one location for all endpoints that change the server for other
+   clients, also trace and log settings, so that all have the same clients. */
 static void
 write_control(FILE *f, const options_t *o)
 {
@@ -131,7 +131,7 @@ write_control(FILE *f, const options_t *o)
     control_from_write_answer(f, o->control_from);
 }
 
-/* Streams, pings and connections of clients live long. */
+/* Writes gRPC; streams, pings and connections of clients are long-lived. */
 static void
 write_grpc(FILE *f, const options_t *o)
 {
@@ -149,8 +149,8 @@ write_grpc(FILE *f, const options_t *o)
     }
     write_forward(f, o->grpc_forward);
 
-    /* Rules and locations here know the paths of gRPC alone: "grpc" rejects
-       REST, which has its own port, or is off. */
+    /* Rules and locations of this server match paths of gRPC only: "grpc"
+       rejects REST, which has its own port or is off. */
     restricted_write_grpc(f, &o->grpc_restricted);
     write_all(f, o, " grpc");
     fprintf(f, "        location ~ \"/(Repository|TraceSetting|LogSettings"
@@ -187,8 +187,8 @@ write_metrics(FILE *f, const options_t *o)
           "        }\n", f);
 }
 
-/* Paths of a platform become those of REST, before rules and locations see
-   them; no other path is there. */
+/* Rewrites the platform's paths to those of REST before rules and locations are
+   matched; other paths do not exist. */
 static void
 write_sagemaker(FILE *f, const options_t *o)
 {
@@ -205,7 +205,7 @@ write_sagemaker(FILE *f, const options_t *o)
     write_platform(f, o);
 }
 
-/* The header names another endpoint than the default model's. */
+/* The header selects another endpoint than the default model's. */
 static void
 write_vertex(FILE *f, const options_t *o)
 {
@@ -226,8 +226,8 @@ write_vertex(FILE *f, const options_t *o)
                     "models are not loaded or unloaded over this port");
 }
 
-/* Inferences may name regions, where they are allowed; as in Triton nobody
-   registers any over this port, nor loads models. */
+/* Inferences may use regions, if allowed; as in Triton, clients of this port
+   cannot register regions or load models. */
 static void
 write_forbidden(FILE *f, const char *paths, const char *why)
 {
@@ -267,7 +267,7 @@ environment(const char *name, const char *otherwise)
     return value != NULL && value[0] != '\0' ? value : otherwise;
 }
 
-/* For the launcher's own requests. */
+/* Writes the server for the launcher's own requests. */
 static void
 write_own(FILE *f, const char *dir)
 {

@@ -1,6 +1,6 @@
 /*
- * servers.h - the server{} blocks of nginx.conf: one of each service, and one
- *             for the launcher's own questions.
+ * servers.h - writes the server{} blocks of nginx.conf: one for each service,
+ *             and one for the launcher's own requests.
  *
  * Owner    none.
  * Thread   one.
@@ -16,7 +16,7 @@
 
 #include "options.h"
 
-/* dir: where the launcher's own socket is; NULL: none. */
+/* dir: the directory of the launcher's socket; NULL: none. */
 void servers_write(FILE *f, const options_t *o, const char *dir);
 
 #endif /* TOOLS_SERVERS_H */

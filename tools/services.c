@@ -54,7 +54,7 @@ check_ports(const options_t *o)
     }
 }
 
-/* "first-last": the other ports that SageMaker lets a container have */
+/* Checks "first-last", the range of further ports that SageMaker permits. */
 static void
 check_range(const options_t *o)
 {
@@ -130,7 +130,7 @@ check_sagemaker(void)
     }
 }
 
-/* It becomes a part of a path in nginx.conf as it is. */
+/* Checks a path, which is written to nginx.conf unquoted. */
 static void
 check_path(const char *what, const char *text)
 {

@@ -1,8 +1,7 @@
 /*
- * services.h - what listens: addresses and ports of the services, and whether
- *              they can be had.
+ * services.h - the addresses and ports of the services, and checks of them.
  *
- * Owner    options.
+ * Owner    that of options.
  * Thread   one.
  * Units    none.
  * Errors   die.
@@ -14,13 +13,14 @@
 
 #include "options.h"
 
-/* Services that are on have different ports, and what they need. */
+/* Checks that services that are on have different ports, and their other
+   options. */
 void services_check(const options_t *o);
 
-/* The ports are free now, as nginx would find out after many lines. */
+/* Checks that the ports are free, before nginx logs many lines about it. */
 void services_try(const options_t *o);
 
-/* The model that Vertex AI's predict route is for. */
+/* The model of Vertex AI's predict route. */
 const char *services_vertex_model(const options_t *o);
 
 #endif /* TOOLS_SERVICES_H */

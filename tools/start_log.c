@@ -99,7 +99,7 @@ start_log_options(FILE *f, const options_t *o, char *metadata)
     table_free(&t);
 }
 
-/* name, version and extensions, in that order */
+/* Adds name, version and extensions, in that order. */
 static void
 add_metadata(table_t *t, char *text)
 {
@@ -134,7 +134,7 @@ add_list(table_t *t, const char *name, const list_t *list)
     }
 }
 
-/* "gpu:bytes" */
+/* Adds "gpu:bytes". */
 static void
 add_sizes(table_t *t, const char *name, const list_t *list)
 {
@@ -200,7 +200,7 @@ start_log_services(FILE *f, const options_t *o)
     }
 }
 
-/* "I0610 00:39:01.123456 4242 file.c:77] ", or with a date of ISO 8601 */
+/* Writes "I0610 00:39:01.123456 4242 file.c:77] ", or with an ISO 8601 date. */
 static void
 write_prefix(FILE *f, const options_t *o, int line)
 {

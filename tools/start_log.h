@@ -1,8 +1,8 @@
 /*
- * start_log.h - what Triton logs when it has started: the tables of models and
+ * start_log.h - Triton's log output after the start: tables of models and
  *               options, and a line for each service.
  *
- * Owner    The stream is the caller's.
+ * Owner    The stream belongs to the caller.
  * Thread   one.
  * Units    none.
  * Errors   A line that cannot be written is lost.
@@ -17,14 +17,14 @@
 
 #include "options.h"
 
-/* index: the repository index, written over; unavailable models are named on
-   stderr if failed. */
+/* Writes the models; index: the repository index, overwritten; if failed,
+   unavailable models are listed on stderr. */
 void start_log_models(FILE *f, const options_t *o, char *index, bool failed);
 
-/* metadata: the server's, written over; NULL: no answer. */
+/* Writes the options; metadata: the server's, overwritten; NULL: no answer. */
 void start_log_options(FILE *f, const options_t *o, char *metadata);
 
-/* A line for each service that is on, if o asks for such lines. */
+/* Writes a line for each service that is on, if o enables such lines. */
 void start_log_services(FILE *f, const options_t *o);
 
 #endif /* TOOLS_START_LOG_H */

@@ -65,7 +65,7 @@ print_rule(FILE *f, const table_t *t)
     fputs("+\n", f);
 }
 
-/* A cell of several lines makes a row of several lines. */
+/* Writes a row; a cell with several lines gives several lines. */
 static void
 print_row(FILE *f, const table_t *t, char *const *cells)
 {

@@ -1,5 +1,5 @@
 /*
- * table.h - a table of text as Triton logs it.
+ * table.h - a text table in the format of Triton's log.
  *
  * Owner    The table copies its cells.
  * Thread   one.
@@ -22,13 +22,13 @@ typedef struct {
     size_t   n;
 } table_t;
 
-/* As many texts as the table has columns. */
+/* Adds a row; one text for each column. */
 void table_add(table_t *t, ...);
 
-/* The first row is the head. */
+/* Writes the table; the first row is the head. */
 void table_print(FILE *f, const table_t *t);
 
-/* The cells; t is the caller's. */
+/* Frees the cells, not t. */
 void table_free(table_t *t);
 
 #endif /* TOOLS_TABLE_H */

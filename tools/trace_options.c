@@ -33,12 +33,12 @@ static const setting_t settings[] = {
     { "opentelemetry", "bsp_max_export_batch_size", true, 1 }
 };
 
-/* The settings that all options make together. */
+/* The combined settings of all options. */
 typedef struct {
     bool        collector;      /* mode opentelemetry                        */
     bool        timestamps;
     bool        tensors;
-    const char *file;           /* NULL: not given; so are the others        */
+    const char *file;           /* NULL: not given, like the others          */
     const char *url;
     const char *rate;
     const char *count;
@@ -59,7 +59,7 @@ static void warn_without_effect(const options_t *o, const trace_t *t);
 static void write_number(FILE *f, const char *name, const char *value);
 static void write_collector(FILE *f, const options_t *o, const trace_t *t);
 
-/* "[mode,]setting=value" */
+/* Checks "[mode,]setting=value". */
 void
 check_trace_config(const char *name, const char *text)
 {
@@ -159,7 +159,7 @@ trace_options_write(FILE *f, const options_t *o)
     fputs(";\n", f);
 }
 
-/* The setting that text is about, and its value. */
+/* The setting named by text, and its value. */
 static const setting_t *
 split(const char *name, const char *text, const char **value)
 {
@@ -192,7 +192,7 @@ split(const char *name, const char *text, const char **value)
     return s;
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static const setting_t *
 find(const char *mode, const char *name)
 {
@@ -226,7 +226,8 @@ check_number(const char *name, const setting_t *s, const char *value)
     }
 }
 
-/* The older options first: of a setting given twice the last value counts. */
+/* Collects the settings, deprecated options first: the last value of a setting
+   counts. */
 static void
 collect(const options_t *o, trace_t *t)
 {
@@ -263,7 +264,7 @@ collect(const options_t *o, trace_t *t)
     }
 }
 
-/* Levels add up; OFF takes back those before it. */
+/* Adds a level; OFF removes the earlier ones. */
 static void
 add_level(trace_t *t, const char *level)
 {
@@ -277,7 +278,7 @@ add_level(trace_t *t, const char *level)
     }
 }
 
-/* NULL: not given. */
+/* The last value; NULL: not given. */
 static const char *
 last_of(const options_t *o, const char *name)
 {
@@ -295,8 +296,8 @@ last_of(const options_t *o, const char *name)
     return last;
 }
 
-/* Settings of the mode that does not count, and all of them but "off" where
-   traces have nowhere to go: then no request can turn them on either. */
+/* Warns of settings of the other mode, and, without a destination of traces, of
+   all except "off": then requests cannot turn traces on either. */
 static void
 warn_without_effect(const options_t *o, const trace_t *t)
 {
@@ -328,7 +329,8 @@ warn_without_effect(const options_t *o, const trace_t *t)
     }
 }
 
-/* Where traces may go, now or when a request turns them on. */
+/* Whether there is a destination for traces, now or for requests that turn them
+   on. */
 static bool
 is_given(const options_t *o, const trace_t *t)
 {

@@ -1,10 +1,10 @@
 /*
- * trace_options.h - --trace-config and the older --trace-*, as the directive
- *                   "inference_trace".
+ * trace_options.h - --trace-config and the deprecated --trace-*, written as
+ *                   the directive "inference_trace".
  *
- * Owner    Texts are the command line's.
+ * Owner    Texts belong to the command line.
  * Thread   one.
- * Units    as the options'.
+ * Units    those of the options.
  * Errors   die.
  * Route    options -> [trace options] -> nginx.conf
  */
@@ -16,17 +16,17 @@
 
 #include "options.h"
 
-/* Of one value, as option_table has them. */
+/* Checks of one value, used by option_table. */
 void check_trace_config(const char *name, const char *value);
 void check_trace_level(const char *name, const char *value);
 void check_trace_rate(const char *name, const char *value);
 void check_trace_count(const char *name, const char *value);
 void check_trace_frequency(const char *name, const char *value);
 
-/* Ends the program where they do not go together. */
+/* Ends the program if the options contradict each other. */
 void trace_options_check(const options_t *o);
 
-/* The directive, if any of them is given. */
+/* Writes the directive, if any of the options is given. */
 void trace_options_write(FILE *f, const options_t *o);
 
 #endif /* TOOLS_TRACE_OPTIONS_H */

@@ -2,9 +2,9 @@
  * tables.c - prints the tables of the module and of the launcher, a line for
  * each row and a tab between its fields.
  *
- * It is linked with the sources of these tables, and with nothing that their
- * handlers call: those are at address 0, and no handler runs.  nginx's own
- * handlers are told apart by the stand-ins below.
+ * The program is linked with the sources of these tables, but not with the
+ * functions that their handlers call: these are at address 0, and no handler
+ * runs.  nginx's own handlers are distinguished by the stubs below.
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
@@ -30,7 +30,7 @@ SLOT(ngx_conf_set_size_slot)
 SLOT(ngx_conf_set_off_slot)
 SLOT(ngx_conf_set_str_slot)
 
-/* The location of nginx beside which ours is made and merged. */
+/* The location of nginx with which ours is created and merged. */
 ngx_module_t ngx_http_core_module;
 static ngx_http_core_loc_conf_t core_location;
 
@@ -51,7 +51,7 @@ ngx_http_add_variable(ngx_conf_t *cf, ngx_str_t *name, ngx_uint_t flags)
     return &variable;
 }
 
-/* There is nothing to warn of. */
+/* Replaces the module's function; there is nothing to warn of. */
 void
 ngx_http_inference_warn_idle(ngx_conf_t *cf,
     ngx_http_inference_loc_conf_t *prev, ngx_http_inference_loc_conf_t *conf)
@@ -59,7 +59,7 @@ ngx_http_inference_warn_idle(ngx_conf_t *cf,
     (void) cf, (void) prev, (void) conf;
 }
 
-/* A location in which no directive stands. */
+/* Creates a location without directives. */
 static char *
 bare_location(void)
 {
@@ -120,14 +120,15 @@ print_word(const ngx_conf_enum_t *words, ngx_uint_t value)
     }
 }
 
-/* kind, words and default of a directive that nginx's own handlers read. */
+/* Prints kind, words and default of a directive that nginx's own handlers
+   read. */
 static void
 print_slot(const ngx_command_t *command, const char *location)
 {
     const char *field = location + command->offset;
 
     if (command->conf != NGX_HTTP_LOC_CONF_OFFSET) {
-        field = NULL;               /* of http{}: no merged value            */
+        field = NULL;               /* of http{}: has no merged value        */
     }
     if (command->set == ngx_http_inference_enum_slot) {
         printf("choice\t");
@@ -201,7 +202,7 @@ find_field(const ProtobufCMessageDescriptor *message, const char *path)
     return NULL;
 }
 
-/* type and default of an option */
+/* Prints type and default of an option. */
 static void
 print_field(const char *path)
 {
