@@ -6,7 +6,7 @@
 #include "core/sched/waiter.h"
 
 #define INTAKE_BATCH      256       /* entries of one session in a row,      */
-#define INTAKE_BATCH_BYTES (UINT64_C(1) << 20)  /* unless they are large     */
+#define INTAKE_BATCH_BYTES (UINT64_C(1) << 20)  /* fewer if they are large   */
 #define INTAKE_STRANGE    2         /* then the role goes to the other model */
 
 static bool hold(inf_intake_t *in, const inf_runner_t *own,
@@ -40,7 +40,7 @@ inf_intake_run(inf_intake_t *in)
 
 /*
  * The role's work, until waiter is woken or until_ns has come (true), or
- * somebody else should hold it or the core stops (false).  The main thread
+ * another thread should have it or the core stops (false).  The main thread
  * has no waiter and no runner.
  */
 static bool
@@ -48,7 +48,7 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
     uint64_t until_ns)
 {
     uint32_t busy = 0;
-    uint32_t strange = 0;       /* polls in a row that fed another runner    */
+    uint32_t strange = 0;       /* consecutive polls that fed another runner */
 
     while (!inf_intake_role_is_stopping(&in->role)) {
         bool any = poll_rings(in);
@@ -100,7 +100,7 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
     return false;
 }
 
-/* Drains all rings once; true: something was there. */
+/* Drains all rings once; true: there was an entry. */
 static bool
 poll_rings(inf_intake_t *in)
 {
@@ -124,8 +124,8 @@ poll_rings(inf_intake_t *in)
     return any;
 }
 
-/* Whether a thread of the one runner that was fed had better hold the role:
-   it is awake now, and soon idle. */
+/* Whether a thread of the one runner that was fed should take the role: it is
+   awake and soon idle. */
 static bool
 for_others(const inf_intake_t *in, const inf_runner_t *own)
 {
@@ -163,7 +163,7 @@ idle_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
     return work;
 }
 
-/* Nobody watches the rings now: for a moment that is fine. */
+/* Gives up the role; no thread watches the rings for a moment. */
 static void
 idle_leave(void *userp, inf_runner_t *runner)
 {
@@ -174,7 +174,7 @@ idle_leave(void *userp, inf_runner_t *runner)
     }
 }
 
-/* A thread that was to be back soon will not be. */
+/* An instance thread that was expected to take the role sleeps. */
 static void
 idle_sleeps(void *userp)
 {
@@ -213,7 +213,8 @@ drain_session(inf_intake_t *in, inf_intake_session_t *is)
             bytes += s.op != INF_SUBMIT_CANCEL ? s.length : 0;
             if (s.op == INF_SUBMIT_INFER) {
                 INF_POINT(ENTRY_TAKEN);
-                if (!inf_intake_is_leaving(in)) {   /* else its slot is free */
+                if (!inf_intake_is_leaving(in)) {   /* otherwise its slot is
+                                                       freed                 */
                     note_fed(in, inf_infer_submit(is->session, &in->models,
                         &s, in->server, now));
                 }
@@ -227,7 +228,7 @@ drain_session(inf_intake_t *in, inf_intake_session_t *is)
     return true;
 }
 
-/* All workers know of a suspect before it begins. */
+/* Takes suspects; all workers are told before a suspect begins. */
 static void
 take_suspects(inf_intake_t *in)
 {
@@ -271,7 +272,7 @@ dispatch(inf_intake_t *in, inf_session_t *session, const inf_submission_t *s)
     }
 }
 
-/* Tells every worker to ring; false: something came in meanwhile. */
+/* Makes every worker notify the core; false: entries arrived meanwhile. */
 static bool
 all_asleep(inf_intake_t *in)
 {

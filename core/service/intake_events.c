@@ -1,5 +1,5 @@
-/* intake_events.c - the thread with the intake role sleeps here, and handles
-   the events that wake it. */
+/* intake_events.c - waits for and handles events in the thread with the intake
+   role. */
 
 #include "core/service/intake_parts.h"
 
@@ -70,7 +70,7 @@ on_event(inf_intake_t *in, inf_intake_source_t *source, uint32_t events)
         inf_ignored_models_take(in->ignored);
         break;
     case INF_INTAKE_EVENTFD:
-        break;                  /* edge-triggered; the next poll drains      */
+        break;                  /* edge-triggered; the next poll drains it   */
     case INF_INTAKE_CONTROL:
         if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
             inf_link_entry(source, inf_intake_session_t, control)->over =

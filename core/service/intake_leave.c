@@ -1,5 +1,5 @@
-/* intake_leave.c - the core leaves: what it has begun ends, what waits goes to
-   the next core. */
+/* intake_leave.c - the leaving core: requests that have begun end, others are
+   left to the next core. */
 
 #include "core/service/intake_parts.h"
 
@@ -8,9 +8,9 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 
-#define INTAKE_LEAVE_NS UINT64_C(10000000)      /* between two polls of what is
-                                                   still under way           */
-#define INTAKE_SLEEP_NS UINT64_C(1000000000)    /* then memory is given back */
+#define INTAKE_LEAVE_NS UINT64_C(10000000)      /* interval of polls for
+                                                   executions                */
+#define INTAKE_SLEEP_NS UINT64_C(1000000000)    /* then memory is released   */
 
 static void leave_begin(inf_intake_t *in, uint64_t now_ns);
 
@@ -46,8 +46,8 @@ inf_intake_poll_leaving(inf_intake_t *in)
     }
 }
 
-/* New workers register with the next core: their messages stay where they
-   are. */
+/* Begins to leave.  New workers register with the next core: their messages
+   stay in the socket. */
 static void
 leave_begin(inf_intake_t *in, uint64_t now_ns)
 {

@@ -1,4 +1,4 @@
-/* intake_open.c - an intake is made, gets its server, and ends. */
+/* intake_open.c - creates an intake, attaches its server, and closes it. */
 
 #include "core/service/intake_parts.h"
 
@@ -116,7 +116,8 @@ inf_intake_configure(inf_intake_t *in, inf_core_config_t *config, bool log)
     inf_control_configure(in->control, config, log);
 }
 
-/* Only in mode none nothing loads a model that comes. */
+/* Watches repositories for new models, in mode none only: other modes load
+   them. */
 static void
 watch_repositories(inf_intake_t *in, const NginxInference__CoreConfig *config)
 {

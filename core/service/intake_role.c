@@ -3,7 +3,7 @@
 #define ROLE_TICK_NS     UINT64_C(1000000)
 #define ROLE_QUIET_TICKS 16
 
-static _Thread_local bool has_role;     /* the thread's own                  */
+static _Thread_local bool has_role;     /* whether this thread has a role    */
 
 void
 inf_intake_role_init(inf_intake_role_t *role)
@@ -30,8 +30,8 @@ inf_intake_role_take(inf_intake_role_t *role)
     return true;
 }
 
-/* The next holder may have looked a moment too early and sleep now: the main
-   thread must not sleep as well. */
+/* Gives the role up.  The next thread may have checked just before and sleep,
+   so the main thread must not sleep then. */
 void
 inf_intake_role_give(inf_intake_role_t *role)
 {
@@ -48,8 +48,8 @@ inf_intake_role_is_mine(void)
     return has_role;
 }
 
-/* After a while without any change it sleeps until a thread leaves the rings
-   alone (inf_intake_role_check). */
+/* After a while without change the main thread sleeps until
+   inf_intake_role_check finds the rings unattended. */
 void
 inf_intake_role_stand_by(inf_intake_role_t *role)
 {

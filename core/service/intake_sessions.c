@@ -1,4 +1,4 @@
-/* intake_sessions.c - workers' sessions begin and end. */
+/* intake_sessions.c - adds and ends workers' sessions, and their upkeep. */
 
 #include "core/service/intake_parts.h"
 
@@ -79,7 +79,7 @@ fail:
     return err;
 }
 
-/* A backend waits for them. */
+/* Called while a backend waits for releases. */
 static void
 poll_for_releases(void *userp)
 {
@@ -188,8 +188,9 @@ inf_intake_upkeep(inf_intake_t *in)
 }
 
 /*
- * Nginx ends: nobody may come any more for whom models wait.  Clients that are
- * there still, on streams, have half of the drain time for what they do next.
+ * Notes when all workers leave: then no new clients can come whose requests
+ * complete a batch or sequence.  Clients on open streams have half of the
+ * drain time for further requests.
  */
 static void
 attend(inf_intake_t *in, uint64_t now_ns)

@@ -8,36 +8,36 @@
 #include "core/base/queue.h"
 #include "core/base/refs.h"
 
-/* Below the channel's; a sender holds no other lock. */
+/* Below the channel's rank; a sender holds no other lock. */
 #define RANK_FLOW 85u
 
 #define NONE_MISSING UINT64_MAX
 
 struct inf_response_flow_s {
     _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
-    inf_lock_t       lock;      /* rank 85; guards what follows              */
-    inf_cond_t       room;      /* something was released, or a request has
-                                   come                                      */
-    inf_link_t       line;      /* turns by their order, each until it is
-                                   answered and its responses are released   */
-    uint64_t         missing;   /* order of a request that is to be submitted
-                                   again, or NONE_MISSING                    */
-    uint64_t         missing_until_ns;  /* it counts so long                 */
+    inf_lock_t       lock;      /* rank 85; guards all below                 */
+    inf_cond_t       room;      /* signalled after a release, or for a new
+                                   request                                   */
+    inf_link_t       line;      /* turns by order, until answered and
+                                   released                                  */
+    uint64_t         missing;   /* order of a request to be submitted again, or
+                                   NONE_MISSING                              */
+    uint64_t         missing_until_ns;  /* end of the wait for missing       */
     uint64_t         again_ns;
-    uint64_t         loose;     /* responses in no order, not released       */
-    uint64_t         held;      /* bytes that the worker has not released    */
-    uint64_t         releases;  /* so far                                    */
-    bool             stalled;   /* full, and no thread waits for it          */
+    uint64_t         loose;     /* responses without order, not released     */
+    uint64_t         held;      /* bytes not released by the worker          */
+    uint64_t         releases;  /* number so far                             */
+    bool             stalled;   /* full, and no thread waits                 */
 };
 
-/* All but flow: the flow's lock. */
+/* Fields except flow are under the flow's lock. */
 struct inf_response_turn_s {
     inf_response_flow_t *flow;          /* a reference                       */
-    inf_link_t           link;          /* in line, or alone                 */
+    inf_link_t           link;          /* in line, or unlinked              */
     uint64_t             order;
-    uint32_t             unreleased;    /* responses                         */
-    bool                 loose;         /* they leave as they come           */
-    bool                 answered;      /* by the last of them               */
+    uint32_t             unreleased;    /* number of responses               */
+    bool                 loose;         /* sent as they come                 */
+    bool                 answered;      /* the final response was sent       */
     bool                 ended;
 };
 
@@ -113,7 +113,8 @@ inf_response_turn_new(inf_response_flow_t *flow, uint64_t order)
     return turn;
 }
 
-/* Those that come after another core's end come in any order. */
+/* Inserts turn by its order; requests may arrive in any order after another
+   core's exit. */
 static void
 flow_enter_locked(inf_response_flow_t *flow, inf_response_turn_t *turn)
 {
@@ -178,8 +179,8 @@ is_full_locked(const inf_response_flow_t *flow)
     return flow->held >= INF_RESPONSE_FLOW_MAX && is_due_locked(flow);
 }
 
-/* Whether the worker has a response that its client may take: one in no order,
-   or one of the first request in line. */
+/* Whether the worker has a response that its client may take: one without
+   order, or one of the first request in line. */
 static bool
 is_due_locked(const inf_response_flow_t *flow)
 {
@@ -208,8 +209,8 @@ flow_changed_locked(inf_response_flow_t *flow)
     inf_cond_broadcast(&flow->room);
 }
 
-/* Waits until the worker releases something, or the flow is not full any more,
-   or stalls. */
+/* Waits until the worker releases a response, or the flow is not full, or
+   stalls. */
 static void
 await_release_locked(inf_response_flow_t *flow,
     const inf_response_patience_t *patience)
@@ -239,7 +240,8 @@ await_release_locked(inf_response_flow_t *flow,
     }
 
     if (flow->stalled) {
-        inf_cond_broadcast(&flow->room);    /* ends the waits of the others  */
+        inf_cond_broadcast(&flow->room);    /* ends the waits of other
+                                               threads                       */
     }
 }
 
@@ -275,7 +277,7 @@ inf_response_turn_release(void *userp, uint64_t bytes)
     if (turn->answered && turn->unreleased == 0) {
         inf_link_remove(&turn->link);
         if (flow->loose == 0 && inf_list_empty(&flow->line)) {
-            flow->missing = NONE_MISSING;   /* it may never come             */
+            flow->missing = NONE_MISSING;   /* it may never be submitted     */
         }
     }
     flow_changed_locked(flow);

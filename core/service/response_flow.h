@@ -1,25 +1,23 @@
 /*
- * response_flow.h - how much of a call's responses waits for its client: a
- *                   backend that is faster than the client waits here.  All
- *                   requests on one stream share a flow, and each has a turn
- *                   in it; a request to a decoupled model that is on no stream
- *                   has a flow of its own.
+ * response_flow.h - flow control of a call's responses: a backend that is
+ *                   faster than the client waits.  All requests on one stream
+ *                   share a flow, and each has a turn in it; a request to a
+ *                   decoupled model outside a stream has its own flow.
  *
- * Owner    A reference of the flow each: the session for each stream, and each
- *          turn.  A turn lasts until its request has ended and the worker has
- *          released its responses.
+ * Owner    References of the flow: the session's for each stream, and one for
+ *          each turn.  A turn lasts until its request has ended and the worker
+ *          has released its responses.
  * Thread   any.  admit may be called by several threads that send responses of
- *          the call; never by the thread with the intake role, which takes the
- *          releases.
+ *          the call, but not by the thread with the intake role, which takes
+ *          the releases.
  * Units    bytes, ns.
  * Errors   none.
  * Route    backend -> infer's sink -> [response_flow] -> channel -> worker ->
  *          release -> [response_flow]
  *
- * Responses of models that are not decoupled leave in the order of their
- * requests, so the worker keeps those that were made too early.  The flow knows
- * which these are: only while the worker has a response that its client may
- * take does a backend wait.
+ * Responses of models that are not decoupled are sent in the order of their
+ * requests, so the worker keeps those that are early.  A backend waits only
+ * while the worker has a response that its client may take.
  */
 
 #ifndef INF_SERVICE_RESPONSE_FLOW_H
@@ -28,13 +26,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The bytes that worker and core may hold before a backend waits, and the
-   bookkeeping of each region (a record or an output) beside its bytes. */
+/* Limit of bytes held by worker and core before a backend waits, and the
+   overhead counted for each region (a record or an output). */
 #define INF_RESPONSE_FLOW_MAX    (UINT64_C(8) << 20)
 #define INF_RESPONSE_FLOW_REGION UINT64_C(512)
 
-/* A thread that waits asks for the releases so often: a worker wakes nobody
-   for them. */
+/* Interval at which a waiting thread polls for releases: a worker does not wake
+   the core for them. */
 #define INF_RESPONSE_FLOW_POLL_NS UINT64_C(10000000)
 
 /* A worker submits a request again within 1 s, unless it is busy. */
@@ -43,52 +41,52 @@
 typedef struct inf_response_flow_s inf_response_flow_t;
 typedef struct inf_response_turn_s inf_response_turn_t;
 
-/* How to wait for a client. */
+/* Parameters of a wait for a client. */
 typedef struct {
-    uint64_t   patience_ns;     /* while nothing is released                 */
-    void     (*poll)(void *userp);  /* has the releases taken soon           */
+    uint64_t   patience_ns;     /* limit of time without a release           */
+    void     (*poll)(void *userp);  /* makes the intake take the releases    */
     void      *userp;
 } inf_response_patience_t;
 
-/* One reference; NULL: out of memory.  again_ns: how long a request that is to
-   be submitted again keeps its place. */
+/* One reference; NULL: out of memory.  again_ns: time for which a request that
+   is to be submitted again keeps its place. */
 inf_response_flow_t *inf_response_flow_new(uint64_t again_ns);
 
-/* One more; flow may not be NULL. */
+/* Adds a reference; flow may not be NULL. */
 inf_response_flow_t *inf_response_flow_ref(inf_response_flow_t *flow);
 
 /* flow may be NULL. */
 void inf_response_flow_unref(inf_response_flow_t *flow);
 
-/* A request of the flow, whose reference it takes.  order: its place among the
-   requests, which need not come in that order; 0: it has none, its responses
-   leave as they come.  NULL: out of memory, the reference is gone. */
+/* Adds a request to the flow and takes the caller's reference.  order: its
+   position among the requests, which may be added in any order; 0: none, its
+   responses are sent as they come.  NULL: out of memory, the reference is
+   dropped. */
 inf_response_turn_t *inf_response_turn_new(inf_response_flow_t *flow,
     uint64_t order);
 
-/* Its model is decoupled: the responses leave as they come. */
+/* Marks the model as decoupled: the responses are sent as they come. */
 void inf_response_turn_unorder(inf_response_turn_t *turn);
 
-/* Waits until worker and core hold less than the maximum, or hold only what
-   waits for an earlier request.  False: the worker has released nothing for
-   as long as patience says; nobody waits again before it has released
-   enough. */
+/* Waits until worker and core hold less than the limit, or only responses that
+   wait for an earlier request.  False: the worker has released nothing for the
+   time in patience; further calls do not wait until it has released enough. */
 bool inf_response_turn_admit(inf_response_turn_t *turn,
     const inf_response_patience_t *patience);
 
-/* The same without a wait: false only where nobody waits again. */
+/* Likewise without a wait: false only if calls do not wait. */
 bool inf_response_turn_may_send(inf_response_turn_t *turn);
 
-/* A response of so many bytes is on its way, or none (0 bytes); final: it is
-   the request's last. */
+/* Notes a response of so many bytes that is sent, or none (0 bytes); final: it
+   is the request's last. */
 void inf_response_turn_send(inf_response_turn_t *turn, uint64_t bytes,
     bool final);
 
-/* A response is released.  turn: inf_response_turn_t. */
+/* Notes that a response was released.  turn: inf_response_turn_t. */
 void inf_response_turn_release(void *turn, uint64_t bytes);
 
-/* The request has ended; without a final response: its worker submits it
-   again.  turn may be NULL. */
+/* Ends the request; without a final response its worker submits it again.  turn
+   may be NULL. */
 void inf_response_turn_end(inf_response_turn_t *turn);
 
 #endif /* INF_SERVICE_RESPONSE_FLOW_H */
