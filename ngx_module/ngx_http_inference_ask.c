@@ -1,15 +1,15 @@
 /*
- * ngx_http_inference_ask.c - the servers of an upstream, asked one after
+ * ngx_http_inference_ask.c - asks the servers of an upstream, one after
  *                            another until one answers.
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
 
 
-/* for all servers together */
+/* limit for all servers together, ms */
 #define NGX_HTTP_INFERENCE_ASK_TIMEOUT  2000
 
-/* of an answer with its body */
+/* limit of an answer with its body */
 #define NGX_HTTP_INFERENCE_ASK_SIZE     (1024 * 1024)
 
 
@@ -28,7 +28,7 @@ static ngx_int_t ngx_http_inference_ask_room(ngx_http_inference_ask_t *ask,
     ngx_pool_t *pool, size_t size);
 
 
-/* A server that has answered is asked first the next time. */
+/* The server that answered is asked first the next time. */
 
 void
 ngx_http_inference_ask_start(ngx_http_inference_ask_t *ask, ngx_msec_t within)
@@ -46,7 +46,7 @@ ngx_http_inference_ask_start(ngx_http_inference_ask_t *ask, ngx_msec_t within)
 }
 
 
-/* Servers that hang share the time with those that are still to be asked. */
+/* Divides the remaining time among the servers still to be asked. */
 
 static void
 ngx_http_inference_ask_next(ngx_http_inference_ask_t *ask)
@@ -143,7 +143,7 @@ ngx_http_inference_ask_done(ngx_http_inference_fetch_t *fetch)
 }
 
 
-/* NGX_DECLINED: it is no answer. */
+/* NGX_DECLINED: not an answer. */
 
 static ngx_int_t
 ngx_http_inference_ask_take(ngx_http_inference_ask_t *ask)

@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_error.c - why a request fails, and what its client is
- *                              told; short answers in general.
+ * ngx_http_inference_error.c - failures of a request and their texts; short
+ *                              answers in general.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -11,7 +11,7 @@
 
 #define NGX_HTTP_INFERENCE_ERROR_MAX    2048
 
-/* bytes of a text that a client has chosen */
+/* limit of a text chosen by a client, in bytes */
 #define NGX_HTTP_INFERENCE_LINE_MAX     1024
 
 #define NGX_HTTP_INFERENCE_LOADING                                            \
@@ -76,7 +76,7 @@ ngx_http_inference_status(ngx_http_inference_ctx_t *ctx, inf_err_code_t code)
 }
 
 
-/* The status that only "inference_errors precise" has; 0: none. */
+/* The status used only by "inference_errors precise"; 0: none. */
 
 static ngx_uint_t
 ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
@@ -123,7 +123,7 @@ ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx, ngx_uint_t status,
         ngx_memcpy(ctx->error.data, text, len);
         ctx->error.len = len;
 
-        /* names that it quotes may be of any bytes, its end may be cut off */
+        /* quoted names may have any bytes, and the end may be truncated */
         inf_utf8_repair((char *) ctx->error.data, len);
     }
 
@@ -276,7 +276,7 @@ ngx_http_inference_log_handed_on(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Such as: repository load of model "m" failed: ... */
+/* Logs, for example: repository load of model "m" failed: ... */
 
 static void
 ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
@@ -303,7 +303,8 @@ ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
     }
 
     if (ep && ep->part == NGX_HTTP_INFERENCE_SHARED_MEMORY) {
-        ngx_str_null(&model);                   /* a region's name is there */
+        ngx_str_null(&model);                   /* the name is that of a
+                                                   region                   */
     }
 
     if (ngx_http_inference_one_line(r->pool, &model) == NGX_OK
@@ -326,10 +327,9 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * The row of error_page that names the status, if inference_intercept_errors
- * is on.  A request for a part that is not served here keeps our error: the
- * next handler may be a server of which clients may use the models and no
- * more.
+ * The row of error_page for the status, if inference_intercept_errors is on.
+ * A request for a part that is not served here keeps our error: the next
+ * handler may be a server that clients may use for models only.
  */
 
 ngx_http_err_page_t *
@@ -487,7 +487,7 @@ ngx_http_inference_send_chain(ngx_http_request_t *r, ngx_uint_t status,
     }
 
     if (last == NULL) {
-        /* filters may have something to add */
+        /* filters may add data */
         return ngx_http_send_special(r, NGX_HTTP_LAST);
     }
 
@@ -498,7 +498,8 @@ ngx_http_inference_send_chain(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-/* Nothing is a copy of anything: conditions are not for us. */
+/* An answer is never a cached copy, so conditions of the request are
+   ignored. */
 
 ngx_int_t
 ngx_http_inference_send_header(ngx_http_request_t *r)
@@ -508,7 +509,7 @@ ngx_http_inference_send_header(ngx_http_request_t *r)
 
     r->disable_not_modified = 1;
 
-    /* one that ends the stream goes at once */
+    /* a head that ends the stream is sent at once */
 
     held = !r->header_only
            && (r->headers_out.content_length_n || r->expect_trailers)
@@ -519,7 +520,7 @@ ngx_http_inference_send_header(ngx_http_request_t *r)
     ngx_http_inference_let_socket(r, held);
 
     if (held) {
-        /* the stream's own event: the body may be sent */
+        /* allows the stream's own event to send the body */
         r->connection->write->active = 0;
         r->connection->write->ready = 1;
     }
@@ -545,10 +546,10 @@ ngx_http_inference_send_body(ngx_http_request_t *r, ngx_chain_t *out)
 
 
 /*
- * nginx writes frames of HTTP/2 to the socket as they are made: a head, a body,
- * each response by itself.  While the socket is not ready they wait in the
- * connection's queue; all that a turn of the event loop has made is written at
- * its end.
+ * nginx writes frames of HTTP/2 to the socket as they are created: a head, a
+ * body, each response separately.  While the socket is marked not ready,
+ * frames wait in the connection's queue; all frames of an event loop iteration
+ * are then written at its end.
  */
 
 static ngx_uint_t

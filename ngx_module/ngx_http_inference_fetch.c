@@ -20,7 +20,7 @@ void
 ngx_http_inference_fetch_init(ngx_http_inference_fetch_t *fetch,
     struct sockaddr *sockaddr, socklen_t socklen, ngx_str_t *name)
 {
-    /* the caller says what has failed, nginx would do it at each try */
+    /* the caller logs failures, nginx would log each attempt */
 
     fetch->log = *ngx_cycle->log;
     fetch->log.log_level = NGX_LOG_ALERT;
@@ -48,7 +48,7 @@ ngx_http_inference_fetch_start(ngx_http_inference_fetch_t *fetch)
     rc = ngx_event_connect_peer(&fetch->pc);
     err = ngx_socket_errno;
 
-    /* nginx declines, too, when this machine has no port left */
+    /* nginx also declines if this machine has no free port */
 
     if (rc == NGX_DECLINED && err != EADDRNOTAVAIL) {
         ngx_http_inference_fetch_fail(fetch, err, "cannot be connected to");
@@ -118,7 +118,7 @@ ngx_http_inference_fetch_read(ngx_event_t *rev)
     fetch = c->data;
 
     if (c->close) {
-        /* this process ends */
+        /* the process exits */
         ngx_http_inference_fetch_give_up(fetch);
         return;
     }
@@ -171,7 +171,7 @@ ngx_http_inference_fetch_fail(ngx_http_inference_fetch_t *fetch, ngx_err_t err,
 }
 
 
-/* No fault of the server; nginx has logged what it lacks. */
+/* Ends without blaming the server; nginx has logged the cause. */
 
 static void
 ngx_http_inference_fetch_give_up(ngx_http_inference_fetch_t *fetch)

@@ -1,7 +1,7 @@
 /*
  * ngx_http_inference_fetch.h - one small exchange of HTTP/1 with a server.
  *
- * Owner    The caller's memory, which stays until the exchange has ended.
+ * Owner    The caller's memory, valid until the exchange has ended.
  * Thread   the worker's event loop.
  * Units    ms, bytes.
  * Errors   `rc`, `why`, and the system's error; nothing is logged.
@@ -21,36 +21,36 @@ struct ngx_http_inference_fetch_s {
     ngx_log_t                   log;
     ngx_str_t                   request;
     ngx_msec_t                  timeout;        /* of the whole exchange     */
-    u_char                     *answer;         /* room of size bytes        */
+    u_char                     *answer;         /* buffer of size bytes      */
     size_t                      size;
     size_t                      sent;
     size_t                      received;
-    ngx_int_t                   rc;             /* NGX_OK: it is complete,
-                                                   NGX_DECLINED: the server has
+    ngx_int_t                   rc;             /* NGX_OK: complete,
+                                                   NGX_DECLINED: the server
                                                    failed, NGX_ERROR: this
-                                                   process has               */
+                                                   process failed            */
     ngx_err_t                   err;            /* of a failure              */
-    const char                 *why;            /* NULL: it is complete      */
+    const char                 *why;            /* NULL: complete            */
 
-    /* whether what was received is all that the caller wants */
+    /* whether the received bytes are enough for the caller */
     ngx_uint_t                (*enough)(ngx_http_inference_fetch_t *fetch);
 
-    /* it has ended, and may be started again */
+    /* called at the end; the fetch may be started again */
     void                      (*done)(ngx_http_inference_fetch_t *fetch);
 };
 
 
-/* A server; the log is that of the process. */
+/* Sets the server; the log is that of the process. */
 void ngx_http_inference_fetch_init(ngx_http_inference_fetch_t *fetch,
     struct sockaddr *sockaddr, socklen_t socklen, ngx_str_t *name);
 
-/* `done` may be called at once. */
+/* Starts the exchange; `done` may be called at once. */
 void ngx_http_inference_fetch_start(ngx_http_inference_fetch_t *fetch);
 
 /* Whether the fetch was started and has not ended. */
 ngx_uint_t ngx_http_inference_fetch_runs(ngx_http_inference_fetch_t *fetch);
 
-/* `done` is not called any more. */
+/* Ends the exchange; `done` is not called. */
 void ngx_http_inference_fetch_cancel(ngx_http_inference_fetch_t *fetch);
 
 

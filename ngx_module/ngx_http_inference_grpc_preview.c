@@ -1,11 +1,11 @@
 /*
- * ngx_http_inference_grpc_preview.c - a call of ModelStreamInfer that may still
- *                                     go on to error_page: its bytes are taken
- *                                     from where nginx puts them aside, and
- *                                     stay there for the next handler.
+ * ngx_http_inference_grpc_preview.c - a call of ModelStreamInfer that may
+ *                                     still go on to error_page: its bytes are
+ *                                     read in nginx's buffer, and stay there
+ *                                     for the next handler.
  *
- * The preview ends with the first response, or before it when what comes has
- * no room there; from then on the body is read.
+ * The preview ends with the first response, or before it when the buffer is
+ * full; then the body is read.
  */
 
 #include "ngx_module/ngx_http_inference_grpc_stream.h"
@@ -51,7 +51,7 @@ ngx_http_inference_preview_end(ngx_http_inference_stream_t *stream)
 }
 
 
-/* Bytes of the connection have been read, perhaps of other streams alone. */
+/* Called after a read of the connection, possibly for other streams only. */
 
 static void
 ngx_http_inference_preview_wake(ngx_http_inference_waiter_t *waiter)
@@ -103,7 +103,7 @@ ngx_http_inference_preview_took(ngx_http_inference_stream_t *stream, size_t n)
         return NGX_OK;
     }
 
-    /* a stream that went on from here would hold a worker that leaves */
+    /* a waiting stream would keep the worker from exiting */
 
     if (ngx_exiting || !ngx_http_inference_preview_has_room(stream)) {
         ngx_http_inference_preview_end(stream);
@@ -121,8 +121,8 @@ ngx_http_inference_preview_took(ngx_http_inference_stream_t *stream, size_t n)
 }
 
 
-/* Whether the client may send the rest of the message that has begun, or any
-   byte where none has. */
+/* Whether the client may send the rest of the current message, or a first
+   byte. */
 
 static ngx_uint_t
 ngx_http_inference_preview_has_room(ngx_http_inference_stream_t *stream)
@@ -157,8 +157,8 @@ ngx_http_inference_preview_wants(ngx_http_inference_message_t *m,
 }
 
 
-/* The call's first message: during a preview none is over.  NULL: none has
-   come. */
+/* The first message of the call, which is not over during a preview.  NULL:
+   none yet. */
 
 static ngx_http_inference_message_t *
 ngx_http_inference_preview_first(ngx_http_inference_stream_t *stream)
@@ -194,7 +194,7 @@ ngx_http_inference_preview_check(ngx_http_inference_stream_t *stream)
     (void) ngx_http_inference_fail_text(call, ctx->code, ctx->error.data,
                                         ctx->error.len);
 
-    /* some errors have a status that does not follow from their code */
+    /* some errors have a status that their code does not imply */
     call->status = ctx->status;
 
     return NGX_ERROR;

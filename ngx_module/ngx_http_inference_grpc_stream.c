@@ -2,26 +2,26 @@
  * ngx_http_inference_grpc_stream.c - ModelStreamInfer: a call that receives
  *                                    requests and sends responses.
  *
- * The call's own context waits (WAITING) for bytes, for drained sockets and for
- * the end.  Each message gets a context of its own (grpc_message.c).
+ * The call's own context waits (WAITING) for bytes, for drained sockets and
+ * for the end.  Each message has its own context (grpc_message.c).
  */
 
 #include "ngx_module/ngx_http_inference_grpc_stream.h"
 
 
-/* requests of one call at a time; more of them are not received yet */
+/* limit of open requests of one call; further ones are not received yet */
 #define NGX_HTTP_INFERENCE_STREAM_OPEN  256
 
-/* idle for so long it ends when its worker leaves, ms */
+/* an idle call ends after this time when its worker exits, ms */
 #define NGX_HTTP_INFERENCE_STREAM_LINGER  5000
 
-/* bytes that came while the call was full */
+/* limit of bytes received while the call was full */
 #define NGX_HTTP_INFERENCE_STREAM_REST  ((size_t) 64 * 1024)
 
 #define ngx_http_inference_stream_has_rest(stream)                            \
     ((stream)->rest && (stream)->rest->pos != (stream)->rest->last)
 
-/* from so many bytes held to the bound, or below */
+/* whether held bytes fell from above the bound to it or below */
 #define ngx_http_inference_stream_fell(before, now, bound)                    \
     ((before) > (bound) && (now) <= (bound))
 
@@ -107,7 +107,7 @@ ngx_http_inference_stream_open(ngx_http_inference_ctx_t *ctx)
 
     ngx_http_inference_preview_open(stream);
 
-    /* inference_timeout is each message's */
+    /* inference_timeout applies to each message */
 
     ctx->deadline_ns = ctx->client_deadline_ns;
     ngx_http_inference_arm_timer(ctx);
@@ -118,7 +118,7 @@ ngx_http_inference_stream_open(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The call ends: no answer of the core is wanted any more. */
+/* Ends the call: cancels all answers of the core. */
 
 static void
 ngx_http_inference_stream_leave(void *data)
@@ -173,7 +173,7 @@ ngx_http_inference_stream_hand_on(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Nothing reads the arenas for it any more. */
+/* Frees the call; nothing uses the arenas any more. */
 
 static void
 ngx_http_inference_stream_cleanup(void *data)
@@ -238,7 +238,7 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
         break;
 
     case NGX_HTTP_INFERENCE_BODY_BYTES:
-        /* from inside of nginx's reading: what follows is done after it */
+        /* within nginx's reading: the rest is done after it */
 
         if (ctx->body.arrived) {
             ngx_http_inference_stream_take(stream);
@@ -274,7 +274,7 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ctx->status && !stream->broken) {
-        /* what was answered before the call failed */
+        /* sends the replies from before the failure */
         (void) ngx_http_inference_stream_flush(stream);
     }
 
@@ -301,10 +301,10 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * nginx has told the client by GOAWAY to make its next calls elsewhere, but a
- * stream that is there stays.  One that does nothing would hold its worker, so
- * that it ends after a while; a dialogue goes on, but for the end of nginx,
- * when requests are rejected.
+ * nginx has told the client by GOAWAY to use another connection for new calls,
+ * but open streams stay.  An idle stream would keep the worker from exiting,
+ * so it is ended after a while; an active one continues until nginx exits and
+ * rejects requests.
  */
 
 static void
@@ -353,7 +353,7 @@ ngx_http_inference_stream_check_time(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Nothing more can be sent; ctx->rc is why. */
+/* Ends sending; ctx->rc is the cause. */
 
 static ngx_int_t
 ngx_http_inference_stream_broken(ngx_http_inference_stream_t *stream,
@@ -392,17 +392,17 @@ ngx_http_inference_stream_start(ngx_http_inference_stream_t *stream)
 
     r->write_event_handler = ctx->handlers->writable;
 
-    /* the count that reading has taken */
+    /* drops the count taken for reading */
     ngx_http_finalize_request(r, NGX_DONE);
 
-    /* a message that has failed is answered now */
+    /* a failed message is answered now */
     ngx_http_inference_stream_wake_all(stream);
 
     return ctx->status ? NGX_ERROR : NGX_OK;
 }
 
 
-/* As far as there is something to do: receives, sends. */
+/* Receives and sends as far as possible. */
 
 static ngx_int_t
 ngx_http_inference_stream_go_on(ngx_http_inference_stream_t *stream)
@@ -445,7 +445,7 @@ ngx_http_inference_stream_go_on(ngx_http_inference_stream_t *stream)
 }
 
 
-/* Takes what nginx has put aside. */
+/* Takes the bytes that nginx has buffered. */
 
 static ngx_int_t
 ngx_http_inference_stream_preview(ngx_http_inference_stream_t *stream)
@@ -472,8 +472,8 @@ ngx_http_inference_stream_preview(ngx_http_inference_stream_t *stream)
 
 
 /*
- * Bytes that are not read here are not granted to the client's window: a call
- * that holds much or has many requests is read on when some of it has gone.
+ * Bytes that are not read are not added to the client's window: a call that
+ * holds many bytes or requests is read again after some are gone.
  */
 
 static ngx_int_t
@@ -521,7 +521,7 @@ ngx_http_inference_stream_receive(ngx_http_inference_stream_t *stream)
         }
     }
 
-    /* a call may be idle for as long as it likes */
+    /* a call may be idle without limit */
 
     if (c->read->timer_set) {
         ngx_del_timer(c->read);
@@ -532,9 +532,9 @@ ngx_http_inference_stream_receive(ngx_http_inference_stream_t *stream)
 
 
 /*
- * nginx grants the client's window again what has left its buffer, by a frame
- * each time: half of the buffer leaves at once, and not each message alone.
- * Padding of frames takes of the window, and nothing of the buffer.
+ * nginx adds bytes that left its buffer to the client's window, by one frame
+ * each time: therefore half of the buffer is taken at once, not each message
+ * separately.  Padding of frames uses the window, but not the buffer.
  */
 
 ngx_uint_t
@@ -607,7 +607,7 @@ ngx_http_inference_stream_take(ngx_http_inference_stream_t *stream)
 }
 
 
-/* For later: the call has as much as it may. */
+/* Keeps bytes for later: the call is full. */
 
 static ngx_int_t
 ngx_http_inference_stream_keep(ngx_http_inference_stream_t *stream,
@@ -647,7 +647,7 @@ ngx_http_inference_stream_keep(ngx_http_inference_stream_t *stream,
 }
 
 
-/* Goes on with what was kept. */
+/* Continues with the kept bytes. */
 
 static ngx_int_t
 ngx_http_inference_stream_resume(ngx_http_inference_stream_t *stream)
@@ -672,7 +672,7 @@ ngx_http_inference_stream_resume(ngx_http_inference_stream_t *stream)
 }
 
 
-/* NGX_AGAIN: the call has as much as it may. */
+/* NGX_AGAIN: the call is full. */
 
 static ngx_int_t
 ngx_http_inference_stream_put(ngx_http_inference_stream_t *stream,
@@ -716,7 +716,7 @@ ngx_http_inference_stream_put(ngx_http_inference_stream_t *stream,
                 return NGX_ERROR;
             }
 
-            /* it has failed before it counted them */
+            /* a failed message has not counted them */
             grpc->left -= size;
         }
 
@@ -732,9 +732,9 @@ ngx_http_inference_stream_put(ngx_http_inference_stream_t *stream,
 
 
 /*
- * Broken frames end the call, for nobody knows where the next message begins,
- * and so do bytes that are no protobuf: their sender is broken.  A message
- * that there is no room for fails alone, when all of it has come.
+ * Invalid frames end the call, since the start of the next message is unknown,
+ * and so do bytes that are not protobuf: their sender is faulty.  A message
+ * without memory fails alone, after it was received completely.
  */
 
 static ngx_int_t
@@ -758,8 +758,7 @@ ngx_http_inference_stream_failed(ngx_http_inference_message_t *m)
 }
 
 
-/* The time has come to judge how fast it comes; where it is too slow, the call
-   fails. */
+/* Checks the rate of the body; a call that is too slow fails. */
 
 ngx_int_t
 ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx)
@@ -771,7 +770,7 @@ ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx)
     call = stream->call;
 
     if (ngx_http_inference_stream_is_full(stream)) {
-        /* it is the worker that does not read */
+        /* the worker is not reading */
         ngx_http_inference_start_rate(ctx);
 
     } else if (ngx_http_inference_check_rate(ctx) != NGX_OK) {
@@ -837,7 +836,7 @@ ngx_http_inference_stream_flush(ngx_http_inference_stream_t *stream)
     if (!wev->delayed
         && (!wev->timer_set || r->connection->sent != stream->sent))
     {
-        /* a client that only sends doesn't put it off */
+        /* a client that only sends must not extend it */
         stream->sent = r->connection->sent;
         ngx_add_timer(wev, clcf->send_timeout);
     }
@@ -869,7 +868,7 @@ ngx_http_inference_stream_head(ngx_http_inference_stream_t *stream)
 }
 
 
-/* Buffers that the socket has taken are given back. */
+/* Frees the buffers that were written to the socket. */
 
 static void
 ngx_http_inference_stream_drained(ngx_http_inference_stream_t *stream)

@@ -1,15 +1,16 @@
 /*
- * ngx_http_inference_grpc_stream.h - a call of ModelStreamInfer and its
- *                                    messages: what the two know of each other.
+ * ngx_http_inference_grpc_stream.h - declarations shared by a call of
+ *                                    ModelStreamInfer and its messages.
  *
- * Owner    The call owns its messages, their outputs and the replies that wait;
- *          each is used again for another one until the call ends.
+ * Owner    The call owns its messages, their outputs and queued replies; these
+ *          are reused until the call ends.
  * Thread   the worker's event loop.
  * Units    bytes.
- * Errors   As ngx_http_inference_request.h: of a message, or of the call.
+ * Errors   As in ngx_http_inference_request.h: of a message, or of the call.
  * Route    body -> [call -> message] -> core -> [message -> call] -> socket.
  *
- * The call calls its messages; a message wakes its call, which is posted then.
+ * The call calls functions of its messages; a message wakes its call by
+ * posting an event.
  */
 
 #ifndef NGX_HTTP_INFERENCE_GRPC_STREAM_H
@@ -18,26 +19,27 @@
 #include "ngx_module/ngx_http_inference_peek.h"
 
 
-/* of requests, and of idle calls, while nginx ends */
+/* error of requests, and of idle calls, while nginx exits */
 #define NGX_HTTP_INFERENCE_STOPPING                                           \
     "GRPC server is shutting down and has stopped accepting new requests."
 
-/* what requests and prepared responses may hold together, beyond one of them,
-   before the call is received on */
+/* Limit of the bytes of requests and prepared responses of a call, which one of
+   them may exceed; the call is not read while they exceed it. */
 #define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)
 
-/* of responses of decoupled models, which the core bounds: so many bytes of
-   messages are ready for the socket, beyond one of them */
+/* Limit of the bytes of prepared messages of decoupled models, which one of
+   them may exceed; the core limits the responses of these models. */
 #define NGX_HTTP_INFERENCE_STREAM_PREPARED  ((uint64_t) 256 * 1024)
 
 
-/* a message on its way to the socket */
+/* a message to be written to the socket */
 
 typedef struct {
     ngx_queue_t                  queue;
     inf_arena_t                  arena;         /* of all but the tensors    */
-    ngx_http_inference_reply_t   reply;         /* held: has the tensors     */
-    ngx_buf_t                   *last;          /* sent: so is the message   */
+    ngx_http_inference_reply_t   reply;         /* held: owns the tensors    */
+    ngx_buf_t                   *last;          /* buffer whose end marks the
+                                                   message as sent           */
     uint64_t                     size;
 } ngx_http_inference_stream_output_t;
 
@@ -45,24 +47,23 @@ typedef struct {
 struct ngx_http_inference_stream_s {
     ngx_http_inference_ctx_t    *call;
     ngx_http_inference_leaver_t  leaver;
-    ngx_queue_t                  messages;      /* in the order of arrival   */
-    ngx_uint_t                   open;          /* so many                   */
-    uint64_t                     taken;         /* bytes of those that are
-                                                   whole                     */
-    ngx_http_inference_message_t  *receiving;   /* not whole, or NULL        */
-    ngx_buf_t                   *rest;          /* of the call's bytes, which
-                                                   came while it was full    */
-    ngx_http_inference_waiter_t  waiter;        /* of a preview              */
+    ngx_queue_t                  messages;      /* in order of arrival       */
+    ngx_uint_t                   open;          /* number of messages        */
+    uint64_t                     taken;         /* bytes of complete messages */
+    ngx_http_inference_message_t  *receiving;   /* incomplete, or NULL       */
+    ngx_buf_t                   *rest;          /* bytes of the call received
+                                                   while it was full         */
+    ngx_http_inference_waiter_t  waiter;        /* for a preview             */
     size_t                       previewed;     /* bytes taken, which will be
-                                                   read once more            */
+                                                   read again                */
     ngx_http_inference_replies_t  replies;      /* of all messages           */
-    off_t                        sent;          /* when the timer of sending
-                                                   was started               */
+    off_t                        sent;          /* connection's sent when the
+                                                   send timer was started    */
 
     ngx_queue_t                  outputs;       /* not drained, in order     */
-    uint64_t                     held;          /* bytes of them             */
+    uint64_t                     held;          /* bytes of outputs          */
     uint32_t                     number;        /* for the core; 0: none     */
-    ngx_chain_t                 *pending;       /* to be given to nginx      */
+    ngx_chain_t                 *pending;       /* to be passed to nginx     */
     ngx_chain_t                **last;
     ngx_chain_t                 *free;
     ngx_chain_t                 *busy;
@@ -70,25 +71,26 @@ struct ngx_http_inference_stream_s {
     ngx_queue_t                  spare_messages;
     ngx_queue_t                  spare_outputs;
 
-    unsigned                     lingering:1;   /* idle, its worker leaves   */
-    unsigned                     ended:1;       /* by the client: no more    */
+    unsigned                     lingering:1;   /* idle while its worker
+                                                   exits                     */
+    unsigned                     ended:1;       /* by the client             */
     unsigned                     broken:1;      /* nothing can be sent       */
 };
 
 
-/* one request on the call, in the end with the last of its responses */
+/* one request of the call, at the end with the last of its responses */
 
 struct ngx_http_inference_message_s {
-    ngx_http_inference_ctx_t     ctx;           /* the first member          */
+    ngx_http_inference_ctx_t     ctx;           /* first member              */
     ngx_http_inference_grpc_t    grpc;
     ngx_http_inference_stream_t *stream;
-    ngx_queue_t                  queue;         /* of messages, or spare     */
+    ngx_queue_t                  queue;         /* in messages, or spare     */
     ngx_queue_t                  replies;       /* not sent yet              */
-    uint64_t                     size;          /* of the stream's taken     */
-    uint64_t                     order;         /* for the core: grows       */
+    uint64_t                     size;          /* counted in stream->taken  */
+    uint64_t                     order;         /* for the core: increases   */
     ngx_http_inference_stream_output_t  *output;    /* being prepared        */
-    unsigned                     decoupled:1;   /* its model                 */
-    unsigned                     skipped:1;     /* failed while received     */
+    unsigned                     decoupled:1;   /* of its model              */
+    unsigned                     skipped:1;     /* failed during reception   */
     unsigned                     final:1;       /* output is the last        */
 };
 
@@ -99,7 +101,7 @@ struct ngx_http_inference_message_s {
 
 /* ---- grpc_message.c ------------------------------------------------------ */
 
-/* A new one, at the end of the line, which is being received; NULL: out of
+/* Adds a message at the end of messages, to be received; NULL: out of
    memory. */
 ngx_http_inference_message_t *ngx_http_inference_stream_message(
     ngx_http_inference_stream_t *stream);
@@ -107,26 +109,26 @@ ngx_http_inference_message_t *ngx_http_inference_stream_message(
 /* Frees the call's number when no message is open and no response is left. */
 void ngx_http_inference_stream_give_number(ngx_http_inference_stream_t *stream);
 
-/* All of it is here. */
+/* Called when the whole message was received. */
 void ngx_http_inference_stream_complete(ngx_http_inference_message_t *m);
 
-/* It, or each message with something to send, goes on in a turn of its own,
-   soon. */
+/* Posts a turn: of one context, or of each message with output. */
 void ngx_http_inference_stream_wake(ngx_http_inference_ctx_t *ctx);
 void ngx_http_inference_stream_wake_all(ngx_http_inference_stream_t *stream);
 
 
 /* ---- grpc_preview.c ------------------------------------------------------ */
 
-/* Nothing of the call is read yet, and it may go on to error_page. */
+/* Whether no body byte of the call was read yet, so that it may go on to
+   error_page. */
 #define ngx_http_inference_is_preview(stream)                                 \
     ((stream)->call->body.stage == NGX_HTTP_INFERENCE_BODY_UNREAD)
 
-/* Begins a preview where error_page may have the call. */
+/* Begins a preview if error_page may take the call. */
 void ngx_http_inference_preview_open(ngx_http_inference_stream_t *stream);
 
-/* The bytes that are there and not taken yet; and: n of them have been taken, so
-   that the preview goes on, or ends where more have no room. */
+/* bytes: the received bytes not taken yet; took: marks n of them as taken, and
+   continues the preview, or ends it if there is no room for more. */
 ngx_str_t ngx_http_inference_preview_bytes(ngx_http_inference_stream_t *stream);
 ngx_int_t ngx_http_inference_preview_took(ngx_http_inference_stream_t *stream,
     size_t n);
@@ -134,16 +136,17 @@ ngx_int_t ngx_http_inference_preview_took(ngx_http_inference_stream_t *stream,
 /* Ends a preview: the call's next turn begins to read the body. */
 void ngx_http_inference_preview_end(ngx_http_inference_stream_t *stream);
 
-/* How many of the first n bytes read now were taken by the preview. */
+/* The number of the first n bytes read now that the preview has taken. */
 size_t ngx_http_inference_preview_skip(ngx_http_inference_stream_t *stream,
     size_t n);
 
-/* Whether the call goes on where this message fails with the status. */
+/* Whether the call goes on to error_page if this message fails with the
+   status. */
 ngx_uint_t ngx_http_inference_preview_wants(ngx_http_inference_message_t *m,
     ngx_uint_t status);
 
-/* NGX_ERROR: its first message has failed, and so does the call, which goes
-   on. */
+/* NGX_ERROR: the first message has failed, and with it the call, which goes on
+   to error_page. */
 ngx_int_t ngx_http_inference_preview_check(ngx_http_inference_stream_t *stream);
 
 

@@ -1,12 +1,12 @@
 /*
- * ngx_http_inference_hand_on.c - a body that another handler wants after us,
- *                                as with "error_page 503 = @upstream".
+ * ngx_http_inference_hand_on.c - passes a body to the next handler, as with
+ *                                "error_page 503 = @upstream".
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
-/* of the arena that the bodies with other handlers may hold: 1/4 */
+/* the fraction of the arena for bodies held by other handlers: 1/4 */
 #define NGX_HTTP_INFERENCE_HAND_ON_PART  4
 
 
@@ -32,7 +32,7 @@ static ngx_int_t ngx_http_inference_hand_on_piece(
     ngx_http_inference_pieces_t *pieces, u_char *p, uint64_t n);
 
 
-/* of this worker's arena, with other handlers */
+/* bytes of this worker's arena held by other handlers */
 static uint64_t  ngx_http_inference_handed_on;
 
 
@@ -45,7 +45,8 @@ ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* In the original order and encoding, as memory over the arena. */
+/* Passes the body in its original order and encoding, as memory in the
+   arena. */
 
 ngx_int_t
 ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
@@ -97,8 +98,8 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
                           "left for error_page", pieces.size, body->received);
         }
 
-        /* A call of gRPC may differ: its client has written lengths of tensors
-           as varints that are longer than necessary. */
+        /* A gRPC call may differ: its client wrote lengths of tensors as
+           varints that are longer than necessary. */
 
         return NGX_DECLINED;
     }
@@ -114,9 +115,9 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * A body stays in the arena until the request ends, which is for as long as its
- * client takes for the next handler's answer: such bodies have a part of the
- * arena, and the rest is for those that are executed.
+ * A body stays in the arena until the request ends, which may take as long as
+ * the client reads the next handler's answer: such bodies are limited to a
+ * part of the arena, so that the rest is left for executions.
  */
 
 static ngx_int_t
@@ -177,7 +178,7 @@ ngx_http_inference_hand_on_pieces(ngx_http_inference_ctx_t *ctx,
     }
 
     if (ngx_http_inference_call_has_body(ctx)) {
-        /* behind these bytes the same buffer has the record's own fields */
+        /* after these bytes the buffer has the record's own fields */
         return ngx_http_inference_hand_on_piece(pieces, body->text.data,
                                                 body->plain);
     }
@@ -198,7 +199,7 @@ ngx_http_inference_hand_on_pieces(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* Of each tensor what was received of it, which may be less than declared. */
+/* Adds the received bytes of each tensor, which may be fewer than declared. */
 
 static ngx_int_t
 ngx_http_inference_hand_on_tensors(ngx_http_inference_ctx_t *ctx,
@@ -238,7 +239,7 @@ ngx_http_inference_hand_on_tensors(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* The fields and each raw tensor behind them: the same message. */
+/* Adds the fields and then each raw tensor: an equivalent message. */
 
 static ngx_int_t
 ngx_http_inference_hand_on_frame(ngx_http_inference_ctx_t *ctx,

@@ -1,8 +1,8 @@
 /*
- * ngx_http_inference_join.c - "inference_upstream": repository index, server
- *                             metadata and readiness are those of our core and
- *                             of another server, which is asked over REST at
- *                             the same time.
+ * ngx_http_inference_join.c - "inference_upstream": joins repository index,
+ *                             server metadata and readiness of our core with
+ *                             those of another server, which is asked over
+ *                             REST at the same time.
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
@@ -16,11 +16,11 @@
 #include "grpc_service.pb-c.h"
 
 
-/* of the client's body, which is sent on */
+/* of the client's body, which is forwarded */
 #define NGX_HTTP_INFERENCE_JOIN_BODY  4096
 
 
-/* a call whose answer has parts of both */
+/* a call whose answer is joined from both */
 
 typedef struct {
     uint16_t                       call;
@@ -29,7 +29,7 @@ typedef struct {
                                             inf_slice_t theirs,
                                             inf_buf_t *out);
 
-    /* for the log: without the other's, and why there is none */
+    /* for the log: effect, and cause, of a missing upstream answer */
     const char                    *without;
     const char                    *declined;
     const char                    *wrong;
@@ -37,14 +37,14 @@ typedef struct {
 
 
 struct ngx_http_inference_join_s {
-    ngx_http_inference_ask_t       ask;         /* first: it is the join; of a
-                                                   call with parts           */
-    ngx_http_inference_ready_t     ready;       /* of the readiness          */
+    ngx_http_inference_ask_t       ask;         /* first member; for a call with
+                                                   joined answers            */
+    ngx_http_inference_ready_t     ready;       /* for the readiness         */
     const ngx_http_inference_joined_t  *joined; /* NULL: the readiness       */
     ngx_http_inference_ctx_t      *ctx;
     ngx_str_t                      ours;        /* the core's answer         */
-    ngx_uint_t                     waiting;     /* ours is there             */
-    ngx_uint_t                     pending;     /* the upstream's is not     */
+    ngx_uint_t                     waiting;     /* the core has answered     */
+    ngx_uint_t                     pending;     /* the upstream has not      */
 };
 
 
@@ -235,7 +235,7 @@ ngx_http_inference_join_index(ngx_http_inference_join_t *join)
 }
 
 
-/* Behind the body of REST in the region are the name of the model and its
+/* After the body of REST the region has the name of the model and its
    length. */
 
 static void
@@ -260,7 +260,7 @@ ngx_http_inference_join_question(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* A message that is none is rejected by the core. */
+/* The core rejects an invalid message. */
 
 static void
 ngx_http_inference_join_message(ngx_http_inference_ctx_t *ctx,
@@ -361,7 +361,7 @@ ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
     if (join->pending) {
 
         if (join->joined == NULL) {
-            /* others may have begun it, and may have more time */
+            /* others may have started the request, with more time */
             ngx_http_inference_arm_timer(ctx);
         }
 
@@ -375,7 +375,7 @@ ngx_http_inference_join_end(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
 }
 
 
-/* To gRPC it is no error: a message without bytes says "ready: false". */
+/* gRPC has no error for it: an empty message means "ready: false". */
 
 static ngx_int_t
 ngx_http_inference_join_end_ready(ngx_http_inference_join_t *join,
@@ -396,7 +396,7 @@ ngx_http_inference_join_end_ready(ngx_http_inference_join_t *join,
 }
 
 
-/* Without the other's there is ours. */
+/* Without the upstream's answer ours is sent. */
 
 static ngx_int_t
 ngx_http_inference_join_end_parts(ngx_http_inference_join_t *join,
@@ -453,7 +453,7 @@ ngx_http_inference_join_parts(ngx_http_inference_join_t *join, inf_buf_t *out)
 }
 
 
-/* In the memory of the request, for gRPC as its message. */
+/* Copies the answer to the request's memory, for gRPC as its message. */
 
 ngx_int_t
 ngx_http_inference_join_text(ngx_http_inference_ctx_t *ctx, inf_slice_t text,

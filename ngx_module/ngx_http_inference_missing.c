@@ -1,8 +1,8 @@
 /*
  * ngx_http_inference_missing.c - "inference_upstream": metadata and readiness
- *                                of a model that our core does not have are
- *                                the other server's, which is asked over REST
- *                                once the core has answered.
+ *                                of a model that our core lacks come from the
+ *                                other server, which is asked over REST after
+ *                                the core has answered.
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
@@ -13,8 +13,7 @@
 
 
 struct ngx_http_inference_missing_s {
-    ngx_http_inference_ask_t       ask;         /* first: it is the missing
-                                                   model                     */
+    ngx_http_inference_ask_t       ask;         /* first member              */
     ngx_http_inference_ctx_t      *ctx;
     inf_slice_t                    model;
     ngx_uint_t                     asked;
@@ -41,8 +40,8 @@ static ngx_int_t ngx_http_inference_missing_metadata(
 static void ngx_http_inference_missing_cleanup(void *data);
 
 
-/* The bytes of a message are the core's once it is submitted: what is to be
-   asked is made before. */
+/* Prepared before the submission, since the core owns the message's bytes
+   afterwards. */
 
 ngx_int_t
 ngx_http_inference_missing_begin(ngx_http_inference_ctx_t *ctx)
@@ -118,7 +117,8 @@ ngx_http_inference_missing_names(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Names stand in the other server's path as they are: Triton decodes none. */
+/* Names are not encoded in the other server's path: Triton does not decode
+   them. */
 
 static ngx_uint_t
 ngx_http_inference_is_segment(inf_slice_t name)
@@ -210,7 +210,7 @@ ngx_http_inference_missing(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
 }
 
 
-/* One that the core is still to load is ours. */
+/* A model that the core is still loading is ours. */
 
 static ngx_uint_t
 ngx_http_inference_is_missing(ngx_http_inference_ctx_t *ctx)

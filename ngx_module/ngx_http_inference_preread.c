@@ -1,12 +1,12 @@
 /*
- * ngx_http_inference_preread.c - the first bytes of a body of HTTP/2 that
- *                                nobody reads yet.
+ * ngx_http_inference_preread.c - the first bytes of an HTTP/2 body that is not
+ *                                read yet.
  *
  * nginx keeps them in a buffer of the stream (http2_body_preread_size is its
- * size, and what a client may send), and tells nobody.  While requests of a
- * connection wait for more, the connection's read handler is ours: it gives
- * nginx its own one back, posts an event, and calls nginx's.  The event comes
- * when nginx has taken the frames.
+ * size, and the client's window), without an event.  While requests of a
+ * connection wait for more bytes, the connection's read handler is replaced:
+ * ours restores nginx's handler, posts an event, and calls nginx's handler.
+ * The event is handled after nginx has read the frames.
  */
 
 #include "ngx_module/ngx_http_inference_peek.h"
@@ -19,8 +19,8 @@
 
 typedef struct {
     ngx_queue_t            waiters;
-    ngx_event_handler_pt   handler;             /* nginx's, while the
-                                                   connection has ours       */
+    ngx_event_handler_pt   handler;             /* nginx's handler, replaced by
+                                                   ours                      */
     ngx_event_t            event;
 } ngx_http_inference_preread_t;
 
@@ -73,7 +73,7 @@ ngx_http_inference_preread_grows(ngx_http_request_t *r)
 }
 
 
-/* Of the stream's window, and of the frame that is being received. */
+/* The bytes left in the stream's window, and in the frame being received. */
 
 size_t
 ngx_http_inference_preread_room(ngx_http_request_t *r)
@@ -113,7 +113,7 @@ ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter)
         rev->handler = ngx_http_inference_preread_read;
     }
 
-    /* the frames behind the headers may have been received with them */
+    /* frames may have been received together with the headers */
 
     if (!waiter->again && !preread->event.posted) {
         ngx_post_event(&preread->event, &ngx_posted_events);
@@ -192,13 +192,13 @@ ngx_http_inference_preread_read(ngx_event_t *rev)
         ngx_post_event(&preread->event, &ngx_posted_events);
     }
 
-    /* the connection may be gone afterwards, and the event with it */
+    /* rev may be freed by the handler */
 
     rev->handler(rev);
 }
 
 
-/* Each call of a waiter may remove any other one, with its connection, and may
+/* A call of a waiter may remove any other waiter with its connection, and may
    add the same one again. */
 
 static void
@@ -272,7 +272,7 @@ ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter)
 void
 ngx_http_inference_preread_stop(ngx_http_inference_waiter_t *waiter)
 {
-    /* without HTTP/2 no request waits */
+    /* requests wait only in builds with HTTP/2 */
 }
 
 

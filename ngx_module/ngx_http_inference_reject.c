@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_reject.c - a request that has failed is answered, or given
- *                               to the handler that error_page names.
+ * ngx_http_inference_reject.c - answers a failed request, or passes it to the
+ *                               handler of error_page.
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
@@ -54,10 +54,9 @@ ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * NGX_DECLINED: the client gets our own answer.  Behind an equals sign
- * ("error_page 404 = @other") the status of the next handler counts, so nothing
- * has failed yet; without one, or with an error's status, the client is told
- * that it has.
+ * NGX_DECLINED: the client gets our own answer.  With an equals sign
+ * ("error_page 404 = @other") the status of the next handler counts, and the
+ * failure is logged at level info only; otherwise as an error, and counted.
  */
 
 static ngx_int_t
@@ -79,7 +78,7 @@ ngx_http_inference_reject_to_page(ngx_http_inference_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
-    /* the bytes stay, the execution is for nobody */
+    /* the bytes stay, the execution is cancelled */
     ngx_http_inference_cancel(&ctx->submission);
 
     if (rc == NGX_OK && page->overwrite >= 0

@@ -928,14 +928,14 @@ void ngx_http_inference_events_reject(ngx_http_inference_ctx_t *ctx);
 
 /* ---- hand_on.c ---------------------------------------------------------- */
 
-/* Whether another handler may want the body after us. */
+/* Whether another handler may use the body afterwards. */
 ngx_uint_t ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx);
 
-/* Shows the body as r->request_body->bufs to the next handler of r;
-   NGX_DECLINED: it is not whole, or other handlers have too many bytes. */
+/* Passes the body as r->request_body->bufs to the next handler of r;
+   NGX_DECLINED: it is incomplete, or other handlers hold too many bytes. */
 ngx_int_t ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx);
 
-/* The body is not the next handler's any more. */
+/* Ends the next handler's use of the body. */
 void ngx_http_inference_hand_on_end(ngx_http_inference_ctx_t *ctx);
 
 
@@ -1043,7 +1043,7 @@ ngx_uint_t ngx_http_inference_slice_over(ngx_http_inference_ctx_t *ctx);
 
 /* ---- error.c ------------------------------------------------------------ */
 
-/* Records why the request fails; the first one stays.  They return
+/* Record the cause of a failure; later calls do not change it.  Return
    NGX_ERROR. */
 ngx_int_t ngx_http_inference_fail(ngx_http_inference_ctx_t *ctx,
     inf_err_code_t code, const char *fmt, ...);
@@ -1056,78 +1056,77 @@ ngx_int_t ngx_http_inference_fail_text(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx,
     inf_err_t *err);
 
-/* inference_timeout is over, or the client's own; with Retry-After where it has
-   waited for its model. */
+/* Fails because inference_timeout or the client's timeout is over; with
+   Retry-After if the request waited for its model. */
 ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
 
-/* It has waited for its model for so long, with Retry-After. */
+/* Fails because the request waited ms for its model, with Retry-After. */
 ngx_int_t ngx_http_inference_fail_loading(ngx_http_inference_ctx_t *ctx,
     ngx_msec_t ms);
 
-/* No core can be reached: 503. */
+/* Fails because no core can be reached: 503. */
 ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 
-/* A line of error_log with the text of an error that the client is told. */
+/* Logs the text of an error that is sent to the client. */
 void ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx,
     ngx_str_t error);
 
-/* The line itself: that a request or response of the model has failed, and
-   why. */
+/* Logs that a request or response of the model has failed, and why. */
 void ngx_http_inference_log_failed(ngx_http_inference_ctx_t *ctx,
     const char *what, const char *how, ngx_str_t why);
 
-/* A line at level info: another handler answers, because of this error. */
+/* Logs at level info that another handler answers, because of this error. */
 void ngx_http_inference_log_handed_on(ngx_http_inference_ctx_t *ctx);
 
-/* The status of HTTP that stands for a code, by the request's location. */
+/* The HTTP status for a code in the request's location. */
 ngx_uint_t ngx_http_inference_status(ngx_http_inference_ctx_t *ctx,
     inf_err_code_t code);
 
-/* Whether error_page names any status of errors. */
+/* Whether error_page has a status of errors. */
 ngx_uint_t ngx_http_inference_may_intercept(ngx_http_request_t *r);
 
-/* The row of error_page for the status of the failed request; and: for a
-   status that it may fail with.  NULL: none. */
+/* The row of error_page for the status of the failed request, or for a status
+   that it may fail with.  NULL: none. */
 ngx_http_err_page_t *ngx_http_inference_intercepted(
     ngx_http_inference_ctx_t *ctx);
 ngx_http_err_page_t *ngx_http_inference_page_of(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t status);
 
-/* Sends it; returns what the request is to be finalized with. */
+/* Sends the error; returns the code to finalize the request with. */
 ngx_int_t ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx);
 
 /* Sends buffers, none of them empty; NULL: an empty body. */
 ngx_int_t ngx_http_inference_send_chain(ngx_http_request_t *r,
     ngx_uint_t status, ngx_str_t *type, ngx_chain_t *out);
 
-/* Every head goes through here, and each body that is whole. */
+/* Send a head, and a complete body; used for all of them. */
 ngx_int_t ngx_http_inference_send_header(ngx_http_request_t *r);
 ngx_int_t ngx_http_inference_send_body(ngx_http_request_t *r,
     ngx_chain_t *out);
 
-/* Both texts are borrowed; list is that of headers or of trailers. */
+/* Both texts are borrowed; list: headers or trailers. */
 ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,
     char *value);
 ngx_int_t ngx_http_inference_add_field(ngx_list_t *list, const char *key,
     const u_char *value, size_t len);
 
-/* The next field of a list of headers, NULL: there is none; part is the list's
-   first part and i 0 before the first. */
+/* The next field of a list of headers, NULL: none; initially part is the list's
+   first part and i is 0. */
 ngx_table_elt_t *ngx_http_inference_next_field(ngx_list_part_t **part,
     ngx_uint_t *i);
 
-/* A buffer over n bytes that stay the caller's, and its link; n 0: a buffer
+/* A link with a buffer for n bytes that stay the caller's; n 0: a buffer
    without bytes, for a mark.  NULL: out of memory. */
 ngx_chain_t *ngx_http_inference_link(ngx_pool_t *pool, const void *p,
     size_t n);
 
 /*
- * Makes a text that a client has chosen fit for headers and logs: control
- * characters become \xHH, and its end is cut off beyond a bound.
+ * Makes a text chosen by a client safe for headers and logs: control
+ * characters become \xHH, and the text is truncated to a limit.
  */
 ngx_int_t ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value);
 
-/* Shortens a text of UTF-8 to len bytes, not in the midst of a character. */
+/* Truncates UTF-8 text to at most len bytes, at the end of a character. */
 void ngx_http_inference_cut(ngx_str_t *value, size_t len);
 
 

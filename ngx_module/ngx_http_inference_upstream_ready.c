@@ -1,7 +1,7 @@
 /*
- * ngx_http_inference_upstream_ready.c - whether an upstream is ready, asked
- *                                       for once for all of this worker who
- *                                       wait for it.
+ * ngx_http_inference_upstream_ready.c - the readiness of an upstream,
+ *                                       requested once for all waiters of this
+ *                                       worker.
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
@@ -22,8 +22,7 @@ ngx_http_inference_ready_wait(ngx_http_inference_ready_t *wait)
 }
 
 
-/* Probes come without a key: however many there are, a worker has one
-   connection for all of them. */
+/* Probes need no credentials: a worker uses one connection for all of them. */
 
 void
 ngx_http_inference_ready_ask(ngx_http_inference_upstream_t *upstream)
@@ -67,7 +66,7 @@ ngx_http_inference_ready_over(ngx_http_inference_ask_t *ask)
 }
 
 
-/* The exchange ends with the last one who waits for it. */
+/* The exchange is cancelled when its last waiter leaves. */
 
 void
 ngx_http_inference_ready_leave(ngx_http_inference_ready_t *wait)
