@@ -216,7 +216,8 @@ def test_a_load_that_breaks_its_gpu_is_quarantined(gpus, where):
     assert process.wait_until(
         lambda: all(gpus.ask(n, 5).status == 200
                     for n in ("zero", "one", "host")), 60 * SLOW)
-    assert gpus.ends() == 2
+    # a load beside it may see the fault first: it is loaded again, alone
+    assert gpus.ends() in (2, 3)
 
 
 def rows_of(server):
