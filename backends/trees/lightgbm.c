@@ -9,7 +9,7 @@
 #define DIGITS_MOST 10                  /* of an int32                       */
 
 /* Of a decision_type. */
-#define CATEGORICAL  0x1
+#define IS_CATEGORICAL 0x1
 #define DEFAULT_LEFT 0x2
 #define MISSING_MASK 0xc
 #define MISSING_ZERO 0x4
@@ -231,10 +231,10 @@ tests_fault(const lgb_tree_t *t)
         if (!next_number(&types, &type)) {
             return names[TYPES];
         }
-        if ((type & CATEGORICAL) == 0 && moves_zero(type, threshold)) {
+        if ((type & IS_CATEGORICAL) == 0 && moves_zero(type, threshold)) {
             return zero_fault;
         }
-        if ((type & CATEGORICAL) != 0 && (!next_number(&threshold, &list)
+        if ((type & IS_CATEGORICAL) != 0 && (!next_number(&threshold, &list)
             || list < 0 || list >= t->categoricals))
         {
             return names[THRESHOLDS];

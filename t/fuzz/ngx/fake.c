@@ -152,14 +152,17 @@ ngx_vslprintf(u_char *buf, u_char *last, const char *fmt, va_list args)
         char        text[32];
         const char *from = text;
         size_t      len = 0;
+        bool        hex = false;
 
         if (*fmt != '%') {
             *buf++ = (u_char) *fmt++;
             continue;
         }
 
-        for (fmt++; *fmt == 'u'; fmt++) {
-            continue;
+        for (fmt++; *fmt == 'u' || *fmt == '0' || *fmt == '2' || *fmt == 'X';
+            fmt++)
+        {
+            hex |= *fmt == 'X';                 /* "%02Xi" alone             */
         }
 
         switch (*fmt++) {
@@ -182,7 +185,7 @@ ngx_vslprintf(u_char *buf, u_char *last, const char *fmt, va_list args)
         case 'M':
         case 'i':
         case 'z':
-            len = (size_t) snprintf(text, sizeof(text), "%lld",
+            len = (size_t) snprintf(text, sizeof(text), hex ? "%02llX" : "%lld",
                 va_arg(args, long long));
             break;
 
@@ -820,11 +823,11 @@ ngx_http_inference_stream_count(ngx_http_inference_ctx_t *ctx, uint64_t size)
     check(ctx == NULL && size == 0);
 }
 
-uint32_t
-ngx_http_inference_stream_number(ngx_http_inference_ctx_t *ctx)
+void
+ngx_http_inference_stream_name(ngx_http_inference_ctx_t *ctx,
+    inf_submission_t *s)
 {
-    check(ctx->message == NULL);
-    return 0;
+    check(ctx->message == NULL && s != NULL);
 }
 
 ngx_uint_t
