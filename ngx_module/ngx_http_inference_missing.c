@@ -6,9 +6,8 @@
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
-#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_peek.h"
 
-#include "core/proto/message_names.h"
 #include "core/proto/metadata_join.h"
 
 
@@ -99,15 +98,14 @@ ngx_http_inference_asks_model(ngx_http_inference_ctx_t *ctx)
 static inf_names_t
 ngx_http_inference_missing_names(ngx_http_inference_ctx_t *ctx)
 {
-    inf_names_t                 names;
+    inf_names_t                  names;
     ngx_http_inference_store_t  *text;
-
-    static const inf_names_fields_t  fields = { 1, 2 };
 
     if (ctx->grpc) {
         text = &ctx->body.text;
-        return inf_message_names(inf_slice((char *) text->data,
-                                           (size_t) text->len), fields);
+        return ngx_http_inference_peek_names(ctx->endpoint,
+                                             inf_slice((char *) text->data,
+                                                       (size_t) text->len));
     }
 
     names.model = inf_slice((char *) ctx->model.data, ctx->model.len);

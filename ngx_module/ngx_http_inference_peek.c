@@ -8,8 +8,6 @@
 
 #include "ngx_module/ngx_http_inference_peek.h"
 
-#include "core/proto/message_names.h"
-
 
 static ngx_uint_t ngx_http_inference_peek_is_used(ngx_conf_t *cf);
 static ngx_int_t ngx_http_inference_peek_handler(ngx_http_request_t *r);
@@ -19,8 +17,6 @@ static void ngx_http_inference_peek_cleanup(void *data);
 static ngx_int_t ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek);
 static size_t ngx_http_inference_peek_size(ngx_str_t *bytes,
     inf_grpc_prefix_t *prefix);
-static inf_names_t ngx_http_inference_peek_names(
-    const ngx_http_inference_endpoint_t *method, inf_slice_t text);
 static ngx_int_t ngx_http_inference_peek_plain(ngx_http_inference_peek_t *peek,
     const ngx_http_inference_endpoint_t *method, inf_slice_t text);
 static ngx_int_t ngx_http_inference_peek_copy(ngx_pool_t *pool,
@@ -298,7 +294,7 @@ ngx_http_inference_peek_size(ngx_str_t *bytes, inf_grpc_prefix_t *prefix)
 }
 
 
-static inf_names_t
+inf_names_t
 ngx_http_inference_peek_names(const ngx_http_inference_endpoint_t *method,
     inf_slice_t text)
 {

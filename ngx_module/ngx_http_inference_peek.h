@@ -19,6 +19,8 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/proto/message_names.h"
+
 
 /* bytes of the first message that are read */
 #define NGX_HTTP_INFERENCE_PEEK_SIZE  ((size_t) 4096)
@@ -76,6 +78,10 @@ ngx_http_inference_peek_t *ngx_http_inference_peek(ngx_http_request_t *r);
 ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version);
 ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);
+
+/* The names in a method's message, or in its first bytes; views into text. */
+inf_names_t ngx_http_inference_peek_names(
+    const ngx_http_inference_endpoint_t *method, inf_slice_t text);
 
 /* Whether the messages of a stream have to keep to these names; NULL: no. */
 ngx_uint_t ngx_http_inference_peek_binds_stream(

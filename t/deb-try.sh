@@ -45,6 +45,7 @@ say "$(nginx -v 2>&1), $(dpkg-query -W -f '${Version}' nginx-inference-core)"
 id inference > /dev/null || fail "no user inference"
 logrotate -d /etc/logrotate.d/nginx-inference-core 2>&1 | grep -q '^error' \
     && fail "logrotate rejects its file"
+command -v systemd-analyze > /dev/null || fail "no systemd-analyze"
 systemd-analyze verify --man=no inference-core.service nginx.service 2>&1 \
     | grep -E 'inference' && fail "systemd rejects a unit"
 

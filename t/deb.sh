@@ -122,7 +122,7 @@ try_packages()
     inside "$name" "" '
         apt-get -qq update
         apt-get -qq install -y --no-install-recommends /debs/*.deb python3 \
-            curl logrotate procps
+            curl logrotate procps systemd
     ' > "$place/$name.log" 2>&1 || { tail -40 "$place/$name.log" >&2; exit 1; }
     inside "$name" --net 'sh /deb-try.sh'
     rm -rf "${place:?}/$name"

@@ -60,8 +60,11 @@ main()
     make_venv
     lay_onnxruntime
     if [ $what = base ]; then
-        lay_perf_analyzer
-        lay_kserve
+        # the last tritonclient with the program; the venv has a newer one
+        lay_packages perf-analyzer perf_analyzer \
+            tritonclient==2.41.1 nvidia-cuda-runtime-cu12==12.9.79
+        # of which the tests read the generated models alone
+        lay_packages kserve "KServe's models" kserve==0.21.0
         install_runtimes
         lay_openvino
         lay_treelite
@@ -167,33 +170,18 @@ install_runtimes()
         -r t/requirements-runtimes.txt
 }
 
-# ---- perf_analyzer: deps/perf-analyzer/bin, and the library that it needs
+# ---- packages that are not for the venv: DIRECTORY WHAT REQUIREMENT...
 
-# The last tritonclient with the program; the venv has a newer one.
-lay_perf_analyzer()
+lay_packages()
 {
-    perf=$deps/perf-analyzer
-    if [ ! -d "$perf" ]; then
-        echo "setup: perf_analyzer"
-        rm -rf "$perf.new"
+    dir=$deps/$1
+    if [ ! -d "$dir" ]; then
+        echo "setup: $2"
+        shift 2
+        rm -rf "$dir.new"
         "$venv/bin/python" -m pip install --disable-pip-version-check -q \
-            --no-deps --only-binary=:all: --target "$perf.new" \
-            tritonclient==2.41.1 nvidia-cuda-runtime-cu12==12.9.79
-        mv "$perf.new" "$perf"
-    fi
-}
-
-# ---- KServe: deps/kserve, of which the tests read the generated models alone
-
-lay_kserve()
-{
-    kserve=$deps/kserve
-    if [ ! -d "$kserve" ]; then
-        echo "setup: KServe's models"
-        rm -rf "$kserve.new"
-        "$venv/bin/python" -m pip install --disable-pip-version-check -q \
-            --no-deps --only-binary=:all: --target "$kserve.new" kserve==0.21.0
-        mv "$kserve.new" "$kserve"
+            --no-deps --only-binary=:all: --target "$dir.new" "$@"
+        mv "$dir.new" "$dir"
     fi
 }
 

@@ -69,16 +69,10 @@ put_row(const json_t *row, bool first, inf_buf_t *out)
         }
     }
 
-    char *text = json_dumps(copy, JSON_COMPACT);
-    json_decref(copy);
-    if (text == NULL) {
-        return inf_err_nomem();
-    }
-
     inf_buf_puts(out, first ? "" : ",");
-    inf_buf_puts(out, text);
-    free(text);
-    return NULL;
+    inf_err_t *err = inf_json_doc_put(copy, out);
+    json_decref(copy);
+    return err;
 }
 
 static inf_err_t *

@@ -1,5 +1,7 @@
 #include "core/proto/json_doc.h"
 
+#include <stdlib.h>
+
 #include "core/proto/json_scan.h"
 #include "core/proto/message_path.h"
 
@@ -106,4 +108,17 @@ is_sound(inf_slice_t text)
         && event != INF_JSON_AGAIN);
 
     return event == INF_JSON_END;
+}
+
+inf_err_t *
+inf_json_doc_put(const json_t *v, inf_buf_t *out)
+{
+    char *text = json_dumps(v, JSON_COMPACT);
+    if (text == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_buf_puts(out, text);
+    free(text);
+    return inf_buf_status(out);
 }

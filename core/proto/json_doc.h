@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/buf.h"
 #include "core/base/error.h"
 #include "core/base/slice.h"
 
@@ -44,5 +45,8 @@ bool inf_json_doc_uint64(const json_t *v, uint64_t *out);
 
 /* Reads a string; false: v is not one. */
 bool inf_json_doc_string(const json_t *v, inf_slice_t *out);
+
+/* Appends v as compact JSON; v NULL: out of memory. */
+INF_CHECK inf_err_t *inf_json_doc_put(const json_t *v, inf_buf_t *out);
 
 #endif /* INF_PROTO_JSON_DOC_H */

@@ -1,7 +1,5 @@
 #include "core/proto/metadata_join.h"
 
-#include <stdlib.h>
-
 #include "core/proto/json_doc.h"
 #include "core/proto/message.h"
 #include "core/proto/message_json.h"
@@ -16,7 +14,6 @@ static json_t *known_objects(const json_t *list,
     const ProtobufCMessageDescriptor *desc);
 static inf_err_t *rewrite(const json_t *value,
     const ProtobufCMessageDescriptor *desc, inf_buf_t *out);
-static inf_err_t *put_json(const json_t *value, inf_buf_t *out);
 
 inf_err_t *
 inf_metadata_join(inf_slice_t ours, inf_slice_t theirs, inf_buf_t *out)
@@ -60,7 +57,7 @@ join_extensions(const json_t *ours, const json_t *theirs, inf_buf_t *out)
     }
     failed |= json_object_set_new(joined, "extensions", both) != 0;
 
-    inf_err_t *err = failed ? inf_err_nomem() : put_json(joined, out);
+    inf_err_t *err = failed ? inf_err_nomem() : inf_json_doc_put(joined, out);
     json_decref(joined);
     return err;
 }
@@ -168,7 +165,7 @@ rewrite(const json_t *value, const ProtobufCMessageDescriptor *desc,
     inf_buf_t text;
 
     inf_buf_init(&text);
-    inf_err_t *err = put_json(value, &text);
+    inf_err_t *err = inf_json_doc_put(value, &text);
     if (err == NULL) {
         err = inf_message_from_json(desc, inf_buf_slice(&text), &m);
     }
@@ -180,17 +177,4 @@ rewrite(const json_t *value, const ProtobufCMessageDescriptor *desc,
     err = inf_message_to_json(m, &plain, out);
     inf_message_free(m);
     return err;
-}
-
-static inf_err_t *
-put_json(const json_t *value, inf_buf_t *out)
-{
-    char *text = json_dumps(value, JSON_COMPACT);
-    if (text == NULL) {
-        return inf_err_nomem();
-    }
-
-    inf_buf_puts(out, text);
-    free(text);
-    return inf_buf_status(out);
 }
