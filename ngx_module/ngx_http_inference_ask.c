@@ -4,6 +4,7 @@
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
+#include "ngx_module/ngx_http_inference_fetch.h"
 
 
 /* limit for all servers together, ms */

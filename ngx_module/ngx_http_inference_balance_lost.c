@@ -5,6 +5,7 @@
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 

@@ -6,9 +6,21 @@
  * another handler has read is taken from memory or from its file.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_control.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_infer.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
 
 #include "core/base/points.h"
+
+
+/* bytes of a rejected body that are read to keep the connection */
+#define NGX_HTTP_INFERENCE_SWALLOW      (1024 * 1024)
 
 
 static ngx_int_t ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx);

@@ -7,6 +7,10 @@
  * is finalized with that status before the subrequest ends.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
 

@@ -4,6 +4,8 @@
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
 
 
 #define NGX_HTTP_INFERENCE_BUDGET  64           /* completions in one turn  */

@@ -7,6 +7,9 @@
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
 #include <sys/wait.h>
 
@@ -63,8 +66,8 @@ static void ngx_http_inference_client_rejected(const char *why);
 static ngx_uint_t ngx_http_inference_client_level(void);
 static void ngx_http_inference_client_again(ngx_http_inference_channel_t *ch);
 static void ngx_http_inference_client_up(ngx_http_inference_channel_t *ch);
-static void ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
-    const char *why);
+static void ngx_http_inference_client_core_exited(
+    ngx_http_inference_channel_t *ch, const char *why);
 static void ngx_http_inference_client_crash(ngx_http_inference_channel_t *ch);
 static void ngx_http_inference_wake_waiting(ngx_int_t rc);
 static void ngx_http_inference_client_patience(ngx_event_t *ev);
@@ -80,7 +83,7 @@ static const ngx_http_inference_channel_handlers_t
     ngx_http_inference_client_again,
     ngx_http_inference_client_rejected,
     ngx_http_inference_client_later,
-    ngx_http_inference_client_death,
+    ngx_http_inference_client_core_exited,
     ngx_http_inference_client_level,
     ngx_http_inference_in_flight_completion
 };
@@ -569,7 +572,7 @@ ngx_http_inference_client_up(ngx_http_inference_channel_t *ch)
 
 
 static void
-ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
+ngx_http_inference_client_core_exited(ngx_http_inference_channel_t *ch,
     const char *why)
 {
     uint32_t                          pid;

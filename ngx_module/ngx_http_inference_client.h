@@ -17,7 +17,7 @@
 #ifndef NGX_HTTP_INFERENCE_CLIENT_H
 #define NGX_HTTP_INFERENCE_CLIENT_H
 
-#include "ngx_module/ngx_http_inference.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
 
 typedef enum {

@@ -3,7 +3,17 @@
  *                                states.
  */
 
+#include "ngx_module/ngx_http_inference_events.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_response.h"
+#include "ngx_module/ngx_http_inference_retry.h"
+#include "ngx_module/ngx_http_inference_store.h"
+#include "ngx_module/ngx_http_inference_submission.h"
+
+#include "core/base/arena.h"
+#include "core/proto/infer_request.h"
 
 
 static void ngx_http_inference_quiet(ngx_http_inference_ctx_t *ctx);
@@ -233,6 +243,29 @@ ngx_http_inference_borrower(ngx_http_request_t *mr)
     }
 
     return NULL;
+}
+
+
+void
+ngx_http_inference_test_reading(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    c = r->connection;
+
+    if (r != r->main) {
+        return;
+    }
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    if (c->read->ready) {
+        /* an end of file received with the request causes no event */
+        ngx_post_event(c->read, &ngx_posted_events);
+    }
 }
 
 

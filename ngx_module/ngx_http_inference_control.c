@@ -6,8 +6,20 @@
  *                                the answer is a REST body.
  */
 
+#include "ngx_module/ngx_http_inference_control.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_join.h"
+#include "ngx_module/ngx_http_inference_load_report.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
+#include "core/base/arena.h"
+#include "core/base/buf.h"
+#include "core/base/error.h"
 #include "core/proto/message.h"
 
 #include "grpc_service.pb-c.h"
@@ -53,7 +65,7 @@ ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx)
     }
 
     return ngx_http_inference_store_ensure(ctx, text,
-                                           ctx->model.len + sizeof(uint32_t));
+                                   ctx->names.model.len + sizeof(uint32_t));
 }
 
 
@@ -135,7 +147,7 @@ ngx_http_inference_control_body(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_store_t  *text;
 
     text = &ctx->body.text;
-    len = (uint32_t) ctx->model.len;
+    len = (uint32_t) ctx->names.model.len;
 
     if (text->region == NULL
         && ngx_http_inference_store_open(ctx, text, len + sizeof(len))
@@ -144,7 +156,7 @@ ngx_http_inference_control_body(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (ngx_http_inference_store_put(ctx, text, ctx->model.data, len)
+    if (ngx_http_inference_store_put(ctx, text, ctx->names.model.data, len)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -185,18 +197,21 @@ ngx_http_inference_control_message(ngx_http_inference_ctx_t *ctx)
 
     err = NULL;
 
-    if (ctx->model.len && ctx->endpoint->call == INF_METHOD_TRACE_SETTING) {
+    if (ctx->names.model.len
+        && ctx->endpoint->call == INF_METHOD_TRACE_SETTING)
+    {
         inference__trace_setting_request__init(&trace);
 
-        trace.model_name = ngx_http_inference_control_text(ctx, &ctx->model);
+        trace.model_name = ngx_http_inference_control_text(ctx,
+                                                           &ctx->names.model);
 
         err = inf_message_pack(&trace.base, &packed);
 
-    } else if (ctx->model.len) {
+    } else if (ctx->names.model.len) {
         inference__model_ready_request__init(&m);
 
-        m.name = ngx_http_inference_control_text(ctx, &ctx->model);
-        m.version = ngx_http_inference_control_text(ctx, &ctx->version_text);
+        m.name = ngx_http_inference_control_text(ctx, &ctx->names.model);
+        m.version = ngx_http_inference_control_text(ctx, &ctx->names.version);
 
         err = inf_message_pack(&m.base, &packed);
     }
@@ -389,6 +404,9 @@ ngx_http_inference_control_output(ngx_http_inference_ctx_t *ctx,
     if (ctx->endpoint->call == INF_METHOD_METRICS) {
         out[n++].buf = ngx_http_inference_control_counters(r);
         type = &metrics;
+
+    } else {
+        ngx_http_inference_keep_plain(r);
     }
 
     for (i = 0; i < n; i++) {

@@ -4,14 +4,18 @@
  * runtimes write.  Messages beyond a limit per second are counted and dropped.
  */
 
+#include "ngx_module/ngx_http_inference_counters.h"
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
 #include "core/base/log.h"
+
+#include <poll.h>
 
 
 #define NGX_HTTP_INFERENCE_LOG_LINE      2000
 #define NGX_HTTP_INFERENCE_LOG_BATCH     256
 #define NGX_HTTP_INFERENCE_LOG_PER_SEC   5000
+#define NGX_HTTP_INFERENCE_LOG_ROUNDS    16         /* after the core's end  */
 
 
 typedef struct {
@@ -28,6 +32,8 @@ typedef struct {
     ngx_event_t        summary;
     ngx_connection_t   dummy;
 
+    unsigned           no_timers:1;         /* in the master                 */
+
     u_char             line[NGX_HTTP_INFERENCE_LOG_LINE];
     u_char             last[NGX_HTTP_INFERENCE_LOG_LINE];
 } ngx_http_inference_core_log_t;
@@ -35,17 +41,21 @@ typedef struct {
 
 static ngx_connection_t *ngx_http_inference_core_log_watch(ngx_fd_t fd,
     ngx_event_handler_pt handler, ngx_log_t *log);
+static ngx_uint_t ngx_http_inference_core_log_wait(struct pollfd *fds);
+static void ngx_http_inference_core_log_rest(void);
 static void ngx_http_inference_core_log_records(ngx_event_t *ev);
+static void ngx_http_inference_core_log_read_records(ngx_fd_t fd);
 static ngx_uint_t ngx_http_inference_core_log_level(u_char level);
 static void ngx_http_inference_core_log_output(ngx_event_t *ev);
-static ngx_int_t ngx_http_inference_core_log_read(void);
+static void ngx_http_inference_core_log_read_output(ngx_fd_t fd);
+static ngx_int_t ngx_http_inference_core_log_read(ngx_fd_t fd);
 static void ngx_http_inference_core_log_line(u_char *data, size_t len);
 static void ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data,
     size_t len);
 static void ngx_http_inference_core_log_summary(ngx_event_t *ev);
 
 
-/* used in the supervisor only */
+/* used in the supervisor, and in the master when it ends */
 static ngx_http_inference_core_log_t  ngx_http_inference_sink;
 
 
@@ -95,6 +105,102 @@ ngx_http_inference_core_log_flush(void)
 
     ngx_http_inference_core_log_records(sink->records->read);
     ngx_http_inference_core_log_output(sink->output->read);
+    ngx_http_inference_core_log_rest();
+}
+
+
+/*
+ * The master has neither events nor timers, and blocks its signals, which come
+ * in ppoll() alone.  A process that the core has left behind may write on, so
+ * the rounds after the core's end are counted.
+ */
+
+ngx_int_t
+ngx_http_inference_core_log_last(int pidfd, ngx_log_t *log)
+{
+    ngx_uint_t                      rounds;
+    struct pollfd                   fds[3];
+    ngx_http_inference_core_log_t  *sink;
+
+    sink = &ngx_http_inference_sink;
+
+    sink->log = log;
+    sink->last_words.data = sink->last;
+    sink->no_timers = 1;
+
+    fds[0].fd = pidfd;
+    fds[1].fd = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_RECORDS);
+    fds[2].fd = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_OUTPUT);
+
+    rounds = 0;
+
+    while (ngx_http_inference_core_log_wait(fds) && !ngx_terminate) {
+
+        if (fds[0].revents && rounds++ == NGX_HTTP_INFERENCE_LOG_ROUNDS) {
+            break;
+        }
+    }
+
+    ngx_http_inference_core_log_rest();
+
+    if (sink->dropped > 0) {
+        ngx_http_inference_core_log_summary(&sink->summary);
+    }
+
+    return fds[0].revents ? NGX_OK : NGX_ABORT;
+}
+
+
+/* Waits for lines, and logs them; 0: the core has ended, and all is read. */
+
+static ngx_uint_t
+ngx_http_inference_core_log_wait(struct pollfd *fds)
+{
+    int         n;
+    sigset_t    set;
+    ngx_uint_t  i;
+
+    for (i = 0; i < 3; i++) {
+        fds[i].events = POLLIN;
+        fds[i].revents = 0;
+    }
+
+    sigemptyset(&set);
+
+    n = ppoll(fds, 3, NULL, &set);
+
+    ngx_time_update();
+
+    if (n == -1) {
+        return ngx_errno == NGX_EINTR;
+    }
+
+    if (fds[1].revents & POLLIN) {
+        ngx_http_inference_core_log_read_records(fds[1].fd);
+
+    } else if (fds[1].revents) {
+        fds[1].fd = -1;
+    }
+
+    if (fds[2].revents & POLLIN) {
+        ngx_http_inference_core_log_read_output(fds[2].fd);
+
+    } else if (fds[2].revents) {
+        fds[2].fd = -1;
+    }
+
+    return !fds[0].revents || n > 1;
+}
+
+
+/* Logs the unfinished line. */
+
+static void
+ngx_http_inference_core_log_rest(void)
+{
+    ngx_http_inference_core_log_t  *sink;
+
+    sink = &ngx_http_inference_sink;
 
     if (sink->len > 0) {
         ngx_http_inference_core_log_line(sink->line, sink->len);
@@ -135,20 +241,28 @@ ngx_http_inference_core_log_watch(ngx_fd_t fd, ngx_event_handler_pt handler,
 }
 
 
-/* Logs records; a datagram is one record of a level and a text. */
-
 static void
 ngx_http_inference_core_log_records(ngx_event_t *ev)
 {
-    u_char             buf[NGX_HTTP_INFERENCE_LOG_LINE + 1];
-    ssize_t            n;
-    ngx_uint_t         i;
     ngx_connection_t  *c;
 
     c = ev->data;
 
+    ngx_http_inference_core_log_read_records(c->fd);
+}
+
+
+/* Logs records; a datagram is one record of a level and a text. */
+
+static void
+ngx_http_inference_core_log_read_records(ngx_fd_t fd)
+{
+    u_char      buf[NGX_HTTP_INFERENCE_LOG_LINE + 1];
+    ssize_t     n;
+    ngx_uint_t  i;
+
     for (i = 0; i < NGX_HTTP_INFERENCE_LOG_BATCH; i++) {
-        n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
+        n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
         if (n <= 0) {
             return;
@@ -184,10 +298,21 @@ ngx_http_inference_core_log_level(u_char level)
 static void
 ngx_http_inference_core_log_output(ngx_event_t *ev)
 {
+    ngx_connection_t  *c;
+
+    c = ev->data;
+
+    ngx_http_inference_core_log_read_output(c->fd);
+}
+
+
+static void
+ngx_http_inference_core_log_read_output(ngx_fd_t fd)
+{
     ngx_uint_t  i;
 
     for (i = 0; i < NGX_HTTP_INFERENCE_LOG_BATCH; i++) {
-        if (ngx_http_inference_core_log_read() != NGX_OK) {
+        if (ngx_http_inference_core_log_read(fd) != NGX_OK) {
             return;
         }
     }
@@ -197,7 +322,7 @@ ngx_http_inference_core_log_output(ngx_event_t *ev)
 /* Reads into the room behind the unfinished line and logs complete lines. */
 
 static ngx_int_t
-ngx_http_inference_core_log_read(void)
+ngx_http_inference_core_log_read(ngx_fd_t fd)
 {
     u_char                         *p, *next, *last;
     size_t                          len;
@@ -207,7 +332,7 @@ ngx_http_inference_core_log_read(void)
     sink = &ngx_http_inference_sink;
 
     len = NGX_HTTP_INFERENCE_LOG_LINE - sink->len;
-    n = recv(sink->output->fd, sink->line + sink->len, len, MSG_DONTWAIT);
+    n = recv(fd, sink->line + sink->len, len, MSG_DONTWAIT);
 
     if (n <= 0) {
         return NGX_DECLINED;
@@ -278,7 +403,7 @@ ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data, size_t len)
         (void) ngx_atomic_fetch_add(
                    &ngx_http_inference_counters()->log_dropped, 1);
 
-        if (!sink->summary.timer_set) {
+        if (!sink->summary.timer_set && !sink->no_timers) {
             ngx_add_timer(&sink->summary, 1000);
         }
 

@@ -2,7 +2,10 @@
  * ngx_http_inference_deflate.c - compresses responses with zlib.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_deflate.h"
+
+#include "core/base/arena.h"
+#include "core/base/slice.h"
 
 #include <zlib.h>
 

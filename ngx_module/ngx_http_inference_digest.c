@@ -10,7 +10,13 @@
  * (sequences and shared memory).
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_variables.h"
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/infer_request.h"
 
 #include <openssl/evp.h>
 
@@ -298,12 +304,9 @@ ngx_http_inference_digest_make(ngx_http_request_t *r,
     if (EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1) {
 
         ngx_http_inference_digest_text(md,
-                                       inf_slice((char *) r->unparsed_uri.data,
-                                                 r->unparsed_uri.len));
-        ngx_http_inference_digest_text(md, inf_slice((char *) r->uri.data,
-                                                     r->uri.len));
-        ngx_http_inference_digest_text(md, inf_slice((char *) r->args.data,
-                                                     r->args.len));
+                                    ngx_http_inference_slice(&r->unparsed_uri));
+        ngx_http_inference_digest_text(md, ngx_http_inference_slice(&r->uri));
+        ngx_http_inference_digest_text(md, ngx_http_inference_slice(&r->args));
         ngx_http_inference_digest_number(md, d->raw);
 
         if (d->raw) {

@@ -137,6 +137,8 @@ char *ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_tries(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_inference_min_body_rate(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_inference_binary_type_directive(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
 char *ngx_http_inference_forward_directive(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_upstream_directive(ngx_conf_t *cf,

@@ -3,7 +3,23 @@
  *                               until a phase waits or the request ends.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_control.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_events.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_infer.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_reply.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_response.h"
+#include "ngx_module/ngx_http_inference_retry.h"
+#include "ngx_module/ngx_http_inference_submission.h"
+
+#include "core/base/error.h"
 
 
 static ngx_int_t ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx);
@@ -24,7 +40,6 @@ static ngx_int_t ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_run_responding(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx);
-static void ngx_http_inference_test_reading(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_finalize(ngx_http_inference_ctx_t *ctx,
     ngx_int_t rc);
 
@@ -572,31 +587,6 @@ ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx)
 
     default:
         return rc;
-    }
-}
-
-
-/* Watches for the client's disconnect while the request waits. */
-
-static void
-ngx_http_inference_test_reading(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r;
-
-    r = ctx->request;
-    c = r->connection;
-
-    if (r != r->main) {
-        return;
-    }
-
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = ngx_http_request_empty_handler;
-
-    if (c->read->ready) {
-        /* an end of file received with the request causes no event */
-        ngx_post_event(c->read, &ngx_posted_events);
     }
 }
 

@@ -8,7 +8,12 @@
  * location, so the names are kept for its log.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 #include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/arena.h"
 
 
 /* the names from the last location that has any */
@@ -16,12 +21,10 @@ typedef struct {
     ngx_http_request_t                   *request;
     ngx_http_inference_loc_conf_t        *location;
     const ngx_http_inference_endpoint_t  *endpoint;
-    ngx_str_t                             model;        /* in the path       */
-    ngx_str_t                             version_text;
+    ngx_http_inference_names_t            names;        /* in the path       */
 } ngx_http_inference_early_t;
 
 
-static ngx_int_t ngx_http_inference_early_handler(ngx_http_request_t *r);
 static void ngx_http_inference_early_init(ngx_http_inference_ctx_t *early,
     ngx_http_request_t *r);
 static void ngx_http_inference_early_path(ngx_http_inference_ctx_t *early);
@@ -71,8 +74,7 @@ ngx_http_inference_early(ngx_http_request_t *r,
 
         location = stored->location;
         early->endpoint = stored->endpoint;
-        early->model = stored->model;
-        early->version_text = stored->version_text;
+        early->names = stored->names;
     }
 
     ngx_http_inference_early_names(early, location);
@@ -82,25 +84,6 @@ ngx_http_inference_early(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_inference_early_install(ngx_conf_t *cf)
-{
-    ngx_http_handler_pt        *h;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-
-    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    *h = ngx_http_inference_early_handler;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
 ngx_http_inference_early_handler(ngx_http_request_t *r)
 {
     ngx_http_inference_ctx_t        early;
@@ -196,8 +179,7 @@ ngx_http_inference_early_store(ngx_http_inference_ctx_t *early)
         stored->location = ngx_http_get_module_loc_conf(
                                                   r, ngx_http_inference_module);
         stored->endpoint = early->endpoint;
-        stored->model = early->model;
-        stored->version_text = early->version_text;
+        stored->names = early->names;
     }
 }
 
@@ -244,19 +226,18 @@ ngx_http_inference_early_names(ngx_http_inference_ctx_t *early,
     r = early->request;
 
     if (location->model) {
-        (void) ngx_http_complex_value(r, location->model, &early->model);
+        (void) ngx_http_complex_value(r, location->model, &early->names.model);
 
         if (location->version) {
             (void) ngx_http_complex_value(r, location->version,
-                                          &early->version_text);
+                                          &early->names.version);
         }
 
     } else {
         peek = ngx_http_inference_peek(r);
 
         if (peek) {
-            early->model = peek->model;
-            early->version_text = peek->version_text;
+            early->names = peek->names;
         }
     }
 

@@ -2,7 +2,11 @@
  * ngx_http_inference_endpoint.c - finds the endpoint of a request's URI.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/error.h"
 
 
 static const ngx_http_inference_endpoint_t *
@@ -64,7 +68,7 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
                                        ? "Unable to find shared memory "
                                          "region: '%V'"
                                        : "Request for unknown model: '%V' is "
-                                         "not found", &ctx->model);
+                                         "not found", &ctx->names.model);
     }
 
     return ngx_http_inference_parse_version(ctx);
@@ -221,7 +225,7 @@ ngx_http_inference_name_is_seen(ngx_http_inference_ctx_t *ctx)
 {
     ngx_str_t  *name;
 
-    name = &ctx->model;
+    name = &ctx->names.model;
 
     return name->len == 0
            || ngx_http_inference_is_decoded(ctx->request)
@@ -240,9 +244,9 @@ ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx)
     r = ctx->request;
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
-    if (ngx_http_complex_value(r, ilcf->model, &ctx->model) != NGX_OK
+    if (ngx_http_complex_value(r, ilcf->model, &ctx->names.model) != NGX_OK
         || (ilcf->version
-            && ngx_http_complex_value(r, ilcf->version, &ctx->version_text)
+            && ngx_http_complex_value(r, ilcf->version, &ctx->names.version)
                != NGX_OK))
     {
         return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
@@ -253,7 +257,7 @@ ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx)
                                               "Method Not Allowed");
     }
 
-    if (ctx->model.len == 0) {
+    if (ctx->names.model.len == 0) {
         return ngx_http_inference_fail(ctx, INF_ERR_NOT_FOUND,
                                        "this location names no model: \"%V\" "
                                        "is empty", &ilcf->model->value);
@@ -271,7 +275,7 @@ ngx_http_inference_parse_version(ngx_http_inference_ctx_t *ctx)
     const char  *why;
     ngx_str_t   *text;
 
-    text = &ctx->version_text;
+    text = &ctx->names.version;
     value = 0;
     why = NULL;
 

@@ -3,6 +3,7 @@
  *                                  the row of a path.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
 
@@ -162,8 +163,8 @@ ngx_http_inference_match_endpoint(ngx_http_inference_ctx_t *ctx,
         if (ngx_http_inference_match_pattern(&pattern, path, &model, &version)
             == NGX_OK)
         {
-            ctx->model = model;
-            ctx->version_text = version;
+            ctx->names.model = model;
+            ctx->names.version = version;
 
             if (ctx->request->method & ep->methods) {
                 return ep;

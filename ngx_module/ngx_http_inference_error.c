@@ -3,8 +3,13 @@
  *                              answers in general.
  */
 
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
+#include "core/base/arena.h"
+#include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/proto/message_utf8.h"
 
@@ -88,6 +93,7 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
     switch (cause) {
 
     case INF_CAUSE_FULL:
+    case INF_CAUSE_UNTAKEN:
         return NGX_HTTP_TOO_MANY_REQUESTS;
 
     case INF_CAUSE_TIMED_OUT:
@@ -288,7 +294,7 @@ ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx, ngx_uint_t level,
 
     r = ctx->request;
     ep = ctx->endpoint;
-    model = ctx->model;
+    model = ctx->names.model;
 
     ngx_str_set(&kind, "inference");
 
@@ -401,6 +407,8 @@ ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx)
     r = ctx->request;
     rc = NGX_OK;
 
+    ngx_http_inference_keep_plain(r);
+
     if (ctx->hint == NGX_HTTP_INFERENCE_RETRY_AFTER
         || ctx->cause == INF_CAUSE_FULL)
     {
@@ -495,6 +503,21 @@ ngx_http_inference_send_chain(ngx_http_request_t *r, ngx_uint_t status,
     last->last_in_chain = 1;
 
     return ngx_http_inference_send_body(r, out);
+}
+
+
+/*
+ * Keeps nginx's gzip from an answer.  Triton compresses inferences alone, and
+ * clients that take compressed ones read errors and other calls as they come.
+ */
+
+void
+ngx_http_inference_keep_plain(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_GZIP)
+    r->gzip_tested = 1;
+    r->gzip_ok = 0;
+#endif
 }
 
 

@@ -7,7 +7,20 @@
  * drains, and each is released once written.
  */
 
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_events.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_load_report.h"
+#include "ngx_module/ngx_http_inference_reply.h"
 #include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_response.h"
+#include "ngx_module/ngx_http_inference_submission.h"
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/infer_response.h"
 
 
 /* size of a text buffer, and of text collected before it is sent */

@@ -5,8 +5,15 @@
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_infer.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/infer_request.h"
 #include "core/proto/message_utf8.h"
 
 
@@ -324,8 +331,8 @@ ngx_http_inference_forward_value(ngx_http_inference_ctx_t *ctx,
         return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
     }
 
-    name = inf_slice((char *) h->key.data, h->key.len);
-    text = inf_slice((char *) value->data, value->len);
+    name = ngx_http_inference_slice(&h->key);
+    text = ngx_http_inference_slice(value);
 
     if (ngx_strlchr(value->data, value->data + value->len, '\0') != NULL) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,

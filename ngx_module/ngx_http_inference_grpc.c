@@ -3,7 +3,12 @@
  *                             metadata ask for.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/error.h"
 
 
 static ngx_int_t ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx);
@@ -305,7 +310,7 @@ ngx_http_inference_grpc_metadata(ngx_http_inference_ctx_t *ctx)
                                         ngx_http_inference_module);
 
     ctx->grpc->out = inf_grpc_reply_encoding(
-                         inf_slice((char *) accept.data, accept.len),
+                         ngx_http_inference_slice(&accept),
                          (inf_grpc_level_t) ilcf->grpc_compression);
 
     return NGX_OK;
@@ -316,9 +321,7 @@ static ngx_int_t
 ngx_http_inference_grpc_encoding(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *value)
 {
-    if (inf_grpc_encoding(inf_slice((char *) value->data, value->len),
-                          &ctx->grpc->in))
-    {
+    if (inf_grpc_encoding(ngx_http_inference_slice(value), &ctx->grpc->in)) {
         return NGX_OK;
     }
 
@@ -336,7 +339,7 @@ ngx_http_inference_grpc_timeout(ngx_http_inference_ctx_t *ctx,
 {
     uint64_t  ns;
 
-    if (!inf_grpc_timeout(inf_slice((char *) value->data, value->len), &ns)) {
+    if (!inf_grpc_timeout(ngx_http_inference_slice(value), &ns)) {
         return ngx_http_inference_grpc_fail(ctx, INF_GRPC_INTERNAL,
                                             "invalid grpc-timeout '%V'",
                                             value);

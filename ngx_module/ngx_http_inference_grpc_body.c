@@ -7,7 +7,20 @@
  * compressed message is kept and inflated in slices.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_inflate.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/proto/infer_request.h"
 
 
 #define NGX_HTTP_INFERENCE_GRPC_PIECE   ((size_t) 16 * 1024)
@@ -535,10 +548,10 @@ ngx_http_inference_grpc_read(ngx_http_inference_ctx_t *ctx)
                                         ngx_http_inference_module);
 
     if (ilcf->model == NULL) {
-        ctx->model.data = (u_char *) call->model_name.data;
-        ctx->model.len = call->model_name.len;
-        ctx->version_text.data = (u_char *) call->version_text.data;
-        ctx->version_text.len = call->version_text.len;
+        ctx->names.model.data = (u_char *) call->model_name.data;
+        ctx->names.model.len = call->model_name.len;
+        ctx->names.version.data = (u_char *) call->version_text.data;
+        ctx->names.version.len = call->version_text.len;
         ctx->version = call->model_version;
     }
 
@@ -553,7 +566,7 @@ ngx_http_inference_grpc_read(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (ctx->model.len == 0) {
+    if (ctx->names.model.len == 0) {
         return ngx_http_inference_fail(ctx, INF_ERR_NOT_FOUND,
                                        "Request for unknown model: '' is not "
                                        "found");

@@ -4,7 +4,14 @@
  *                                     accepts.
  */
 
+#include "ngx_module/ngx_http_inference_deflate.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
 
 /* size of an allocated piece of the compressed message */
 #define NGX_HTTP_INFERENCE_DEFLATE_PIECE  ((size_t) 32 * 1024)

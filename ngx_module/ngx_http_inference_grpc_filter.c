@@ -5,6 +5,7 @@
  */
 
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_request.h"
 
 
 static ngx_int_t ngx_http_inference_grpc_header_filter(ngx_http_request_t *r);

@@ -6,9 +6,22 @@
  * its responses are added to the call's output.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 #include "ngx_module/ngx_http_inference_grpc_stream.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_reply.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
+#include "core/base/arena.h"
+#include "core/base/error.h"
 #include "core/base/points.h"
+#include "core/base/slice.h"
+#include "core/proto/infer_response.h"
 
 
 /* memory of a response besides its bytes: an arena and buffers */
@@ -20,10 +33,15 @@
 
 static uint64_t ngx_http_inference_stream_size(
     ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_stream_surplus(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c);
 static ngx_uint_t ngx_http_inference_stream_may_send(
     ngx_http_inference_message_t *m);
 static ngx_int_t ngx_http_inference_stream_open_reply(
     ngx_http_inference_message_t *m, ngx_uint_t queued);
+static ngx_int_t ngx_http_inference_stream_end_with(
+    ngx_http_inference_message_t *m, inf_err_code_t code, const void *text,
+    size_t len);
 static ngx_http_inference_stream_output_t *ngx_http_inference_stream_output(
     ngx_http_inference_message_t *m);
 static ngx_int_t ngx_http_inference_stream_notice(
@@ -81,7 +99,7 @@ ngx_http_inference_stream_message(ngx_http_inference_stream_t *stream)
     ctx->message = m;
     ctx->endpoint = ngx_http_inference_grpc_infer_method();
     ctx->handlers = call->handlers;
-    ctx->model = call->model;
+    ctx->names.model = call->names.model;
     ctx->version = call->version;
     ctx->received_ns = call->turn_ns;
     ctx->turn_ns = call->turn_ns;
@@ -277,9 +295,51 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
         ngx_del_timer(&ctx->timer);
     }
 
+    if (c->flags & INF_COMPLETE_RESPONSE) {
+        m->responses++;
+
+        if (m->responses > 1 && !m->decoupled) {
+            ngx_http_inference_stream_surplus(ctx, c);
+            return;
+        }
+    }
+
     (void) ngx_http_inference_replies_push(&stream->replies, &m->replies, ctx,
                                            c);
     ngx_http_inference_stream_wake(ctx);
+}
+
+
+/* A request of a model that is not decoupled has one response: as in Triton,
+   the first; the log has that there are others. */
+
+static void
+ngx_http_inference_stream_surplus(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c)
+{
+    inf_completion_t               end;
+    ngx_http_inference_message_t  *m;
+
+    static ngx_str_t  why = ngx_string("expected a single response, and the "
+                                       "first was sent");
+
+    m = ctx->message;
+
+    if (m->responses == 2) {
+        ngx_http_inference_log_failed(ctx, "response", "dropped", why);
+    }
+
+    ngx_http_inference_drop_response(&ctx->submission, c);
+
+    if (c->flags & INF_COMPLETE_FINAL) {
+
+        ngx_memzero(&end, sizeof(inf_completion_t));
+        end.flags = INF_COMPLETE_FINAL;
+
+        (void) ngx_http_inference_replies_push(&m->stream->replies,
+                                               &m->replies, ctx, &end);
+        ngx_http_inference_stream_wake(ctx);
+    }
 }
 
 
@@ -447,9 +507,8 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
     }
 
     if (call->grpc->stream_errors && queued) {
-        (void) ngx_http_inference_fail_text(call, code, text.data, text.len);
-        ngx_http_inference_stream_wake(call);
-        return NGX_DONE;
+        return ngx_http_inference_stream_end_with(m, code, text.data,
+                                                  text.len);
     }
 
     error.data = (u_char *) text.data;
@@ -460,6 +519,25 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
     m->grpc.reply = NULL;
 
     return ngx_http_inference_stream_notice(m, &error, queued);
+}
+
+
+/* Ends the call with an error of the message. */
+
+static ngx_int_t
+ngx_http_inference_stream_end_with(ngx_http_inference_message_t *m,
+    inf_err_code_t code, const void *text, size_t len)
+{
+    ngx_http_inference_ctx_t  *call;
+
+    call = m->stream->call;
+
+    call->cause = m->ctx.cause;
+
+    (void) ngx_http_inference_fail_text(call, code, text, len);
+    ngx_http_inference_stream_wake(call);
+
+    return NGX_DONE;
 }
 
 
@@ -510,12 +588,11 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
         return NGX_DONE;
     }
 
-    if (call->grpc->stream_errors && ctx->submission.deaths) {
+    if (call->grpc->stream_errors && ctx->submission.exits) {
         /* like an error of the model */
-        (void) ngx_http_inference_fail_text(call, ctx->code, ctx->error.data,
-                                            ctx->error.len);
-        ngx_http_inference_stream_wake(call);
-        return NGX_DONE;
+        return ngx_http_inference_stream_end_with(m, ctx->code,
+                                                  ctx->error.data,
+                                                  ctx->error.len);
     }
 
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
@@ -631,7 +708,7 @@ ngx_http_inference_stream_notice(ngx_http_inference_message_t *m,
 
     ngx_memzero(&notice, sizeof(inf_reply_notice_t));
 
-    notice.error = inf_slice((char *) error->data, error->len);
+    notice.error = ngx_http_inference_slice(error);
     notice.answered = answered;
     notice.final = m->final;
 

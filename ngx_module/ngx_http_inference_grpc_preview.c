@@ -8,7 +8,14 @@
  * full; then the body is read.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 #include "ngx_module/ngx_http_inference_grpc_stream.h"
+#include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/error.h"
 
 
 static void ngx_http_inference_preview_wake(

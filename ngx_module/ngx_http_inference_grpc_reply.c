@@ -4,7 +4,14 @@
  *                                   arena, and trailers; or a head alone.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/error.h"
+#include "core/base/slice.h"
 
 
 /* limit of an error's text: clients accept 8k of metadata */
@@ -265,11 +272,8 @@ ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx)
 
     r->expect_trailers = 1;
 
-#if (NGX_HTTP_GZIP)
-    /* gRPC compresses messages, so no HTTP compression */
-    r->gzip_tested = 1;
-    r->gzip_ok = 0;
-#endif
+    /* gRPC compresses messages */
+    ngx_http_inference_keep_plain(r);
 
     if (ctx->grpc->out != INF_GRPC_IDENTITY
         && ngx_http_inference_add_header(r, "grpc-encoding",
@@ -344,6 +348,10 @@ ngx_http_inference_grpc_status(ngx_http_inference_ctx_t *ctx)
 {
     if (ctx->grpc->status != INF_GRPC_OK) {
         return ctx->grpc->status;
+    }
+
+    if (ctx->cause == INF_CAUSE_UNTAKEN) {
+        return INF_GRPC_RESOURCE_EXHAUSTED;
     }
 
     switch (ctx->status) {
@@ -424,7 +432,7 @@ ngx_http_inference_grpc_add_status(ngx_http_request_t *r, ngx_list_t *list,
 
     ngx_http_inference_cut(&line, NGX_HTTP_INFERENCE_GRPC_TEXT);
 
-    raw = inf_slice((char *) line.data, line.len);
+    raw = ngx_http_inference_slice(&line);
     size = inf_grpc_escaped_size(raw);
 
     p = ngx_pnalloc(r->pool, size);

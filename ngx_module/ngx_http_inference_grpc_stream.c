@@ -6,7 +6,19 @@
  * for the end.  Each message has its own context (grpc_message.c).
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 #include "ngx_module/ngx_http_inference_grpc_stream.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_reply.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
 
 
 /* limit of open requests of one call; further ones are not received yet */

@@ -1,21 +1,24 @@
 /*
- * ngx_http_inference_grpc_stream.h - declarations shared by a call of
- *                                    ModelStreamInfer and its messages.
+ * ngx_http_inference_grpc_stream.h - a call of ModelStreamInfer: what the call
+ *                                    and its messages share.
  *
- * Owner    The call owns its messages, their outputs and queued replies; these
- *          are reused until the call ends.
+ * Owner    The call owns its messages, outputs and queued replies.  Ended ones
+ *          are reused by later messages until the call ends.
  * Thread   the worker's event loop.
  * Units    bytes.
- * Errors   As in ngx_http_inference_request.h: of a message, or of the call.
+ * Errors   As ngx_http_inference_request.h: a message fails alone, or the call
+ *          fails with all messages.
  * Route    body -> [call -> message] -> core -> [message -> call] -> socket.
  *
- * The call calls functions of its messages; a message wakes its call by
- * posting an event.
+ * A message is one inference with a context of its own, which the driver runs.
+ * The call calls functions of its messages.  A message wakes its call by
+ * posting an event, and never calls the call.
  */
 
 #ifndef NGX_HTTP_INFERENCE_GRPC_STREAM_H
 #define NGX_HTTP_INFERENCE_GRPC_STREAM_H
 
+#include "ngx_module/ngx_http_inference_leaving.h"
 #include "ngx_module/ngx_http_inference_peek.h"
 
 
@@ -24,8 +27,11 @@
     "GRPC server is shutting down and has stopped accepting new requests."
 
 /* Limit of the bytes of requests and prepared responses of a call, which one of
-   them may exceed; the call is not read while they exceed it. */
-#define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)
+   them may exceed; the call is not read while they exceed it.  Half of the
+   core's limit for responses (core/service/response_flow.h): a call whose
+   responses are as large as its requests stops to be read before a backend has
+   to wait. */
+#define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 3 * 1024 * 1024)
 
 /* Limit of the bytes of prepared messages of decoupled models, which one of
    them may exceed; the core limits the responses of these models. */
@@ -86,6 +92,7 @@ struct ngx_http_inference_message_s {
     ngx_http_inference_stream_t *stream;
     ngx_queue_t                  queue;         /* in messages, or spare     */
     ngx_queue_t                  replies;       /* not sent yet              */
+    ngx_uint_t                   responses;     /* that have come            */
     uint64_t                     size;          /* counted in stream->taken  */
     uint64_t                     order;         /* for the core: increases   */
     ngx_http_inference_stream_output_t  *output;    /* being prepared        */

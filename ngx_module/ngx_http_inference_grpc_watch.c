@@ -9,8 +9,16 @@
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
+#include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/proto/message.h"
 
 #include "health.pb-c.h"
@@ -43,7 +51,8 @@ struct ngx_http_inference_watch_s {
     ngx_queue_t                  queue;         /* of the worker's watchers  */
     ngx_http_inference_leaver_t  leaver;
     ngx_http_inference_ctx_t    *ctx;
-    ngx_http_inference_ready_t   other;         /* its upstream; NULL: none  */
+    ngx_http_inference_ready_t   upstream_ready;    /* its upstream is NULL:
+                                                   none                      */
     ngx_uint_t                   sent;          /* status sent last          */
     ngx_chain_t                 *free;
     ngx_chain_t                 *busy;
@@ -70,8 +79,8 @@ static ngx_int_t ngx_http_inference_watch_service(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_watch_t *watch);
 static void ngx_http_inference_watch_leave(void *data);
 static void ngx_http_inference_others_ask(ngx_queue_t *first);
-static void ngx_http_inference_watch_other_over(
-    ngx_http_inference_ready_t *other);
+static void ngx_http_inference_watch_upstream_over(
+    ngx_http_inference_ready_t *ready);
 static void ngx_http_inference_watch_tell(ngx_http_inference_watch_t *watch);
 static ngx_uint_t ngx_http_inference_watch_status(
     ngx_http_inference_watch_t *watch);
@@ -118,8 +127,8 @@ ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
 
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
-    watch->other.upstream = ilcf->upstream;
-    watch->other.over = ngx_http_inference_watch_other_over;
+    watch->upstream_ready.upstream = ilcf->upstream;
+    watch->upstream_ready.over = ngx_http_inference_watch_upstream_over;
     watch->ctx = ctx;
     watch->sent = NGX_HTTP_INFERENCE_WATCH_NONE;
     ctx->watch = watch;
@@ -176,8 +185,7 @@ ngx_http_inference_watch_service(ngx_http_inference_ctx_t *ctx,
 
     err = inf_message_unpack_request(
                      &grpc__health__v1__health_check_request__descriptor,
-                     inf_slice((char *) ctx->body.text.data,
-                               (size_t) ctx->body.text.len), &m);
+                     ngx_http_inference_slice(&ctx->body.text), &m);
     if (err) {
         return ngx_http_inference_fail_err(ctx, err);
     }
@@ -207,7 +215,7 @@ ngx_http_inference_watch_leave(void *data)
     health = &ngx_http_inference_health;
 
     ngx_http_inference_leaver_remove(&watch->leaver);
-    ngx_http_inference_ready_leave(&watch->other);
+    ngx_http_inference_ready_leave(&watch->upstream_ready);
     ngx_queue_remove(&watch->queue);
 
     if (ngx_queue_empty(&health->watchers)) {
@@ -269,7 +277,8 @@ ngx_http_inference_watch_status(ngx_http_inference_watch_t *watch)
     status = ngx_http_inference_health.status;
 
     if (status != NGX_HTTP_INFERENCE_WATCH_SERVING
-        || watch->other.upstream == NULL || watch->other.ready)
+        || watch->upstream_ready.upstream == NULL
+        || watch->upstream_ready.ready)
     {
         return status;
     }
@@ -372,28 +381,29 @@ ngx_http_inference_others_ask(ngx_queue_t *first)
     for (q = first; q != end; q = ngx_queue_next(q)) {
         watch = ngx_queue_data(q, ngx_http_inference_watch_t, queue);
 
-        if (watch->known && watch->other.upstream) {
-            ngx_http_inference_ready_wait(&watch->other);
+        if (watch->known && watch->upstream_ready.upstream) {
+            ngx_http_inference_ready_wait(&watch->upstream_ready);
         }
     }
 
     for (q = first; q != end; q = ngx_queue_next(q)) {
         watch = ngx_queue_data(q, ngx_http_inference_watch_t, queue);
 
-        if (watch->other.upstream) {
-            ngx_http_inference_ready_ask(watch->other.upstream);
+        if (watch->upstream_ready.upstream) {
+            ngx_http_inference_ready_ask(watch->upstream_ready.upstream);
         }
     }
 }
 
 
 static void
-ngx_http_inference_watch_other_over(ngx_http_inference_ready_t *other)
+ngx_http_inference_watch_upstream_over(ngx_http_inference_ready_t *ready)
 {
     ngx_http_inference_watch_t  *watch;
 
     watch = (ngx_http_inference_watch_t *)
-            ((u_char *) other - offsetof(ngx_http_inference_watch_t, other));
+            ((u_char *) ready
+             - offsetof(ngx_http_inference_watch_t, upstream_ready));
 
     watch->answered = 1;
 

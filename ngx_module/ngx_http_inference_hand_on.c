@@ -3,7 +3,16 @@
  *                                "error_page 503 = @upstream".
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+#include "ngx_module/ngx_http_inference_submission.h"
+
+#include "core/proto/infer_request.h"
 
 
 /* the fraction of the arena for bodies held by other handlers: 1/4 */
@@ -278,11 +287,12 @@ static ngx_int_t
 ngx_http_inference_hand_on_raw(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_pieces_t *pieces, uint32_t i)
 {
-    u_char     *head;
+    u_char     *head, *data;
     size_t      len;
     uint64_t    size;
 
     size = ctx->grpc->sizes[i];
+    data = ctx->body.data.data;         /* NULL: no tensor has bytes yet     */
 
     head = ngx_pnalloc(pieces->pool, INF_WIRE_HEAD_MAX);
     if (head == NULL) {
@@ -296,8 +306,8 @@ ngx_http_inference_hand_on_raw(ngx_http_inference_ctx_t *ctx,
     }
 
     return ngx_http_inference_hand_on_piece(pieces,
-                                            ctx->body.data.data
-                                            + ctx->grpc->places[i], size);
+                                            data ? data + ctx->grpc->places[i]
+                                                 : NULL, size);
 }
 
 

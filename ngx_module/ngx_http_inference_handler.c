@@ -4,7 +4,21 @@
  *                                and calls the driver.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_events.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_reply.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_retry.h"
+#include "ngx_module/ngx_http_inference_store.h"
+#include "ngx_module/ngx_http_inference_submission.h"
+
+#include "core/base/clock.h"
 
 
 static void ngx_http_inference_happened(ngx_http_inference_ctx_t *ctx,
@@ -42,19 +56,13 @@ static const ngx_http_inference_handlers_t  ngx_http_inference_handlers = {
 };
 
 
-ngx_int_t
-ngx_http_inference_install_filters(ngx_conf_t *cf)
+void
+ngx_http_inference_install_filters(void)
 {
     ngx_http_inference_next_body_filter = ngx_http_top_request_body_filter;
     ngx_http_top_request_body_filter = ngx_http_inference_body_filter;
 
     ngx_http_inference_grpc_install_filter();
-
-    if (ngx_http_inference_early_install(cf) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_inference_peek_install(cf);
 }
 
 

@@ -3,7 +3,15 @@
  *                                before the body is received.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_directives.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_inflate.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/error.h"
 
 
 static ngx_uint_t ngx_http_inference_headers_of_main(ngx_http_request_t *r);
@@ -14,6 +22,8 @@ static ngx_int_t ngx_http_inference_headers_foreign_length(
 static ngx_http_request_body_t *ngx_http_inference_headers_foreign(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_inference_headers_find(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *header_len);
+static ngx_int_t ngx_http_inference_headers_type(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *header_len);
 static ngx_int_t ngx_http_inference_headers_encoding(
     ngx_http_inference_ctx_t *ctx);
@@ -52,6 +62,7 @@ ngx_http_inference_headers_check(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ngx_http_inference_headers_find(ctx, &header_len) != NGX_OK
+        || ngx_http_inference_headers_type(ctx, &header_len) != NGX_OK
         || ngx_http_inference_headers_encoding(ctx) != NGX_OK
         || ngx_http_inference_headers_json_len(ctx, &header_len) != NGX_OK)
     {
@@ -192,6 +203,74 @@ ngx_http_inference_headers_find(ngx_http_inference_ctx_t *ctx,
                     "Unable to parse Inference-Header-Content-Length, got: ");
             }
         }
+    }
+
+    return NGX_OK;
+}
+
+
+/* The length of the JSON in the media type: "inference_binary_type". */
+
+static ngx_int_t
+ngx_http_inference_headers_type(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *header_len)
+{
+    size_t                          len;
+    u_char                         *p, *last;
+    ngx_str_t                      *type, *value;
+    ngx_table_elt_t                *h;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+    type = &ilcf->binary_type;
+    h = ctx->request->headers_in.content_type;
+
+    if (type->len == 0 || h == NULL || ngx_http_inference_call_has_body(ctx)
+        || ngx_http_inference_is_generate(ctx))
+    {
+        return NGX_OK;
+    }
+
+    value = &h->value;
+    last = value->data + value->len;
+
+    for (p = value->data; /* void */ ; p++) {
+
+        if ((size_t) (last - p) < type->len) {
+            return NGX_OK;
+        }
+
+        if (ngx_strncasecmp(p, type->data, type->len) == 0) {
+            break;
+        }
+    }
+
+    if (p != value->data) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+            "expect MIME type for binary data starts with '%V', got: %V",
+            type, value);
+    }
+
+    header_len->data = value->data + type->len;
+
+    for (p = header_len->data; p < last && *p != ';' && *p != ' '; p++) {
+        /* void */
+    }
+
+    header_len->len = p - header_len->data;
+
+    p = header_len->data;
+    len = header_len->len;
+
+    if (len && *p == '-') {
+        p++;
+        len--;
+    }
+
+    if (ngx_atoof(p, len) == NGX_ERROR) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+            "Unable to parse inference header size, got: %V", header_len);
     }
 
     return NGX_OK;

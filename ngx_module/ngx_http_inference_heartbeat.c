@@ -11,9 +11,11 @@
  * An exiting core limits its own time.
  */
 
+#include "ngx_module/ngx_http_inference_counters.h"
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
 #include "core/include/build_id.h"
+#include "core/include/channel.h"
 #include "core/wire/sockets.h"
 
 

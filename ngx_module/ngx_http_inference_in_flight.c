@@ -4,6 +4,7 @@
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
+#include "ngx_module/ngx_http_inference_counters.h"
 
 #include "core/base/points.h"
 
@@ -358,7 +359,7 @@ ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,
         submission->excused = 1;
     }
 
-    submission->deaths++;
+    submission->exits++;
     submission->taken |= (state & INF_SLOT_STATE_MASK) != INF_SLOT_FREE;
     submission->sequence = (state & INF_SLOT_SEQUENCE) != 0;
 }

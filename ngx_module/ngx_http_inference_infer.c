@@ -3,13 +3,28 @@
  *                              request's bytes, and submits it.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_infer.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_load_report.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
+#include "core/base/arena.h"
+#include "core/base/error.h"
 #include "core/base/points.h"
+#include "core/proto/infer_contents.h"
+#include "core/proto/infer_data.h"
+#include "core/proto/infer_request.h"
+#include "core/wire/request_record.h"
 
 
-static ngx_uint_t ngx_http_inference_infer_names_regions(
-    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_infer_record(
     ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_infer_is_decoded(
@@ -132,46 +147,6 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
 }
 
 
-ngx_int_t
-ngx_http_inference_regions_allowed(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_http_inference_loc_conf_t  *ilcf;
-
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
-
-    if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {
-        return NGX_OK;
-    }
-
-    return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
-                                   "Client shared memory is disabled. List "
-                                   "'shared_memory' in this location's "
-                                   "'inference' to enable it.");
-}
-
-
-static ngx_uint_t
-ngx_http_inference_infer_names_regions(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < ctx->infer.input_count; i++) {
-        if (ctx->infer.inputs[i].source == INF_SOURCE_SHM) {
-            return 1;
-        }
-    }
-
-    for (i = 0; i < ctx->infer.output_count; i++) {
-        if (ctx->infer.outputs[i].shm_region.len) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 /*
  * Allocates one region for the record and for the tensors decoded from JSON.
  */
@@ -186,13 +161,8 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
     inf_infer_target_t        target;
     const inf_infer_input_t  *input;
 
-    if (ngx_http_inference_infer_names_regions(ctx)
-        && ngx_http_inference_regions_allowed(ctx) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if (ngx_http_inference_forward(ctx) != NGX_OK
+    if (ngx_http_inference_check_regions(ctx) != NGX_OK
+        || ngx_http_inference_forward(ctx) != NGX_OK
         || ngx_http_inference_trace_headers(ctx) != NGX_OK)
     {
         return NGX_ERROR;
@@ -290,7 +260,7 @@ static void
 ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
     inf_infer_target_t *target)
 {
-    target->model_name = inf_slice((char *) ctx->model.data, ctx->model.len);
+    target->model_name = ngx_http_inference_slice(&ctx->names.model);
     target->model_version = ctx->version;
     target->protocol = ctx->grpc ? INF_PROTOCOL_GRPC : INF_PROTOCOL_HTTP;
     target->data_offsets = NULL;
@@ -402,11 +372,11 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     if (ctx->submission.begun) {
         s.flags |= INF_SUBMIT_FLAG_SUSPECT;
 
-    } else if (ctx->submission.deaths > 1) {
+    } else if (ctx->submission.exits > 1) {
         s.flags |= INF_SUBMIT_FLAG_ALONE;
     }
 
-    if (ctx->submission.deaths > 0) {
+    if (ctx->submission.exits > 0) {
         s.flags |= INF_SUBMIT_FLAG_LOST;
     }
 

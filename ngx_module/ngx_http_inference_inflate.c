@@ -2,6 +2,7 @@
  * ngx_http_inference_inflate.c - inflates compressed request bodies with zlib.
  */
 
+#include "ngx_module/ngx_http_inference_inflate.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
 #include <zlib.h>

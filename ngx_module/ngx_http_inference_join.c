@@ -6,8 +6,17 @@
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
-#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_fetch.h"
+#include "ngx_module/ngx_http_inference_join.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
 
+#include "core/base/buf.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
 #include "core/proto/index_join.h"
 #include "core/proto/message.h"
 #include "core/proto/metadata_join.h"
@@ -252,7 +261,7 @@ ngx_http_inference_join_question(ngx_http_inference_ctx_t *ctx,
     text = &ctx->body.text;
 
     body->data = text->data;
-    body->len = text->len - ctx->model.len - sizeof(uint32_t);
+    body->len = text->len - ctx->names.model.len - sizeof(uint32_t);
 
     if (body->len == 0 || body->len > NGX_HTTP_INFERENCE_JOIN_BODY) {
         ngx_str_set(body, "{}");
@@ -274,8 +283,7 @@ ngx_http_inference_join_message(ngx_http_inference_ctx_t *ctx,
 
     err = inf_message_unpack_request(
                      &inference__repository_index_request__descriptor,
-                     inf_slice((char *) ctx->body.text.data,
-                               (size_t) ctx->body.text.len), &m);
+                     ngx_http_inference_slice(&ctx->body.text), &m);
     if (err) {
         inf_err_free(err);
         return;
@@ -413,8 +421,8 @@ ngx_http_inference_join_end_parts(ngx_http_inference_join_t *join,
 
     } else {
         rc = ngx_http_inference_join_text(join->ctx,
-                                          inf_slice((char *) join->ours.data,
-                                                    join->ours.len), body);
+                                          ngx_http_inference_slice(&join->ours),
+                                          body);
     }
 
     inf_buf_fini(&text);
@@ -440,8 +448,7 @@ ngx_http_inference_join_parts(ngx_http_inference_join_t *join, inf_buf_t *out)
         return 0;
     }
 
-    err = join->joined->answers(inf_slice((char *) join->ours.data,
-                                          join->ours.len),
+    err = join->joined->answers(ngx_http_inference_slice(&join->ours),
                                 ngx_http_inference_ask_body(ask), out);
     if (err) {
         inf_err_free(err);

@@ -6,6 +6,7 @@
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
+#include "core/include/channel.h"
 #include "core/wire/sockets.h"
 
 
@@ -125,7 +126,10 @@ ngx_http_inference_keep_only(ngx_uint_t mask)
         return;
     }
 
-    for (i = 0; i < NGX_HTTP_INFERENCE_KEPT; i++) {
+    /* the core asks the configure socket, when the registration socket ends,
+       whether nginx has ended, too */
+
+    for (i = NGX_HTTP_INFERENCE_KEPT; i-- > 0; /* void */) {
 
         if (mask & ((ngx_uint_t) 1 << i)) {
             ngx_http_inference_keep_cloexec(ngx_http_inference_fds[i], 1);

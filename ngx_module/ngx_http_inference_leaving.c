@@ -5,7 +5,8 @@
  *                                to the next iteration.
  */
 
-#include "ngx_module/ngx_http_inference_client.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
 
 
 #if (NGX_HTTP_V2)

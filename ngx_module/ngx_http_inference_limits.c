@@ -1,10 +1,24 @@
 /*
  * ngx_http_inference_limits.c - limits of one request: bytes received and held,
- *                               minimum rate, total time, and time in one turn
- *                               of the event loop.
+ *                               regions of shared memory, minimum rate, total
+ *                               time, and time in one turn of the event loop.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/proto/infer_request.h"
+
+
+/* limit of an inflated body where inference_max_body is not set */
+#define NGX_HTTP_INFERENCE_INFLATE_MAX  ((off_t) 64 * 1024 * 1024)
+
+/* limit of a call's inflated body, except that of a load */
+#define NGX_HTTP_INFERENCE_CALL_MAX     ((uint64_t) 64 * 1024)
 
 
 static ngx_http_inference_loc_conf_t *ngx_http_inference_limits(
@@ -164,6 +178,45 @@ ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
                         "the %uL bytes of inference_memory that one request "
                         "may hold; inference_max_body sets another limit",
                         ctx->body.plain, ctx->body.packed.len, decoded, share);
+}
+
+
+ngx_int_t
+ngx_http_inference_regions_allowed(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_inference_limits(ctx->request);
+
+    if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
+                                   "Client shared memory is disabled. List "
+                                   "'shared_memory' in this location's "
+                                   "'inference' to enable it.");
+}
+
+
+ngx_int_t
+ngx_http_inference_check_regions(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < ctx->infer.input_count; i++) {
+        if (ctx->infer.inputs[i].source == INF_SOURCE_SHM) {
+            return ngx_http_inference_regions_allowed(ctx);
+        }
+    }
+
+    for (i = 0; i < ctx->infer.output_count; i++) {
+        if (ctx->infer.outputs[i].shm_region.len) {
+            return ngx_http_inference_regions_allowed(ctx);
+        }
+    }
+
+    return NGX_OK;
 }
 
 

@@ -6,6 +6,9 @@
  *                                    the length of all workers' queue.
  */
 
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_load_report.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
 #include "core/proto/node_answer.h"

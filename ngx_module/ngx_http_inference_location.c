@@ -432,6 +432,59 @@ ngx_http_inference_tries(ngx_conf_t *cf, void *post, void *data)
 }
 
 
+/* The media type, and what stands between it and the length. */
+
+char *
+ngx_http_inference_binary_type_directive(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_inference_loc_conf_t *ilcf = conf;
+
+    u_char     *p;
+    ngx_str_t  *value, *type;
+
+    static const ngx_str_t  size = ngx_string(";json-header-size=");
+
+    value = cf->args->elts;
+    type = &ilcf->binary_type;
+
+    if (type->data) {
+        return "is duplicate";
+    }
+
+    (void) ngx_http_inference_note_setting(cf, NULL, NULL);
+
+    if (cf->args->nelts == 3 && ngx_strcmp(value[2].data, "requests") != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" of "
+                           "\"inference_binary_type\": it takes requests",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->binary_reply = (cf->args->nelts == 2);
+
+    if (value[1].len == 0) {
+        ngx_str_set(type, "");
+        ilcf->binary_reply = 0;
+        return NGX_CONF_OK;
+    }
+
+    p = ngx_pnalloc(cf->pool, value[1].len + size.len);
+    if (p == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    type->data = p;
+    type->len = value[1].len + size.len;
+
+    p = ngx_cpymem(p, value[1].data, value[1].len);
+    ngx_memcpy(p, size.data, size.len);
+
+    return NGX_CONF_OK;
+}
+
+
 char *
 ngx_http_inference_min_body_rate(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
@@ -542,6 +595,7 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      *     ilcf->setting = { 0, NULL };
      *     ilcf->setting_line = { NULL, 0 };
      *     ilcf->pages = NULL;
+     *     ilcf->binary_type = { 0, NULL };
      */
 
     ilcf->timeout = NGX_CONF_UNSET_MSEC;
@@ -550,6 +604,7 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
     ilcf->grpc_compression = NGX_CONF_UNSET_UINT;
     ilcf->forward = NGX_CONF_UNSET_PTR;
     ilcf->deflate = NGX_CONF_UNSET;
+    ilcf->binary_reply = NGX_CONF_UNSET;
     ilcf->peek = NGX_CONF_UNSET;
     ilcf->intercept = NGX_CONF_UNSET;
     ilcf->max_body = NGX_CONF_UNSET;
@@ -587,6 +642,8 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->errors, prev->errors,
                               NGX_HTTP_INFERENCE_ERRORS_TRITON);
     ngx_conf_merge_value(conf->deflate, prev->deflate, 0);
+    ngx_conf_merge_value(conf->binary_reply, prev->binary_reply, 0);
+    ngx_conf_merge_str_value(conf->binary_type, prev->binary_type, "");
     ngx_conf_merge_value(conf->peek, prev->peek, 0);
     ngx_conf_merge_value(conf->intercept, prev->intercept, 0);
     ngx_conf_merge_ptr_value(conf->forward, prev->forward, NULL);

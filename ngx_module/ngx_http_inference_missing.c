@@ -6,9 +6,19 @@
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_fetch.h"
+#include "ngx_module/ngx_http_inference_join.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
 
-#include "core/proto/metadata_join.h"
+#include "core/base/buf.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/model_metadata.h"
 
 
 struct ngx_http_inference_missing_s {
@@ -104,13 +114,11 @@ ngx_http_inference_missing_names(ngx_http_inference_ctx_t *ctx)
     if (ctx->grpc) {
         text = &ctx->body.text;
         return ngx_http_inference_peek_names(ctx->endpoint,
-                                             inf_slice((char *) text->data,
-                                                       (size_t) text->len));
+                                             ngx_http_inference_slice(text));
     }
 
-    names.model = inf_slice((char *) ctx->model.data, ctx->model.len);
-    names.version = inf_slice((char *) ctx->version_text.data,
-                              ctx->version_text.len);
+    names.model = ngx_http_inference_slice(&ctx->names.model);
+    names.version = ngx_http_inference_slice(&ctx->names.version);
     return names;
 }
 
@@ -286,9 +294,9 @@ ngx_http_inference_missing_metadata(ngx_http_inference_missing_t *missing,
 
     inf_buf_init(&text);
 
-    err = inf_metadata_of_model(missing->model,
-                                ngx_http_inference_ask_body(&missing->ask),
-                                &text);
+    err = inf_model_metadata_restrict(missing->model,
+                                  ngx_http_inference_ask_body(&missing->ask),
+                                  &text);
     if (err) {
         inf_err_free(err);
         ngx_http_inference_ask_log(&missing->ask, 0,

@@ -4,8 +4,12 @@
  */
 
 #include "ngx_module/ngx_http_inference_balance.h"
+#include "ngx_module/ngx_http_inference_counters.h"
 #include "ngx_module/ngx_http_inference_directives.h"
+#include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 #include "ngx_module/ngx_http_inference_supervisor.h"
+#include "ngx_module/ngx_http_inference_variables.h"
 
 #include "core/proto/grpc.h"
 
@@ -44,6 +48,8 @@
 
 static ngx_int_t ngx_http_inference_preconfiguration(ngx_conf_t *cf);
 static ngx_int_t ngx_http_inference_postconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_inference_add_preaccess(ngx_conf_t *cf,
+    ngx_http_handler_pt handler);
 static void *ngx_http_inference_create_main_conf(ngx_conf_t *cf);
 static char *ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf);
 static ngx_int_t ngx_http_inference_beside(ngx_conf_t *cf, const char *name,
@@ -223,6 +229,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       offsetof(ngx_http_inference_loc_conf_t, deflate),
       &ngx_http_inference_setting_p },
 
+    { ngx_string("inference_binary_type"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_inference_binary_type_directive,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("inference_peek"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
@@ -302,7 +315,7 @@ ngx_module_t  ngx_http_inference_module = {
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     ngx_http_inference_client_exit,        /* exit process */
-    NULL,                                  /* exit master */
+    ngx_http_inference_supervisor_exit,    /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -317,15 +330,51 @@ ngx_http_inference_preconfiguration(ngx_conf_t *cf)
 static ngx_int_t
 ngx_http_inference_postconfiguration(ngx_conf_t *cf)
 {
+    ngx_http_inference_main_conf_t  *imcf;
+
     ngx_http_inference_override_connections(cf);
 
     if (ngx_http_inference_balance_verify(cf) != NGX_OK) {
         return NGX_ERROR;
     }
 
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
+    imcf->names = ngx_http_inference_names_are_used(cf);
+
     ngx_http_inference_lost_install_filter();
 
-    return ngx_http_inference_install_filters(cf);
+    ngx_http_inference_install_filters();
+
+    /* nginx runs the handlers of a phase in reverse order of their addition, so
+       these precede those of nginx's modules */
+
+    if (ngx_http_inference_add_preaccess(cf, ngx_http_inference_early_handler)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_add_preaccess(cf,
+                                            ngx_http_inference_peek_handler);
+}
+
+
+static ngx_int_t
+ngx_http_inference_add_preaccess(ngx_conf_t *cf, ngx_http_handler_pt handler)
+{
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = handler;
+
+    return NGX_OK;
 }
 
 

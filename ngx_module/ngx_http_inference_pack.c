@@ -3,9 +3,16 @@
  *                             ("inference_deflate"); nginx itself does gzip.
  */
 
+#include "ngx_module/ngx_http_inference_deflate.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_response.h"
 
+#include "core/base/error.h"
+#include "core/base/slice.h"
 #include "core/proto/accept_encoding.h"
+#include "core/proto/infer_response.h"
 
 
 struct ngx_http_inference_packer_s {
@@ -49,7 +56,7 @@ ngx_http_inference_pack_open(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
-    value = inf_slice((char *) accept->value.data, accept->value.len);
+    value = ngx_http_inference_slice(&accept->value);
 
     if (inf_accept_encoding(value) != INF_ENCODING_DEFLATE) {
         return NGX_OK;

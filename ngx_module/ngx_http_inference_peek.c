@@ -6,11 +6,18 @@
  * nginx's buffer.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_inflate.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
 #include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/error.h"
+#include "core/base/slice.h"
 
 
-static ngx_uint_t ngx_http_inference_peek_is_used(ngx_conf_t *cf);
-static ngx_int_t ngx_http_inference_peek_handler(ngx_http_request_t *r);
 static ngx_http_inference_peek_t *ngx_http_inference_peek_create(
     ngx_http_request_t *r);
 static void ngx_http_inference_peek_cleanup(void *data);
@@ -42,67 +49,7 @@ static void ngx_http_inference_peek_writable(ngx_http_request_t *r);
         ((u_char *) (p) - offsetof(ngx_http_inference_peek_t, field))
 
 
-/* nginx runs the handlers of a phase in reverse order of their addition, so
-   this one precedes nginx's modules. */
-
 ngx_int_t
-ngx_http_inference_peek_install(ngx_conf_t *cf)
-{
-    ngx_http_handler_pt             *h;
-    ngx_http_core_main_conf_t       *cmcf;
-    ngx_http_inference_main_conf_t  *imcf;
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
-
-    imcf->names = ngx_http_inference_peek_is_used(cf);
-
-    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    *h = ngx_http_inference_peek_handler;
-
-    return NGX_OK;
-}
-
-
-/* Whether a directive uses one of the variables. */
-
-static ngx_uint_t
-ngx_http_inference_peek_is_used(ngx_conf_t *cf)
-{
-    ngx_uint_t                  i, k;
-    ngx_http_variable_t        *v;
-    ngx_http_core_main_conf_t  *cmcf;
-
-    static const ngx_str_t  names[] = {
-        ngx_string("inference_model"),
-        ngx_string("inference_version")
-    };
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    v = cmcf->variables.elts;
-
-    for (i = 0; i < cmcf->variables.nelts; i++) {
-
-        for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
-
-            if (v[i].name.len == names[k].len
-                && ngx_strncmp(v[i].name.data, names[k].data, names[k].len)
-                   == 0)
-            {
-                return 1;
-            }
-        }
-    }
-
-    return 0;
-}
-
-
-static ngx_int_t
 ngx_http_inference_peek_handler(ngx_http_request_t *r)
 {
     ngx_int_t                        rc;
@@ -228,7 +175,9 @@ ngx_http_inference_peek_look(ngx_http_inference_peek_t *peek)
     r = peek->waiter.request;
     method = ngx_http_inference_grpc_match(r);
 
-    if (method == NULL || method->names == NGX_HTTP_INFERENCE_NAMES_NONE) {
+    if (method == NULL
+        || method->name_fields == NGX_HTTP_INFERENCE_NAMES_NONE)
+    {
         /* an internal redirect may lead to a path that is a method */
         return NGX_OK;
     }
@@ -304,7 +253,7 @@ ngx_http_inference_peek_names(const ngx_http_inference_endpoint_t *method,
         { 2, 0 }                            /* NAMES_SECOND           */
     };
 
-    return inf_message_names(text, fields[method->names]);
+    return inf_message_names(text, fields[method->name_fields]);
 }
 
 
@@ -318,10 +267,10 @@ ngx_http_inference_peek_plain(ngx_http_inference_peek_t *peek,
     pool = peek->waiter.request->pool;
     names = ngx_http_inference_peek_names(method, text);
 
-    if (ngx_http_inference_peek_copy(pool, names.model, &peek->model)
+    if (ngx_http_inference_peek_copy(pool, names.model, &peek->names.model)
         == NGX_OK
         && ngx_http_inference_peek_copy(pool, names.version,
-                                        &peek->version_text)
+                                        &peek->names.version)
            == NGX_OK)
     {
         return NGX_OK;
@@ -519,8 +468,8 @@ ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
 
     if (peek == NULL
         || !ngx_http_inference_peek_binds(peek, ctx)
-        || (ngx_http_inference_peek_same(&peek->model, model)
-            && ngx_http_inference_peek_same(&peek->version_text, version)))
+        || (ngx_http_inference_peek_same(&peek->names.model, model)
+            && ngx_http_inference_peek_same(&peek->names.version, version)))
     {
         return NGX_OK;
     }
@@ -547,13 +496,13 @@ ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx)
 {
     inf_names_t  names;
 
-    if (ctx->endpoint->names == NGX_HTTP_INFERENCE_NAMES_NONE) {
+    if (ctx->endpoint->name_fields == NGX_HTTP_INFERENCE_NAMES_NONE) {
         return NGX_OK;
     }
 
-    names = ngx_http_inference_peek_names(ctx->endpoint,
-                                          inf_slice((char *) ctx->body.text.data,
-                                                    ctx->body.text.len));
+    names = ngx_http_inference_peek_names(
+                                 ctx->endpoint,
+                                 ngx_http_inference_slice(&ctx->body.text));
 
     return ngx_http_inference_peek_check(ctx, names.model, names.version);
 }
@@ -584,5 +533,5 @@ ngx_http_inference_peek_binds_stream(ngx_http_inference_peek_t *peek)
 static ngx_uint_t
 ngx_http_inference_peek_same(ngx_str_t *seen, inf_slice_t name)
 {
-    return inf_slice_eq(inf_slice((char *) seen->data, seen->len), name);
+    return inf_slice_eq(ngx_http_inference_slice(seen), name);
 }

@@ -2,22 +2,24 @@
  * ngx_http_inference_peek.h - the names in a call of gRPC before its body is
  *                             received, for limits, maps and logs.
  *
- * Owner    The names live in the request's pool; a request that waits for its
- *          first bytes is listed with its connection until it goes on or ends.
+ * Owner    The names are in the request's pool.  A request that waits for its
+ *          first bytes is listed with its connection, until the request goes on
+ *          or ends.
  * Thread   the worker's event loop.
  * Units    bytes; ms for timers.
  * Errors   nginx return codes of a phase.
- * Route    preaccess phase -> [preread] -> names -> variables, and the content
- *          handler, which holds the message against them.
+ * Route    preaccess phase -> [preread] -> names -> variables, content handler
  *
- * The bytes stay in nginx's own buffer of a stream of HTTP/2, where a reader of
- * the body finds them.
+ * The bytes stay in nginx's own buffer of the HTTP/2 stream, where the reader
+ * of the body finds them.  The content handler compares the names of the whole
+ * message with the names that were read early.
  */
 
 #ifndef NGX_HTTP_INFERENCE_PEEK_H
 #define NGX_HTTP_INFERENCE_PEEK_H
 
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
 
 #include "core/proto/message_names.h"
 
@@ -56,8 +58,7 @@ typedef struct {
     ngx_event_t                   timer;
     ngx_event_t                   turn;         /* posted: worker exits      */
     ngx_http_inference_leaver_t   leaver;
-    ngx_str_t                     model;
-    ngx_str_t                     version_text;
+    ngx_http_inference_names_t    names;        /* empty until SEEN          */
     ngx_http_inference_peek_state_e  state;
     unsigned                      asked:1;      /* a directive has used the
                                                    names before our handler  */
@@ -66,59 +67,64 @@ typedef struct {
 
 /* ---- peek.c -------------------------------------------------------------- */
 
-/* Adds the handler of the preaccess phase. */
-ngx_int_t ngx_http_inference_peek_install(ngx_conf_t *cf);
+/* The handler of the preaccess phase that reads the names. */
+ngx_int_t ngx_http_inference_peek_handler(ngx_http_request_t *r);
 
-/* The peek of a request that has passed that phase.  NULL: not gRPC, or its
-   location does not read the names. */
+/* The peek of a request that has passed that phase.  NULL: the request is not
+   gRPC, or its location does not read the names. */
 ngx_http_inference_peek_t *ngx_http_inference_peek(ngx_http_request_t *r);
 
-/* Compares the names of the whole message (or of a call's text) with those read
-   early.  Fails if they differ and directives have used them. */
+/* Compare the names of the whole message, or of the text of a call, with the
+   names that were read early.  The request fails if the names differ and
+   directives have used them. */
 ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version);
 ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);
 
-/* The names in a method's message, or in its first bytes; views into text. */
+/* The names in the message of a method, or in the first bytes of the message.
+   The names are views into text. */
 inf_names_t ngx_http_inference_peek_names(
     const ngx_http_inference_endpoint_t *method, inf_slice_t text);
 
-/* Whether the messages of a stream have to keep to these names; NULL: no. */
+/* Whether all messages of a stream must have the names of peek, which may be
+   NULL. */
 ngx_uint_t ngx_http_inference_peek_binds_stream(
     ngx_http_inference_peek_t *peek);
 
 
 /* ---- early.c ------------------------------------------------------------- */
 
-/* Reads the names of a request without a context into early, from its location,
-   or from the one that error_page has left.  NULL: no names. */
+/* Reads the names of a request without a context into early.  The names are of
+   the request's location, or of the location that error_page has left.  NULL:
+   there are no names. */
 ngx_http_inference_ctx_t *ngx_http_inference_early(ngx_http_request_t *r,
     ngx_http_inference_ctx_t *early);
 
-/* Adds a handler of the preaccess phase, which keeps the names for the location
-   of an error_page. */
-ngx_int_t ngx_http_inference_early_install(ngx_conf_t *cf);
+/* The handler of the preaccess phase that keeps the names for a location of
+   error_page. */
+ngx_int_t ngx_http_inference_early_handler(ngx_http_request_t *r);
 
 
 /* ---- preread.c ----------------------------------------------------------- */
 
-/* How many bytes of a body nginx puts aside before somebody reads it; 0: none,
-   or it is being read. */
+/* How many bytes of a body nginx buffers before a handler reads the body.  0:
+   none, or a handler reads the body. */
 size_t ngx_http_inference_preread_max(ngx_http_request_t *r);
 
-/* Where that is not 0: the bytes that are there, in one piece; and whether more
-   may come. */
+/* If that is not 0: the bytes that have been received, in one piece, and
+   whether more may come. */
 ngx_str_t ngx_http_inference_preread(ngx_http_request_t *r);
 ngx_uint_t ngx_http_inference_preread_grows(ngx_http_request_t *r);
 
-/* How many more the client may send of a body, before more is granted. */
+/* How many more bytes of a body the client may send before nginx grants
+   more. */
 size_t ngx_http_inference_preread_room(ngx_http_request_t *r);
 
-/* Calls waiter->more once after bytes of the connection have been read: those
-   that have been read already, but not been looked at by nginx, count. */
+/* Calls waiter->more once, when more bytes of the connection have been read.
+   Bytes that nginx has read and not yet parsed count as more. */
 ngx_int_t ngx_http_inference_preread_wait(ngx_http_inference_waiter_t *waiter);
 
-/* Does nothing where it does not wait. */
+/* Ends a wait; does nothing if the waiter does not wait. */
 void ngx_http_inference_preread_stop(ngx_http_inference_waiter_t *waiter);
 
 

@@ -4,7 +4,17 @@
  *                              offset in another.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_infer.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+
+#include "core/base/error.h"
+#include "core/proto/infer_request.h"
 
 
 static uint64_t ngx_http_inference_place_text_size(
@@ -99,7 +109,7 @@ ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx, size_t want,
 
     return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                    "unexpected additional input data for "
-                                   "model '%V'", &ctx->model);
+                                   "model '%V'", &ctx->names.model);
 }
 
 
@@ -119,7 +129,7 @@ ngx_http_inference_place_text_size(ngx_http_inference_ctx_t *ctx)
     if (body->declared > 0 && body->inflate == NULL) {
         /* room for the name behind a call's body, so that it need not move */
         return body->declared + (ngx_http_inference_call_has_body(ctx)
-                                 ? ctx->model.len + sizeof(uint32_t) : 0);
+                                 ? ctx->names.model.len + sizeof(uint32_t) : 0);
     }
 
     return NGX_HTTP_INFERENCE_STORE_SIZE;
@@ -354,7 +364,7 @@ ngx_http_inference_place_fits(ngx_http_inference_ctx_t *ctx)
     if (body->declared >= 0 && body->inflate == NULL) {
         err = inf_infer_request_check_tail(&ctx->infer,
                           body->declared - body->text.len,
-                          inf_slice((char *) ctx->model.data, ctx->model.len));
+                          ngx_http_inference_slice(&ctx->names.model));
         if (err) {
             return ngx_http_inference_fail_err(ctx, err);
         }
@@ -425,7 +435,7 @@ ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx)
 
     err = inf_infer_request_check_tail(&ctx->infer,
                           body->plain - body->text.len,
-                          inf_slice((char *) ctx->model.data, ctx->model.len));
+                          ngx_http_inference_slice(&ctx->names.model));
     if (err) {
         return ngx_http_inference_fail_err(ctx, err);
     }

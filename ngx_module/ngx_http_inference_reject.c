@@ -3,7 +3,14 @@
  *                               handler of error_page.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_events.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
 
 static ngx_int_t ngx_http_inference_reject_to_page(

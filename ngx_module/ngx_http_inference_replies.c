@@ -3,7 +3,12 @@
  *                                earlier ones are sent.
  */
 
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_reply.h"
 #include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_submission.h"
+
+#include "core/base/error.h"
 
 
 /* limit for one call or one request */
@@ -32,7 +37,7 @@ ngx_http_inference_replies_push(ngx_http_inference_replies_t *replies,
 
         ngx_http_inference_drop_response(&ctx->submission, c);
 
-        ctx->cause = INF_CAUSE_FULL;
+        ctx->cause = INF_CAUSE_UNTAKEN;
         return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the client does not take its "
                                        "responses: %ui of them wait",

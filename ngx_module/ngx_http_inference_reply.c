@@ -2,10 +2,21 @@
  * ngx_http_inference_reply.c - takes, copies and checks the core's replies.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_reply.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
+#include "core/base/arena.h"
 #include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/base/points.h"
+#include "core/base/slice.h"
+#include "core/proto/infer_response.h"
+#include "core/wire/response_record.h"
 
 
 static ngx_str_t *ngx_http_inference_last_words(ngx_http_inference_ctx_t *ctx);
@@ -87,7 +98,7 @@ ngx_http_inference_last_words(ngx_http_inference_ctx_t *ctx)
     static const char  version[] = " version=";
 
     text = ngx_http_inference_last_crash();
-    model = &ctx->model;
+    model = &ctx->names.model;
 
     if (text->len == 0) {
         return text;

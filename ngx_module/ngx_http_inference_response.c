@@ -4,9 +4,15 @@
  *                                 response arena.
  */
 
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_load_report.h"
 #include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_response.h"
 
+#include "core/base/error.h"
 #include "core/base/points.h"
+#include "core/proto/infer_response.h"
 
 
 #define NGX_HTTP_INFERENCE_FIRST_TEXT   2048
@@ -262,12 +268,28 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
 static ngx_int_t
 ngx_http_inference_binary_header(ngx_http_inference_ctx_t *ctx)
 {
-    u_char              *p;
-    ngx_http_request_t  *r;
+    u_char                         *p;
+    ngx_str_t                      *type;
+    ngx_http_request_t             *r;
+    ngx_http_inference_loc_conf_t  *ilcf;
 
     r = ctx->request;
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+    type = &r->headers_out.content_type;
 
-    ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
+    ngx_str_set(type, "application/octet-stream");
+
+    if (ilcf->binary_reply) {
+        type->data = ngx_pnalloc(r->pool,
+                                 ilcf->binary_type.len + NGX_INT64_LEN);
+        if (type->data == NULL) {
+            return NGX_ERROR;
+        }
+
+        type->len = ngx_sprintf(type->data, "%V%O", &ilcf->binary_type,
+                                ctx->json_len)
+                    - type->data;
+    }
 
     p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
     if (p == NULL) {

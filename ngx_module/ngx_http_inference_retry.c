@@ -3,8 +3,18 @@
  *                              bytes, after its own core has exited.
  */
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_events.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 #include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_retry.h"
+#include "ngx_module/ngx_http_inference_store.h"
+#include "ngx_module/ngx_http_inference_submission.h"
 
+#include "core/base/error.h"
 #include "core/base/points.h"
 
 
@@ -17,7 +27,7 @@
 #define NGX_HTTP_INFERENCE_RETRY_LOADING    60000
 
 /* limit of cores that exit with the request, executed or not */
-#define NGX_HTTP_INFERENCE_RETRY_DEATHS     10
+#define NGX_HTTP_INFERENCE_RETRY_EXITS      10
 
 
 /* The copies of the request's bytes for the channel of the next core. */
@@ -77,7 +87,7 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
     }
 
     if (submission->begun < ilcf->tries + submission->excused
-        && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS)
+        && submission->exits < NGX_HTTP_INFERENCE_RETRY_EXITS)
     {
         return 1;
     }
@@ -108,17 +118,17 @@ ngx_http_inference_retry_call(ngx_http_inference_ctx_t *ctx)
     case INF_METHOD_SYSTEM_SHM_REGISTER:
     case INF_METHOD_CUDA_SHM_REGISTER:
         return !submission->taken
-               && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
+               && submission->exits < NGX_HTTP_INFERENCE_RETRY_EXITS;
 
     case INF_METHOD_REPOSITORY_MODEL_LOAD:
 
         ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                             ngx_http_inference_module);
 
-        return submission->deaths < ilcf->tries;
+        return submission->exits < ilcf->tries;
 
     default:
-        return submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
+        return submission->exits < NGX_HTTP_INFERENCE_RETRY_EXITS;
     }
 }
 

@@ -4,7 +4,15 @@
  *                               in a file), or compressed.
  */
 
-#include "ngx_module/ngx_http_inference_grpc.h"
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_inflate.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_store.h"
+
+#include "core/base/error.h"
 
 
 #define NGX_HTTP_INFERENCE_PIECE        ((size_t) 64 * 1024)
@@ -309,7 +317,7 @@ ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
     if (ngx_http_inference_place_is_full(ctx)) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                        "unexpected additional input data for "
-                                       "model '%V'", &ctx->model);
+                                       "model '%V'", &ctx->names.model);
     }
 
     if (ngx_http_inference_place_commit(ctx, room) != NGX_OK) {

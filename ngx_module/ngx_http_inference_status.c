@@ -3,7 +3,12 @@
  *                               JSON that the page requests.
  */
 
+#include "ngx_module/ngx_http_inference_control.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/base/buf.h"
 
 #include "ngx_http_inference_status_page.h"
 

@@ -8,12 +8,15 @@
  * pid file, and two supervisors at once do no harm.
  */
 
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_leaving.h"
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "core/include/build_id.h"
+#include "core/include/channel.h"
 #include "core/wire/sockets.h"
 
 
@@ -66,7 +69,7 @@ static ngx_int_t ngx_http_inference_supervisor_watch(
 static void ngx_http_inference_supervisor_unwatch(
     ngx_http_inference_supervisor_t *s);
 static void ngx_http_inference_supervisor_tell(ngx_event_t *ev);
-static void ngx_http_inference_supervisor_death(ngx_event_t *ev);
+static void ngx_http_inference_supervisor_core_exited(ngx_event_t *ev);
 static void ngx_http_inference_supervisor_clean_up(
     ngx_http_inference_supervisor_t *s, int pidfd);
 static ngx_uint_t ngx_http_inference_supervisor_report(
@@ -163,6 +166,62 @@ ngx_http_inference_supervisor_process(ngx_cycle_t *cycle)
     default:
         return NGX_OK;
     }
+}
+
+
+/*
+ * The master of nginx that ends gracefully waits until the core has finalized
+ * its models: what they write is logged, and a container would end with the
+ * master.  The core ends when no nginx process has the registration socket any
+ * more, so not while another binary runs.
+ */
+
+void
+ngx_http_inference_supervisor_exit(ngx_cycle_t *cycle)
+{
+    int                               pidfd;
+    ngx_pid_t                         pid;
+    inf_err_t                        *err;
+    ngx_file_info_t                   fi;
+    ngx_core_conf_t                  *ccf;
+    ngx_http_inference_supervisor_t  *s;
+
+    s = &ngx_http_inference_supervisor;
+    s->log = cycle->log;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (!ngx_quit || ngx_terminate || ngx_new_binary != 0
+        || ngx_file_info(ccf->oldpid.data, &fi) != NGX_FILE_ERROR
+        || ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_LEASE) == -1)
+    {
+        return;
+    }
+
+    pid = ngx_http_inference_supervisor_holder();
+
+    if (pid == 0 || pid == NGX_INVALID_PID) {
+        return;
+    }
+
+    err = inf_pidfd_open((int) pid, &pidfd);
+    if (err != NULL) {                  /* it has just ended                 */
+        inf_err_free(err);
+        return;
+    }
+
+    ngx_http_inference_keep_only(1 << NGX_HTTP_INFERENCE_KEEP_LEASE
+                                 | 1 << NGX_HTTP_INFERENCE_KEEP_RECORDS
+                                 | 1 << NGX_HTTP_INFERENCE_KEEP_OUTPUT);
+
+    if (ngx_http_inference_core_log_last(pidfd, s->log) == NGX_OK) {
+        ngx_http_inference_clean_up(pid, pidfd, s->log);
+
+        ngx_log_error(NGX_LOG_NOTICE, s->log, 0,
+                      "inference: core %P has ended", pid);
+    }
+
+    (void) close(pidfd);
 }
 
 
@@ -532,7 +591,7 @@ ngx_http_inference_supervisor_watch(ngx_http_inference_supervisor_t *s,
         return NGX_ERROR;
     }
 
-    s->watch->read->handler = ngx_http_inference_supervisor_death;
+    s->watch->read->handler = ngx_http_inference_supervisor_core_exited;
     s->watch->read->log = s->log;
     s->watch->read->channel = 1;
     s->watch->write->channel = 1;
@@ -618,7 +677,7 @@ ngx_http_inference_supervisor_tell(ngx_event_t *ev)
 
 
 static void
-ngx_http_inference_supervisor_death(ngx_event_t *ev)
+ngx_http_inference_supervisor_core_exited(ngx_event_t *ev)
 {
     ngx_pid_t                         pid;
     ngx_http_inference_supervisor_t  *s;

@@ -3,7 +3,8 @@
  *
  * Owner    The master keeps the descriptors; each cycle that needs a core
  *          holds one reference, and the last one closes them.
- * Thread   master: init_module.  The rest: the supervisor's event loop.
+ * Thread   master: init_module and exit_master.  The rest: the supervisor's
+ *          event loop.
  * Units    ms; bytes.
  * Errors   nginx return codes, logged where they arise.  Nothing here ends the
  *          master of a running server: a reload goes on with what there was.
@@ -82,8 +83,8 @@ void ngx_http_inference_keep_disown(ngx_cycle_t *cycle);
 /* Names the descriptors in the environment of the next binary. */
 ngx_int_t ngx_http_inference_keep_pass_on(ngx_cycle_t *cycle);
 
-/* In a child of the master: closes all kept descriptors except those in mask
-   (bits of kept_e), and sets FD_CLOEXEC on the rest. */
+/* In a child of the master, or at its end: closes all kept descriptors except
+   those in mask (bits of kept_e), and sets FD_CLOEXEC on the rest. */
 void ngx_http_inference_keep_only(ngx_uint_t mask);
 
 /* The kept descriptor, or -1. */
@@ -193,6 +194,10 @@ ngx_int_t ngx_http_inference_core_log_start(ngx_cycle_t *cycle);
 
 /* Logs everything received, including an unfinished line. */
 void ngx_http_inference_core_log_flush(void);
+
+/* In the master: logs what the core writes until it has ended.  NGX_ABORT: nginx
+   is told to terminate before. */
+ngx_int_t ngx_http_inference_core_log_last(int pidfd, ngx_log_t *log);
 
 /* The last line of the core's output, for the message about its exit. */
 ngx_str_t *ngx_http_inference_core_log_last_words(void);

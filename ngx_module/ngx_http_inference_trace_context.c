@@ -3,8 +3,14 @@
  *                                      headers.
  */
 
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_infer.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/infer_request.h"
 #include "core/proto/trace_context.h"
 
 
@@ -85,14 +91,14 @@ ngx_http_inference_trace_find(ngx_http_request_t *r, inf_slice_t *parent,
                                h->key.len)
                == 0)
         {
-            *parent = inf_slice((char *) h->value.data, h->value.len);
+            *parent = ngx_http_inference_slice(&h->value);
 
         } else if (h->key.len == sizeof("tracestate") - 1
                    && ngx_strncasecmp(h->key.data, (u_char *) "tracestate",
                                       h->key.len)
                       == 0)
         {
-            *state = inf_slice((char *) h->value.data, h->value.len);
+            *state = ngx_http_inference_slice(&h->value);
         }
     }
 }

@@ -5,7 +5,8 @@
  */
 
 #include "ngx_module/ngx_http_inference_ask.h"
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_fetch.h"
+#include "ngx_module/ngx_http_inference_limits.h"
 
 
 static void ngx_http_inference_ready_over(ngx_http_inference_ask_t *ask);

@@ -2,7 +2,15 @@
  * ngx_http_inference_variables.c - variables for logs, limits and maps.
  */
 
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_variables.h"
+
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/infer_request.h"
 
 
 /*
@@ -17,6 +25,8 @@ typedef struct {
     ngx_str_t                    name;
     ngx_http_inference_print_pt  print;
     size_t                       offset;        /* of the member; 0: several */
+    ngx_uint_t                   named;         /* a name, which a gRPC call
+                                                   has in its message        */
 } ngx_http_inference_variable_t;
 
 
@@ -25,8 +35,6 @@ static ngx_int_t ngx_http_inference_variable(ngx_http_request_t *r,
 static ngx_int_t ngx_http_inference_variable_grpc_status(
     ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 static void ngx_http_inference_variable_note(ngx_http_request_t *r,
-    ngx_http_inference_variable_t *var);
-static ngx_uint_t ngx_http_inference_variable_is_name(
     ngx_http_inference_variable_t *var);
 static ngx_uint_t ngx_http_inference_variable_unread(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_t *var);
@@ -76,81 +84,81 @@ static ngx_http_inference_variable_t  ngx_http_inference_fields[] = {
 
     { ngx_string("inference_model"),
       ngx_http_inference_print_model,
-      0 },
+      0, 1 },
 
     { ngx_string("inference_version"),
       ngx_http_inference_print_version,
-      0 },
+      0, 1 },
 
     { ngx_string("inference_verb"),
       ngx_http_inference_print_verb,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_request_id"),
       ngx_http_inference_print_request_id,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_sequence_id"),
       ngx_http_inference_print_sequence_id,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_status"),
       ngx_http_inference_print_status,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_error"),
       ngx_http_inference_print_text,
-      offsetof(ngx_http_inference_ctx_t, error) },
+      offsetof(ngx_http_inference_ctx_t, error), 0 },
 
     { ngx_string("inference_tries"),
       ngx_http_inference_print_tries,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_queue_time"),
       ngx_http_inference_print_queue_time,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_compute_time"),
       ngx_http_inference_print_compute_time,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_compute_input_time"),
       ngx_http_inference_print_copy_time,
-      offsetof(ngx_http_inference_ctx_t, execution.input_us) },
+      offsetof(ngx_http_inference_ctx_t, execution.input_us), 0 },
 
     { ngx_string("inference_compute_output_time"),
       ngx_http_inference_print_copy_time,
-      offsetof(ngx_http_inference_ctx_t, execution.output_us) },
+      offsetof(ngx_http_inference_ctx_t, execution.output_us), 0 },
 
     { ngx_string("inference_first_response_time"),
       ngx_http_inference_print_first_response_time,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_responses"),
       ngx_http_inference_print_responses,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_cache_status"),
       ngx_http_inference_print_cache_status,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_batch_size"),
       ngx_http_inference_print_batch_size,
-      0 },
+      0, 0 },
 
     { ngx_string("inference_backend"),
       ngx_http_inference_print_text,
-      offsetof(ngx_http_inference_ctx_t, backend) },
+      offsetof(ngx_http_inference_ctx_t, backend), 0 },
 
     { ngx_string("inference_instance"),
       ngx_http_inference_print_text,
-      offsetof(ngx_http_inference_ctx_t, instance) },
+      offsetof(ngx_http_inference_ctx_t, instance), 0 },
 
     { ngx_string("inference_device"),
       ngx_http_inference_print_device,
-      0 },
+      0, 0 },
 
-    { ngx_null_string, NULL, 0 }
+    { ngx_null_string, NULL, 0, 0 }
 };
 
 
@@ -197,6 +205,36 @@ ngx_http_inference_add_variables(ngx_conf_t *cf)
     }
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_inference_names_are_used(ngx_conf_t *cf)
+{
+    ngx_uint_t                      i;
+    ngx_http_variable_t            *v;
+    ngx_http_core_main_conf_t      *cmcf;
+    ngx_http_inference_variable_t  *field;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    v = cmcf->variables.elts;
+
+    for (i = 0; i < cmcf->variables.nelts; i++) {
+
+        for (field = ngx_http_inference_fields; field->name.len; field++) {
+
+            if (field->named
+                && v[i].name.len == field->name.len
+                && ngx_strncmp(v[i].name.data, field->name.data,
+                               field->name.len)
+                   == 0)
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
 }
 
 
@@ -304,7 +342,7 @@ ngx_http_inference_variable_note(ngx_http_request_t *r,
 {
     ngx_http_inference_peek_t  *peek;
 
-    if (!ngx_http_inference_variable_is_name(var)) {
+    if (!var->named) {
         return;
     }
 
@@ -322,24 +360,13 @@ ngx_http_inference_variable_note(ngx_http_request_t *r,
 }
 
 
-/* Whether the variable's value may come from a gRPC message. */
-
-static ngx_uint_t
-ngx_http_inference_variable_is_name(ngx_http_inference_variable_t *var)
-{
-    return var->print == ngx_http_inference_print_model
-           || var->print == ngx_http_inference_print_version;
-}
-
-
 /* Whether this is a gRPC call whose message is not parsed yet. */
 
 static ngx_uint_t
 ngx_http_inference_variable_unread(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_variable_t *var)
 {
-    return ctx->grpc && ctx->model.len == 0
-           && ngx_http_inference_variable_is_name(var);
+    return ctx->grpc && ctx->names.model.len == 0 && var->named;
 }
 
 
@@ -362,7 +389,7 @@ ngx_http_inference_print_model(ngx_http_inference_ctx_t *ctx,
     if (ctx->endpoint == NULL
         || ctx->endpoint->part != NGX_HTTP_INFERENCE_SHARED_MEMORY)
     {
-        *value = ctx->model;
+        *value = ctx->names.model;
     }
 
     return NGX_OK;

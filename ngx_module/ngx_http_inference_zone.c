@@ -3,7 +3,7 @@
  * keeps the zone across reloads.
  */
 
-#include "ngx_module/ngx_http_inference.h"
+#include "ngx_module/ngx_http_inference_counters.h"
 
 #include "core/base/clock.h"
 

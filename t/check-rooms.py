@@ -6,8 +6,9 @@ ngx_module may include nginx, core/include, core/wire, core/proto and
 core/base; a backend core/include/triton, backends/common and itself; nobody
 includes t.
 A foreign library's header is included by the files of one room at most.
-The files of ngx_module call each other in one direction only,
-and no files include each other, in one room or across them.
+The files of ngx_module call each other in one direction only, and each
+includes the header of every function that it calls;
+no files include each other, in one room or across them.
 
 And that each README stays short, its files are there, and the sources beside
 it are named in it.
@@ -49,6 +50,8 @@ NAMED = ("core", "ngx_module", "backends", "tools")
 
 # A function of a file in nginx's layout that others may call.
 DEFINED = re.compile(r"^(?!static)\w[^\n]*\n(\w+)\(", re.M)
+# A function of a header in nginx's layout.
+DECLARED = re.compile(r"^\w[^\n;{]*\b(ngx_http_inference_\w+)\([^{;]*\);", re.M)
 # Text that is no code; a string may hold the signs of a comment.
 COMMENT = re.compile(
     r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)
@@ -173,6 +176,23 @@ def cycle_of_calls(directory):
     return circle(calls)
 
 
+def headers_not_included(directory):
+    """Files that call a function without an include of its header; the first
+    header, ngx_http_inference.h, comes with every other."""
+    texts = {p.name: COMMENT.sub("", p.read_text(encoding="utf-8"))
+             for p in (ROOT / directory).iterdir() if p.suffix in (".c", ".h")}
+    home = {name: file for file, text in texts.items() if file.endswith(".h")
+            for name in DECLARED.findall(text)}
+    found = []
+    for file in sorted(texts):
+        needed = {home[word] for word in set(WORD.findall(texts[file]))
+                  if word in home} - {file, "ngx_http_inference.h"}
+        has = {pathlib.Path(f).name for f in included_by(f"{directory}/{file}")}
+        found += [f"{directory}/{file}: it calls functions of {header}"
+                  for header in sorted(needed - has)]
+    return found
+
+
 def every_file():
     """All paths of the tree but what was built, each with a slash before."""
     found = []
@@ -237,6 +257,7 @@ def main():
     cycle = cycle_of_calls("ngx_module")
     if cycle:
         found.append("ngx_module calls in a circle: " + " <- ".join(cycle))
+    found += headers_not_included("ngx_module")
     cycle = circle({source: included_by(source) for source in sources})
     if cycle:
         found.append("files include each other: " + " <- ".join(cycle))

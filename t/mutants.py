@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Seeds bugs into both batchers, rate limiter, response cache, the ensembles'
 flow, the suspects, the threads that come and go, the schedule of polls, the
-bound of a call's responses and the kit of backends, one by one: the simulators,
-the limiter's random worlds, the storm around changing instances, the schedule's
-virtual time, the bound's list of everything and the kit's unit tests must find
-each.
+bound of a call's responses, the kit of backends and the GPU memory that
+interpreters have, one by one: the simulators, the limiter's random worlds, the
+storm around changing instances, the schedule's virtual time, the bound's list of
+everything and the unit tests of the last two must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -45,6 +45,7 @@ SET = "core/repository/model_set.c"
 SWAP = "core/repository/model_swap.c"
 RECONCILE = "core/repository/reconcile.c"
 RESPONSES = "core/service/response_flow.c"
+BLOCKS = "backends/python/gpu_blocks.c"
 KIT = "backends/common/"                # its files' own tests, or these
 KIT_JUDGES = {"batch": "runner", "request": "device", "run_inputs": "runner",
               "run_outputs": "runner", "run_responses": "runner",
@@ -64,7 +65,8 @@ JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           SET: "repository/model_simulation",
           SWAP: "repository/model_simulation",
           RECONCILE: "repository/model_simulation",
-          RESPONSES: "service/response_flow"}
+          RESPONSES: "service/response_flow",
+          BLOCKS: "backends/python_gpu"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 # the world of that one is virtual (CMakeLists.txt)
@@ -72,6 +74,24 @@ WRAPPED = ["clock_gettime", "inf_thread_start", "pthread_join",
            "inf_runner_submit", "inf_runner_cancel", "inf_runner_rejects_at"]
 
 MUTANTS = [
+    ("an interpreter gives back what it has given back", BLOCKS,
+     "if (p != NULL && p->given) {", "if (p != NULL) {"),
+    ("what is written is freed when an interpreter guesses its number", BLOCKS,
+     ".block = block, .refs = 2,", ".block = block, .refs = 1,"),
+    ("the driver of a link that ends last is kept", BLOCKS,
+     "    py_gpus_unref(b->gpus);\n", ""),
+    ("an interpreter names more than a piece has", BLOCKS,
+     "length > p->length)", "length > p->length + 1)"),
+    ("an interpreter names what it has given back", BLOCKS,
+     "p == NULL || !p->given || ", "p == NULL || "),
+    ("a block with tensors is freed", BLOCKS,
+     " && b->blocks[index].pieces == 0", ""),
+    ("the name of a block that is gone frees the next one", BLOCKS,
+     "b->blocks[index].generation == block >> 32", "true"),
+    ("memory that cannot be shared is kept", BLOCKS,
+     "            bk_err_log(gpu_check(device, device->f->free(k.base),\n"
+     "                \"cannot free", "            bk_err_log(gpu_check(device,"
+     " 0,\n                \"cannot free"),
     ("a client is blamed for a slow request", RESPONSES,
      "return first->unreleased > 0\n        && (first->order",
      "return (first->order"),
@@ -93,6 +113,19 @@ MUTANTS = [
      "        if (flow->loose"),
     ("released responses of decoupled models count on", RESPONSES,
      "    flow->loose -= turn->loose;\n", ""),
+    ("a response that is admitted does not count until it is sent", RESPONSES,
+     "    if (!admitted) {\n        flow->held -= bytes;",
+     "    {\n        flow->held -= bytes;"),
+    ("a small response passes a large one that waits", RESPONSES,
+     "    flow->held += bytes;\n    while (!flow->stalled && is_full_locked"
+     "(flow)) {\n        await_release_locked(flow, patience);\n    }\n",
+     "    while (!flow->stalled && is_full_locked"
+     "(flow)) {\n        await_release_locked(flow, patience);\n    }\n"
+     "    flow->held += bytes;\n"),
+    ("what was admitted counts twice", RESPONSES,
+     "flow->held += bytes - admitted;", "flow->held += bytes;"),
+    ("a release does not end a stall", RESPONSES,
+     "    flow->stalled = false;\n", ""),
     ("a batch may have one row too many", BATCHER,
      "return rows <= b->limit && !req->suspect",
      "return rows <= b->limit + 1 && !req->suspect"),
@@ -274,8 +307,8 @@ MUTANTS = [
      "if (--item->left[place] == 0) {",
      "if (item->left[place]-- > 0) {"),
     ("the end is told while a call is open", FLOW,
-     "    if (f->open == 0 || (f->failed && f->hasty)) {",
-     "    if (f->open <= 1 || (f->failed && f->hasty)) {"),
+     "    if (f->open == 0 || (f->failed && f->answers_early)) {",
+     "    if (f->open <= 1 || (f->failed && f->answers_early)) {"),
     ("an item that waits for one above is given up", FLOW,
      "*hopeless |= above->open == 0;", "*hopeless |= item->open == 0;"),
     ("what a failed request still gets is kept", FLOW,
@@ -376,10 +409,10 @@ MUTANTS = [
      "    if (first) {\n", "    if (first && s->number == 0) {\n"),
     ("a lost wake-up: the slot's last user has left", SEQUENCES,
      "    if (waited) {\n        inf_slot_touch(b, s);\n    }\n"
-     "    inf_place_touch_empty", "    (void) waited;\n"
-     "    inf_place_touch_empty"),
+     "    inf_sequence_instance_touch_empty", "    (void) waited;\n"
+     "    inf_sequence_instance_touch_empty"),
     ("a lost wake-up: a retired instance is empty", SEQUENCES,
-     "    inf_place_touch_empty(b, place);\n}",
+     "    inf_sequence_instance_touch_empty(b, instance);\n}",
      "}"),
     ("text and number are one id", IDS,
      "if (q->hash != hash || (q->text == NULL) != (req->correlation_text\n"
@@ -411,12 +444,13 @@ MUTANTS = [
     ("the silent make room for nobody", SLOTS,
      "b->base.leaving && !inf_list_empty(&b->backlog)", "b->base.leaving"),
     ("a slot that is nobody's any more is given up", SLOTS,
-     "if (s->place->state != INF_PLACE_RETIRED) {", "if (s->place != NULL) {"),
+     "if (s->instance->state != INF_SLOTS_RETIRED) {",
+     "if (s->instance != NULL) {"),
     ("who was silent last gives way first", SLOTS,
      "inf_list_push_back(&b->silent,", "inf_list_push_front(&b->silent,"),
     ("a retired instance gets new sequences", SLOTS,
-     "if (place->state != INF_PLACE_OPEN) {",
-     "if (place->state == INF_PLACE_PREPARES) {"),
+     "if (instance->state != INF_SLOTS_OPEN) {",
+     "if (instance->state == INF_SLOTS_PREPARING) {"),
     ("a retired instance's free slots are given away", SLOTS,
      "if (s->vacancy.queued) {", "if (s->vacancy.queued && i > 0) {"),
     ("a slot is free and the backlog waits", SLOTS,
@@ -430,15 +464,15 @@ MUTANTS = [
      "    b->waiting--;\n    inf_sequence_timer_clear(b, q);",
      "    b->waiting--;"),
     ("instances are filled one by one", SLOTS,
-     "(uint64_t) s->number << 32 | s->place->number",
-     "(uint64_t) s->place->number << 32 | s->number"),
+     "(uint64_t) s->number << 32 | s->instance->number",
+     "(uint64_t) s->instance->number << 32 | s->number"),
     ("a lost wake-up: a sequence leaves the backlog", SLOTS,
      "    inf_slot_issue(b, s);\n    inf_slot_touch(b, s);\n",
      "    inf_slot_issue(b, s);\n"),
     ("a sequence begins while the one before runs", ROWS,
      "return s->running == 0 || (", "return s->running < 9 || ("),
     ("a step does not wait for the state before it", ROWS,
-     "!s->place->keeps\n", "!s->place->stuck\n"),
+     "!s->instance->keeps\n", "!s->instance->stuck\n"),
     ("a request stands in its neighbour's row", ROWS,
      "link)->sched.queued.slot->number == i)",
      "link)->sched.queued.slot->number == i + 1)"),
@@ -772,8 +806,8 @@ MUTANTS = [
          "if (dims_count > BK_MAX_DIMS) {",
          "if (dims_count > BK_MAX_DIMS + 1) {"),
         ("a ragged input without batches", "tensors.c",
-         "config->inputs[k].ragged && config->max_batch_size > 0",
-         "config->inputs[k].ragged"),
+         "in->ragged |= c->ragged && config->max_batch_size > 0;",
+         "in->ragged |= c->ragged;"),
         ("a field of the second element is not seen", "unused_fields.c",
          "for (size_t i = 0; !set && bk_json_at(found, i) != NULL; i++) {",
          "for (size_t i = 0; !set && i < 1; i++) {"),
@@ -809,6 +843,15 @@ def objects(build, file):
         return [*found, folder / "t/backends-fake/fakecore.c.o",
                 *(o for o in kit.glob("*.o") if (ROOT / KIT / o.stem).exists()
                   and o.stem != pathlib.Path(file).name)]
+    if file == BLOCKS:
+        kit = build / KIT / "CMakeFiles/backend_common.dir"
+        fakes = build / "CMakeFiles/unit_backends_common_device.dir"
+        return [*found, fakes / "t/backends-fake/fakecore.c.o",
+                *(folder / f"backends/python/{f}.c.o"
+                  for f in ("gpus", "heap", "link", "value")),
+                *(kit / f"{f}.c.o" for f in ("error", "gpu_driver", "gpu_functions")),
+                build / "t-cuda/libfake-cuda.so",
+                f"-Wl,-rpath,{build}/t-cuda"]
     below = ["base", "proto", "wire", "tensor", "model", "sched", "cache"]
     above = ["storage", "repository"] if room == "repository" else []
     for lib in below + above:

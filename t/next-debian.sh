@@ -3,7 +3,8 @@
 # machine's, with an apt state of its own under build/deps/next-debian.
 #
 #   sh t/next-debian.sh download PACKAGE DIR     the .deb
-#   sh t/next-debian.sh source PACKAGE DIR       the source package's files
+#   sh t/next-debian.sh source PACKAGE DIR       the original source, without
+#                                                Debian's part
 #   sh t/next-debian.sh mirror                   where this machine's release
 #                                                comes from
 
@@ -81,6 +82,6 @@ mkdir -p "$dir"
 cd "$dir"
 case $verb in
 download) apt-get $private -qq download "$package" ;;
-source) apt-get $private -qq --download-only source "$package" ;;
+source) apt-get $private -qq --download-only --tar-only source "$package" ;;
 *) echo "next-debian.sh: unknown verb \"$verb\"" >&2; exit 1 ;;
 esac

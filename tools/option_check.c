@@ -106,7 +106,8 @@ check_host_policy(const char *name, const char *text)
         || equals[1] == '\0'
         || memchr(text, '=', (size_t) (comma - text)) != NULL)
     {
-        die("--%s is policy,setting=value, not \"%s\"", name, text);
+        die("--%s option format is '<policy name>,<setting>=<value>'. Got %s",
+            name, text);
     }
 }
 
@@ -166,16 +167,15 @@ check_backend_config(const char *name, const char *text)
     const char *comma = strchr(text, ',');
     const char *equals = strchr(text, '=');
 
-    if (equals == NULL) {
-        die("--%s is [backend,]setting=value, not \"%s\"", name, text);
+    if (comma == text) {
+        die("No backend specified. --%s option format is <backend name>,"
+            "<setting>=<value> or <setting>=<value>. Got %s", name, text);
     }
-    if (equals == text || comma == text
+    if (equals == NULL || equals == text || equals[1] == '\0'
         || (comma != NULL && equals == comma + 1))
     {
-        die("--%s=%s: a name is missing", name, text);
-    }
-    if (equals[1] == '\0') {
-        die("--%s=%s: the value is missing", name, text);
+        die("--%s option format is '<backend name>,<setting>=<value>'. Got %s",
+            name, text);
     }
 }
 
@@ -274,19 +274,23 @@ check_cache_config(const options_t *o)
         const char *comma = strchr(text, ',');
         const char *equals = strchr(text, '=');
 
-        if (comma == NULL || equals == NULL || comma == text
-            || equals <= comma + 1 || equals[1] == '\0')
-        {
-            die("--cache-config is cache,setting=value, not \"%s\"", text);
+        if (comma == NULL || comma == text) {
+            die("No cache specified. --cache-config option format is <cache "
+                "name>,<setting>=<value>. Got %s", text);
+        }
+        if (equals == NULL || equals <= comma + 1 || equals[1] == '\0') {
+            die("--cache-config option format is '<cache name>,<setting>="
+                "<value>'. Got %s", text);
         }
         if (strncmp(text, first, (size_t) (comma - text) + 1) != 0) {
-            die("--cache-config=%s: a server has one cache, and \"%s\" is "
-                "another", text, first);
+            die("found multiple cache configurations, but only a single cache "
+                "is currently supported (--cache-config=%s is another than "
+                "\"%s\")", text, first);
         }
     }
     if (o->cache_bytes != 0 && o->cache_configs.n != 0) {
-        die("--response-cache-byte-size and --cache-config can't both be "
-            "given");
+        die("Error: Incompatible flags --response-cache-byte-size and "
+            "--cache-config both provided. Please provide one or the other.");
     }
 }
 
@@ -305,6 +309,11 @@ check_gpu_bytes(const char *name, const char *text)
 void
 check_gpu_limit(const char *name, const char *text)
 {
+    if (text[0] == '-') {
+        die("--%s expects device ID >= 0, got %.*s", name,
+            (int) strcspn(text, ":"), text);
+    }
+
     const char *fraction = after_gpu(name, text, NULL);
     char       *end;
     double      value = strtod(fraction, &end);
@@ -312,8 +321,8 @@ check_gpu_limit(const char *name, const char *text)
     if (strspn(fraction, "0123456789.") != strlen(fraction)
         || end == fraction || *end != '\0' || value < 0 || value > 1)
     {
-        die("--%s expects limit fraction to be in range [0.0, 1.0], got "
-            "\"%s\"", name, text);
+        die("--%s expects limit fraction to be in range [0.0, 1.0], got %s",
+            name, fraction);
     }
 }
 

@@ -306,8 +306,8 @@ const option_t option_table[] = {
     { "model-load-timeout-secs", GROUP_OURS, .kind = KIND_CORE },
     { "request-memory", GROUP_OURS, KIND_PATTERN, AT(request_memory),
       .standard = "1g",
-      .help = "memory for requests' bodies, of each worker: bytes, or with k, "
-      "m, g", .check = check_size }
+      .help = "memory for requests' bodies, of each worker, and beyond 1g for "
+      "responses, too: bytes, or with k, m, g", .check = check_size }
 };
 
 const size_t option_table_count =

@@ -29,13 +29,14 @@ static const struct {
     { "logging", "/v2/logging$", "LogSettings$" },
     { "shared-memory", "/v2/(system|cuda)sharedmemory",
       "(System|Cuda)SharedMemory" },
-    { "metadata", "/v2(/models/[^/]+(/versions/[^/]+)?)?$",
+    { "metadata", "/v2(/models/(?!stats$)[^/]+(/versions/[^/]+)?)?$",
       "(Server|Model)Metadata$" }
 };
 
 #define GROUPS_N (sizeof(groups) / sizeof(groups[0]))
 
 static size_t find_group(const char *name, size_t len);
+static const char *feature(const char *option);
 static void write_map(FILE *f, const char *variable, const char *name,
     const list_t *list, bool grpc);
 static void write_checks(FILE *f, const char *variable, const list_t *list,
@@ -63,9 +64,10 @@ restricted_parse(restricted_t *rule, const char *name, const char *text)
         size_t group = find_group(p, len);
 
         if (group == GROUPS_N) {
-            die("--%s=%s: \"%.*s\" is none of health, metadata, inference, "
-                "shared-memory, model-config, model-repository, statistics, "
-                "trace and logging", name, text, (int) len, p);
+            die("--%s=%s: unknown restricted %s '%.*s': \"%.*s\" is none of "
+                "health, metadata, inference, shared-memory, model-config, "
+                "model-repository, statistics, trace and logging", name, text,
+                feature(name), (int) len, p, (int) len, p);
         }
         if (rule->groups & 1u << group) {
             die("--%s=%s: \"%s\" is there twice", name, text,
@@ -105,12 +107,22 @@ restricted_check(const char *name, const list_t *list)
 
     for (size_t i = 0; i < list->n; i++) {
         restricted_parse(&rule, name, list->value[i]);
-        if (seen & rule.groups) {
-            die("--%s=%s: a group of it is in another --%s", name,
-                list->value[i], name);
+        for (size_t group = 0; group < GROUPS_N; group++) {
+            if (seen & rule.groups & 1u << group) {
+                die("--%s=%s: restricted %s '%s' can not be specified in "
+                    "multiple config groups: another --%s has it", name,
+                    list->value[i], feature(name), groups[group].name, name);
+            }
         }
         seen |= rule.groups;
     }
+}
+
+/* Triton's word for a group, for errors. */
+static const char *
+feature(const char *option)
+{
+    return strncmp(option, "http", 4) == 0 ? "api" : "protocol";
 }
 
 void

@@ -22,7 +22,8 @@ static void write_sagemaker(FILE *f, const options_t *o);
 static void write_vertex(FILE *f, const options_t *o);
 static void write_route(FILE *f, const char *path, const char *to, ...)
     __attribute__((format(printf, 3, 4)));
-static void write_platform(FILE *f, const options_t *o);
+static void write_platform(FILE *f, const options_t *o, const char *name,
+    const char *which);
 static void write_forbidden(FILE *f, const char *paths, const char *why);
 static void write_own(FILE *f, const char *dir);
 static void write_listen(FILE *f, const options_t *o, service_id_t id);
@@ -41,6 +42,9 @@ servers_write(FILE *f, const options_t *o, const char *dir)
     };
 
     restricted_write_map(f, o);
+    if (o->service[SERVICE_VERTEX].on) {
+        fputs("    map $uri $inference_to { default \"\"; }\n", f);
+    }
     for (size_t i = 0; i < SERVICES; i++) {
         if (o->service[i].on) {
             fputs("    server {\n", f);
@@ -202,24 +206,42 @@ write_sagemaker(FILE *f, const options_t *o)
     write_route(f, "/invocations", "/v2/models/%s/%s", model, kind);
     fputs("        if ($uri ~ \"^/models/(?<inference_name>[^/]+)/invoke$\") {"
           " set $inference_to \"/v2/models/$inference_name/infer\"; }\n", f);
-    write_platform(f, o);
+    write_platform(f, o, "sagemaker", "");
 }
 
-/* The header selects another endpoint than the default model's. */
+/* The header selects another endpoint than the default model's.  The platform
+   posts every request, and of a POST error_page makes the GET that most of
+   those endpoints need.  The server is gone through again then, with the route
+   as it was set. */
 static void
 write_vertex(FILE *f, const options_t *o)
 {
     const char *predict = environment("AIP_PREDICT_ROUTE", "/");
 
-    fputs("        set $inference_to \"\";\n"
-          "        set $inference_redirect \"\";\n", f);
+    fputs("        set $inference_redirect \"\";\n"
+          "        set $inference_get \"\";\n", f);
     write_route(f, environment("AIP_HEALTH_ROUTE", "/"), "/v2/health/ready");
     write_route(f, predict, "/v2/models/%s/infer", services_vertex_model(o));
     fprintf(f, "        if ($uri = \"%s\") { set $inference_redirect"
             " $http_x_vertex_ai_triton_redirect; }\n"
+            "        if ($inference_redirect != \"\")"
+            " { set $inference_to \"\"; }\n"
             "        if ($inference_redirect ~ \"^/?(?<inference_path>v2/.+)\")"
-            " { set $inference_to /$inference_path; }\n", predict);
-    write_platform(f, o);
+            " { set $inference_to /$inference_path; }\n"
+            "        if ($inference_redirect ~ \"^/?(?<inference_got>%sv2("
+            "/health/(live|ready)|/models/[^/]+(/versions/[^/]+)?"
+            "(/(config|ready|stats))?)?)$\")"
+            " { set $inference_to /$inference_got;"
+            " set $inference_get $request_method; }\n"
+            "        error_page 418 = $inference_to;\n"
+            "        if ($inference_get = POST) { return 418; }\n",
+            predict, o->service[SERVICE_METRICS].on ? "metrics|" : "");
+    write_platform(f, o, "vertex-ai", " requests");
+    if (o->service[SERVICE_METRICS].on) {
+        fputs("        location = /metrics {\n"
+              "            inference metrics;\n"
+              "        }\n", f);
+    }
     write_forbidden(f, "(system|cuda)sharedmemory/",
                     "shared memory is not registered over this port");
     write_forbidden(f, "repository/(.+/)?models/.+/(un)?load$",
@@ -248,13 +270,18 @@ write_route(FILE *f, const char *path, const char *to, ...)
     fputs("\"; }\n", f);
 }
 
+/* Binary tensors are announced by the media type, as platforms may pass on no
+   other header. */
 static void
-write_platform(FILE *f, const options_t *o)
+write_platform(FILE *f, const options_t *o, const char *name,
+    const char *which)
 {
-    fputs("        default_type application/json;\n"
-          "        if ($inference_to = \"\") {"
-          " return 400 '{\"error\":\"not found on this port\"}'; }\n"
-          "        rewrite ^ $inference_to;\n", f);
+    fprintf(f, "        default_type application/json;\n"
+            "        inference_binary_type"
+            " application/vnd.%s-triton.binary+json%s;\n"
+            "        if ($inference_to = \"\") {"
+            " return 400 '{\"error\":\"not found on this port\"}'; }\n"
+            "        rewrite ^ $inference_to;\n", name, which);
     restricted_write_http(f, &o->http_restricted);
     write_all(f, o, "");
 }

@@ -12,8 +12,8 @@
 #ifndef BK_BATCH_REQUEST_H
 #define BK_BATCH_REQUEST_H
 
+#include "instance_config.h"
 #include "request.h"
-#include "tensors.h"
 
 typedef struct {
     TRITONBACKEND_Request  *handle;
@@ -26,13 +26,6 @@ typedef struct {
                                          * out                               */
     bool                   *wanted;     /* as the model's outputs            */
 } bk_batch_request_t;
-
-/* The same for all requests of an instance. */
-typedef struct {
-    const bk_tensors_t *tensors;
-    bool                batching;
-    int32_t             device_id;      /* GPU, or BK_NO_DEVICE              */
-} bk_instance_config_t;
 
 /* Reads the core's request into req, whose tables are allocated; failures go
  * to req->err. */

@@ -14,7 +14,7 @@ static TRITONSERVER_Error *check_tensor(const bk_model_config_t *config,
     const bk_tensor_config_t *c, const bk_tensor_t *t, bool input,
     const char *what);
 static TRITONSERVER_Error *check_dims(const bk_model_config_t *config,
-    const bk_tensor_config_t *c, const bk_tensor_t *t, const char *what);
+    const bk_tensor_config_t *c, const bk_tensor_t *t);
 static TRITONSERVER_Error *check_batch_tensors(
     const bk_model_config_t *config, const bk_tensors_t *s);
 static TRITONSERVER_Error *check_batch_input(const bk_batch_input_t *in,
@@ -26,8 +26,14 @@ static TRITONSERVER_Error *check_states(const bk_model_config_t *config,
     const bk_tensors_t *s);
 static TRITONSERVER_Error *check_required(const bk_model_config_t *config,
     const bk_tensors_t *s);
+static TRITONSERVER_Error *other_count(const bk_model_config_t *config,
+    const bk_tensors_t *s, const char *why, const char *name);
+static TRITONSERVER_Error *unexpected_name(const char *what,
+    const char *name, const bk_tensor_t *list, uint32_t count);
 static TRITONSERVER_Error *unknown_name(const char *what, const char *name,
     const bk_tensor_t *list, uint32_t count);
+static const char *names_of(const bk_tensor_t *list, uint32_t count,
+    const char *quote, char *text, size_t size);
 
 TRITONSERVER_Error *
 bk_config_check(const bk_model_config_t *config, const bk_tensors_t *tensors)
@@ -50,8 +56,7 @@ bk_config_check(const bk_model_config_t *config, const bk_tensors_t *tensors)
         err = check_required(config, tensors);
     }
 
-    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-        config->name);
+    return err;
 }
 
 static TRITONSERVER_Error *
@@ -68,10 +73,14 @@ check_tensors(const bk_model_config_t *config, const bk_tensors_t *s,
         const bk_tensor_t *t = inputs ? bk_tensors_input(s, name)
             : bk_tensors_output(s, name);
 
+        if (t == NULL && inputs) {
+            TRITONSERVER_Error *err = other_count(config, s,
+                "the model has no", name);
+            return err != NULL ? err
+                : unexpected_name(what, name, s->inputs, s->input_count);
+        }
         if (t == NULL) {
-            return inputs
-                ? unknown_name(what, name, s->inputs, s->input_count)
-                : unknown_name(what, name, s->outputs, s->output_count);
+            return unexpected_name(what, name, s->outputs, s->output_count);
         }
 
         TRITONSERVER_Error *err = check_tensor(config, &list[i], t,
@@ -96,8 +105,9 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
 
     if (t->datatype != c->datatype) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "%s \"%s\" is configured as %s, the model has %s", what, c->name,
-            bk_datatype_to_config(c->datatype),
+            "unable to load model '%s', configuration expects datatype %s for "
+            "%s '%s', model provides %s", config->name,
+            bk_datatype_to_config(c->datatype), what, c->name,
             bk_datatype_to_config(t->datatype));
     }
 
@@ -119,12 +129,12 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
             t->dims_count);
     }
 
-    return check_dims(config, c, t, what);
+    return check_dims(config, c, t);
 }
 
 static TRITONSERVER_Error *
 check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
-    const bk_tensor_t *t, const char *what)
+    const bk_tensor_t *t)
 {
     uint32_t first = config->max_batch_size > 0 ? 1 : 0;
     char configured[TEXT_MAX];
@@ -133,9 +143,11 @@ check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
     bk_dims_text(t->dims, t->dims_count, found, sizeof(found));
     if (first == 1 && (t->dims_count == 0 || t->dims[0] != -1)) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "max_batch_size is %" PRId64 " but %s \"%s\" of the model has "
-            "shape %s: its first dimension is not open for batches",
-            config->max_batch_size, what, c->name, found);
+            "model '%s', tensor '%s': for the model to support batching the "
+            "shape should have at least 1 dimension and the first dimension "
+            "must be -1; but shape expected by the model is %s "
+            "(max_batch_size is %" PRId64 ")", config->name, c->name, found,
+            config->max_batch_size);
     }
 
     bool same = t->dims_count == c->model_dims_count + first;
@@ -145,15 +157,31 @@ check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
         same = theirs == ours || theirs == -1 || ours == -1;
     }
 
-    if (t->dims_count == 0) {
-        same = c->model_dims_count == 1 && c->model_dims[0] == 1;
+    if (t->dims_count == 0) {           /* one element, in any dimensions    */
+        uint64_t elements;
+
+        same = c->model_dims_count > 0 && bk_elements(c->model_dims,
+            c->model_dims_count, &elements) && elements == 1;
     }
 
-    return same ? NULL : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-        "%s \"%s\" is configured with dims %s%s, the model has shape %s",
-        what, c->name, bk_dims_text(c->model_dims, c->model_dims_count,
-        configured, sizeof(configured)),
-        first == 1 ? " after the batch dimension" : "", found);
+    if (same) {
+        return NULL;
+    }
+
+    bk_dims_text(c->model_dims, c->model_dims_count, configured,
+        sizeof(configured));
+    return first == 0 ? bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+        "model '%s', tensor '%s': the model expects %" PRIu32 " dimensions "
+        "(shape %s) but the model configuration specifies %" PRIu32
+        " dimensions (shape %s)", config->name, c->name, t->dims_count, found,
+        c->model_dims_count, configured)
+        : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+        "model '%s', tensor '%s': the model expects %" PRIu32 " dimensions "
+        "(shape %s) but the model configuration specifies %" PRIu32
+        " dimensions (an initial batch dimension because max_batch_size > 0 "
+        "followed by the explicit tensor shape, making complete shape [-1%s%s)",
+        config->name, c->name, t->dims_count, found, c->model_dims_count + 1,
+        c->model_dims_count > 0 ? "," : "", configured + 1);
 }
 
 static TRITONSERVER_Error *
@@ -306,7 +334,10 @@ check_required(const bk_model_config_t *config, const bk_tensors_t *s)
         }
 
         if (!found) {
-            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            TRITONSERVER_Error *err = other_count(config, s, "none is for",
+                name);
+            return err != NULL ? err
+                : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "input \"%s\" of the model is not in the configuration",
                 name);
         }
@@ -315,19 +346,54 @@ check_required(const bk_model_config_t *config, const bk_tensors_t *s)
     return NULL;
 }
 
+/* NULL where the configuration has as many inputs as the model. */
+static TRITONSERVER_Error *
+other_count(const bk_model_config_t *config, const bk_tensors_t *s,
+    const char *why, const char *name)
+{
+    uint32_t expected = config->input_count + config->batch.input_count
+        + config->sequence.control_count + config->sequence.state_count;
+
+    return expected == s->required_count ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+        "unable to load model '%s', configuration expects %" PRIu32
+        " inputs, model provides %" PRIu32 ": %s '%s'", config->name,
+        expected, s->required_count, why, name);
+}
+
+static TRITONSERVER_Error *
+unexpected_name(const char *what, const char *name, const bk_tensor_t *list,
+    uint32_t count)
+{
+    char names[TEXT_MAX];
+
+    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+        "unexpected inference %s '%s', allowed %ss are: %s", what, name, what,
+        names_of(list, count, "", names, sizeof(names)));
+}
+
 static TRITONSERVER_Error *
 unknown_name(const char *what, const char *name, const bk_tensor_t *list,
     uint32_t count)
 {
-    char names[TEXT_MAX] = "";
-    size_t len = 0;
-
-    for (uint32_t i = 0; i < count && len < sizeof(names); i++) {
-        len += (size_t) snprintf(names + len, sizeof(names) - len, "%s\"%s\"",
-            i == 0 ? "" : ", ", list[i].name);
-    }
+    char names[TEXT_MAX];
 
     return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
         "%s \"%s\" of the configuration is not in the model, which has %s",
-        what, name, names);
+        what, name, names_of(list, count, "\"", names, sizeof(names)));
+}
+
+static const char *
+names_of(const bk_tensor_t *list, uint32_t count, const char *quote,
+    char *text, size_t size)
+{
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < count && len < size; i++) {
+        len += (size_t) snprintf(text + len, size - len, "%s%s%s%s",
+            i == 0 ? "" : ", ", quote, list[i].name, quote);
+    }
+
+    return text;
 }

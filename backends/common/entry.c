@@ -95,11 +95,8 @@ TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *handle)
     TRITONSERVER_Error *err = TRITONBACKEND_ModelState(handle, &model);
     if (err == NULL && model != NULL) {
         bk_backend.model_free(model);
-#if !defined(__SANITIZE_ADDRESS__)
-        /* weights that were freed are the allocator's until now; beside ASan's
-           allocator the C library's own has never been set up */
+        /* weights that were freed are the allocator's until now */
         malloc_trim(0);
-#endif
     }
 
     return err;

@@ -2,19 +2,19 @@
 
 #include "gpu_driver.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu_functions.h"
+
 #define TEXT_MAX 512
 
 struct gpu_driver_s {
     /* set while the driver is opened, then read by anyone */
     gpu_functions_t f;
-    void           *library;
     int             version;
     int             count;
 
@@ -22,7 +22,7 @@ struct gpu_driver_s {
     gpu_device_t    devices[GPU_DEVICES_MAX];   /* with atomics of their own */
 };
 
-static TRITONSERVER_Error *load(gpu_driver_t *d, const char *name);
+static TRITONSERVER_Error *load(gpu_driver_t *d);
 static TRITONSERVER_Error *start(gpu_driver_t *d);
 static TRITONSERVER_Error *device_open_locked(gpu_driver_t *d,
     gpu_device_t *device);
@@ -34,22 +34,13 @@ static const char *words_of(const gpu_functions_t *f, gpu_result_t rc);
 TRITONSERVER_Error *
 gpu_driver_open(gpu_driver_t **out)
 {
-    const char *name = getenv("INFERENCE_CUDA_DRIVER");
-    if (name == NULL) {
-        name = "libcuda.so.1";
-    }
-    if (name[0] == '\0') {
-        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
-            "no CUDA driver: INFERENCE_CUDA_DRIVER is empty");
-    }
-
     gpu_driver_t *d = calloc(1, sizeof(*d));
     if (d == NULL) {
         return bk_err_nomem("state of the CUDA driver");
     }
 
     pthread_mutex_init(&d->lock, NULL);
-    TRITONSERVER_Error *err = load(d, name);
+    TRITONSERVER_Error *err = load(d);
     if (err == NULL) {
         err = start(d);
     }
@@ -185,25 +176,12 @@ gpu_device_state(gpu_device_t *device)
 }
 
 static TRITONSERVER_Error *
-load(gpu_driver_t *d, const char *name)
+load(gpu_driver_t *d)
 {
-    d->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (d->library == NULL) {
-        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "%s", dlerror());
-    }
+    char why[TEXT_MAX];
 
-#define LOOK_UP(field, symbol, parameters)                                    \
-    d->f.field = (gpu_result_t (*) parameters) dlsym(d->library, #symbol);    \
-    missing = d->f.field == NULL && missing == NULL ? #symbol : missing;
-
-    const char *missing = NULL;
-    GPU_FUNCTIONS(LOOK_UP)
-    const char *lacking = missing;
-    GPU_LATER_FUNCTIONS(LOOK_UP)
-#undef LOOK_UP
-
-    return lacking == NULL ? NULL : bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
-        "%s has no function %s", name, lacking);
+    return gpu_functions_open(&d->f, why, sizeof(why)) ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "%s", why);
 }
 
 static TRITONSERVER_Error *

@@ -7,7 +7,7 @@
  * Thread   none.
  * Units    as the driver's.
  * Errors   none.
- * Route    gpu_driver.c looks the functions up by these rows; the fake driver
+ * Route    gpu_functions.c looks the functions up by these rows; the fake driver
  *          in t/cuda-fake defines them; t/gpu/declarations.c compares them
  *          with the toolkit's header where there is one.
  */
@@ -26,6 +26,10 @@ typedef void              *gpu_module_t;
 typedef void              *gpu_function_t;
 typedef void              *gpu_graph_t;
 typedef void              *gpu_graph_exec_t;
+
+typedef struct {
+    unsigned char bytes[64];
+} gpu_ipc_t;                                     /* memory of another process */
 
 enum {
     GPU_SUCCESS                 = 0,
@@ -63,7 +67,8 @@ enum {
     GPU_STREAM_NON_BLOCKING     = 1,
     GPU_EVENT_BLOCKING          = 1,
     GPU_EVENT_NO_TIMING         = 2,
-    GPU_CAPTURE_THREAD_LOCAL    = 1
+    GPU_CAPTURE_THREAD_LOCAL    = 1,
+    GPU_IPC_LAZY_PEER           = 1
 };
 
 /* field, exported name, parameters; every one returns gpu_result_t */
@@ -82,6 +87,7 @@ enum {
     ROW(context_release, cuDevicePrimaryCtxRelease_v2, (int device))         \
     ROW(context_push, cuCtxPushCurrent_v2, (gpu_context_t context))           \
     ROW(context_pop, cuCtxPopCurrent_v2, (gpu_context_t *context))            \
+    ROW(context_sync, cuCtxSynchronize, (void))                               \
     ROW(module_load, cuModuleLoadDataEx, (gpu_module_t *module,               \
         const void *image, unsigned count, int *options, void **values))     \
     ROW(module_unload, cuModuleUnload, (gpu_module_t module))                 \
@@ -133,6 +139,13 @@ enum {
     ROW(graph_destroy, cuGraphDestroy, (gpu_graph_t graph))                   \
     ROW(graph_exec_destroy, cuGraphExecDestroy, (gpu_graph_exec_t exec))
 
+/* Memory of one process in another. */
+#define GPU_IPC_FUNCTIONS(ROW)                                                \
+    ROW(ipc_get, cuIpcGetMemHandle, (gpu_ipc_t *handle, gpu_ptr_t base))      \
+    ROW(ipc_open, cuIpcOpenMemHandle_v2, (gpu_ptr_t *base, gpu_ipc_t handle,  \
+        unsigned flags))                                                     \
+    ROW(ipc_close, cuIpcCloseMemHandle, (gpu_ptr_t base))
+
 /* Functions that an older driver lacks: NULL there. */
 #define GPU_LATER_FUNCTIONS(ROW)                                              \
     ROW(parameter_info, cuFuncGetParamInfo, (gpu_function_t function,         \
@@ -142,6 +155,7 @@ typedef struct {
 #define GPU_FIELD(field, symbol, parameters)                                  \
     gpu_result_t (*field) parameters;
     GPU_FUNCTIONS(GPU_FIELD)
+    GPU_IPC_FUNCTIONS(GPU_FIELD)
     GPU_LATER_FUNCTIONS(GPU_FIELD)
 #undef GPU_FIELD
 } gpu_functions_t;

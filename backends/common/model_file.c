@@ -11,14 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CAPABILITY_MAX 32
 
+static TRITONSERVER_Error *file_check(const char *file);
 static TRITONSERVER_Error *unreadable(const char *file, int error);
 static TRITONSERVER_Error *file_find(TRITONBACKEND_Model *model,
-    const bk_model_config_t *config, const char *field, const char *name,
-    char **path);
+    const char *field, const char *name, char **path);
 
 TRITONSERVER_Error *
 bk_version_directory(TRITONBACKEND_Model *model, char **path)
@@ -47,7 +48,7 @@ bk_model_file(TRITONBACKEND_Model *model, const bk_model_config_t *config,
     const char *name = bk_json_string(bk_json_member(config->root,
         "default_model_filename"), "");
 
-    return file_find(model, config, "default_model_filename",
+    return file_find(model, "default_model_filename",
         name[0] != '\0' ? name : fallback, path);
 }
 
@@ -67,14 +68,14 @@ bk_model_file_of_gpu(TRITONBACKEND_Model *model,
     TRITONSERVER_Error *err = bk_capability(device_id, capability,
         sizeof(capability));
     if (err != NULL) {
-        return bk_err_add(err, "model \"%s\"", config->name);
+        return err;
     }
 
     const char *name = bk_json_string(bk_json_member(names, capability),
         NULL);
 
     return name == NULL ? bk_model_file(model, config, fallback, path)
-        : file_find(model, config, "cc_model_filenames", name, path);
+        : file_find(model, "cc_model_filenames", name, path);
 }
 
 TRITONSERVER_Error *
@@ -94,14 +95,29 @@ bk_version_file(TRITONBACKEND_Model *model, const char *name, char **path)
     }
 
     free(directory);
-    if (access(file, R_OK) != 0) {
-        err = unreadable(file, errno);
+    err = file_check(file);
+    if (err != NULL) {
         free(file);
         return err;
     }
 
     *path = file;
     return NULL;
+}
+
+/* A library would wait for a pipe's writer. */
+static TRITONSERVER_Error *
+file_check(const char *file)
+{
+    struct stat st;
+
+    if (access(file, R_OK) != 0 || stat(file, &st) != 0) {
+        return unreadable(file, errno);
+    }
+
+    return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "\"%s\" is neither a "
+        "file nor a directory", file);
 }
 
 static TRITONSERVER_Error *
@@ -130,17 +146,13 @@ unreadable(const char *file, int error)
 }
 
 static TRITONSERVER_Error *
-file_find(TRITONBACKEND_Model *model, const bk_model_config_t *config,
-    const char *field, const char *name, char **path)
+file_find(TRITONBACKEND_Model *model, const char *field, const char *name,
+    char **path)
 {
     if (!bk_path_is_inner(name, strlen(name))) {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\":"
-            " %s \"%s\" leads out of the version's directory", config->name,
-            field, name);
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "%s \"%s\" leads"
+            " out of the version's directory", field, name);
     }
 
-    TRITONSERVER_Error *err = bk_version_file(model, name, path);
-
-    return err == NULL ? NULL
-        : bk_err_add(err, "model \"%s\"", config->name);
+    return bk_version_file(model, name, path);
 }

@@ -78,8 +78,6 @@ static TRITONSERVER_Error *
 output_preallocate(bk_batch_t *b, uint32_t i, bk_batch_request_t *reqs,
     uint32_t count, uint64_t rows)
 {
-    static const int64_t one = 1;
-
     bk_value_t *v = &b->run.outputs[i];
     const bk_tensor_t *t = v->tensor;
     uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
@@ -98,11 +96,13 @@ output_preallocate(bk_batch_t *b, uint32_t i, bk_batch_request_t *reqs,
     if (count == 1 && reqs[0].wanted[b->cursors[i].index]
         && !(t->state && b->config->device_id != BK_NO_DEVICE))
     {
-        bool scalar = v->dims_count == 0;
+        uint32_t dims_count = v->dims_count;
+        const int64_t *dims = dims_count == 0
+            ? bk_scalar_shape(t, &dims_count) : v->dims;
 
-        err = bk_device_output(reqs[0].response, t->name, t->datatype,
-            scalar ? &one : v->dims, scalar ? 1 : v->dims_count,
-            v->len_bytes, b->config->device_id, &v->data, &v->on_device);
+        err = bk_device_output(reqs[0].response, t->name, t->datatype, dims,
+            dims_count, v->len_bytes, b->config->device_id, &v->data,
+            &v->on_device);
         b->cursors[i].in_response = err == NULL;
 
     } else {

@@ -216,10 +216,10 @@ static TRITONSERVER_Error *
 response_copy(bk_batch_t *b, uint32_t i, bk_batch_request_t *req,
     const part_t *part, uint64_t first)
 {
-    static const int64_t one = 1;
-
     const bk_tensor_t *t = b->run.outputs[i].tensor;
-    bool scalar = part->dims_count == 0;
+    uint32_t dims_count = part->dims_count;
+    const int64_t *dims = dims_count == 0 ? bk_scalar_shape(t, &dims_count)
+        : part->dims;
     uint64_t len_bytes = 0;
     void *to;
 
@@ -230,8 +230,7 @@ response_copy(bk_batch_t *b, uint32_t i, bk_batch_request_t *req,
     TRITONSERVER_Error *err = part_size(b, i, part, first, &len_bytes);
     if (err == NULL) {
         err = bk_output_new(req->response, t->name, t->datatype,
-            scalar ? &one : part->dims, scalar ? 1 : part->dims_count,
-            len_bytes, &to);
+            dims, dims_count, len_bytes, &to);
     }
 
     return err != NULL ? err : part_write(b, i, part, first, len_bytes, to);

@@ -135,9 +135,13 @@ bool
 bk_shape_matches(const bk_tensor_t *t, const int64_t *shape,
     uint32_t dims_count)
 {
-    /* a tensor without dimensions is one element to clients */
+    uint32_t ones;
+
     if (t->dims_count == 0) {
-        return dims_count == 0 || (dims_count == 1 && shape[0] == 1);
+        const int64_t *dims = bk_scalar_shape(t, &ones);
+
+        return dims_count == 0 || (dims_count == ones
+            && memcmp(dims, shape, ones * sizeof(*dims)) == 0);
     }
 
     if (t->dims_count != dims_count) {
@@ -151,6 +155,26 @@ bk_shape_matches(const bk_tensor_t *t, const int64_t *shape,
     }
 
     return true;
+}
+
+const int64_t *
+bk_scalar_shape(const bk_tensor_t *t, uint32_t *dims_count)
+{
+    static const int64_t one = 1;
+
+    const bk_tensor_config_t *c = t->shape;
+    uint64_t elements;
+
+    if (c == NULL
+        || !bk_elements(c->model_dims, c->model_dims_count, &elements)
+        || elements != 1)
+    {
+        *dims_count = 1;
+        return &one;
+    }
+
+    *dims_count = c->model_dims_count;
+    return c->model_dims;
 }
 
 bool
@@ -201,8 +225,12 @@ input_apply(bk_tensor_t *in, const bk_tensors_t *t,
     }
 
     for (uint32_t k = 0; k < config->input_count; k++) {
-        in->ragged |= config->inputs[k].ragged && config->max_batch_size > 0
-            && strcmp(config->inputs[k].name, in->name) == 0;
+        const bk_tensor_config_t *c = &config->inputs[k];
+
+        if (strcmp(c->name, in->name) == 0) {
+            in->shape = c;
+            in->ragged |= c->ragged && config->max_batch_size > 0;
+        }
     }
 }
 

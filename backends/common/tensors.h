@@ -36,7 +36,7 @@ typedef struct {
     const bk_batch_input_t   *batch_input;  /* the configuration's entry that
                                              * makes this input, or NULL     */
     const bk_batch_output_t  *batch_output; /* likewise of an output         */
-    const bk_tensor_config_t *shape;    /* an output's entry, or NULL        */
+    const bk_tensor_config_t *shape;    /* the tensor's entry, or NULL       */
     uint32_t                  source;   /* of these two: index of the input
                                          * whose shapes count                */
     bool                      control;  /* of sequences: an element a row    */
@@ -77,9 +77,14 @@ const bk_tensor_t *bk_tensors_input(const bk_tensors_t *t, const char *name);
 const bk_tensor_t *bk_tensors_output(const bk_tensors_t *t,
     const char *name);
 
-/* A request's shape (batch dimension included) against the model's. */
+/* A request's shape (batch dimension included) against the model's; a tensor
+ * without dimensions has the configured ones to clients. */
 bool bk_shape_matches(const bk_tensor_t *t, const int64_t *shape,
     uint32_t dims_count);
+
+/* The shape to clients of a tensor without dimensions, which an output may be
+ * though the file or the configuration has open ones. */
+const int64_t *bk_scalar_shape(const bk_tensor_t *t, uint32_t *dims_count);
 
 /* Product of dims; false when one is negative or it overflows. */
 bool bk_elements(const int64_t *shape, uint32_t dims_count,

@@ -11,21 +11,27 @@
 
 #include "common/entry.h"
 #include "common/request.h"
+#include "common/tensors.h"
 #include "pairs.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#define MAX_CREATION_DELAY_S 3600
 #define MAX_DELAY_MS 3600000
+#define MAX_MULTIPLIER 1000
 #define MAX_ROW_DELAY_US 1000000
 
 typedef struct {
     bk_model_config_t config;
     bk_pairs_t        pairs;
     uint64_t          delay_ns;
+    uint64_t          multiplier;       /* of the delay, for each instance   */
+    _Atomic uint64_t  instances;        /* relaxed: made so far              */
     uint64_t          row_delay_ns;
     const char       *fail_execute;     /* NULL, or the text to fail with    */
     bool              echo_parameters;
@@ -34,6 +40,7 @@ typedef struct {
 typedef struct {
     TRITONBACKEND_ModelInstance *handle;
     const identity_model_t      *model;
+    uint64_t                     delay_ns;
 } identity_instance_t;
 
 typedef struct {
@@ -50,7 +57,8 @@ static TRITONSERVER_Error *instance_new(void **instance,
     TRITONBACKEND_ModelInstance *handle, void *model);
 static TRITONSERVER_Error *execute(void *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
-static uint64_t execution_delay(const identity_model_t *m,
+static TRITONSERVER_Error *read_delays(identity_model_t *m);
+static uint64_t execution_delay(const identity_instance_t *inst,
     TRITONBACKEND_Request **requests, uint32_t count);
 static void sleep_until(uint64_t ns);
 static void request_run(const identity_instance_t *inst,
@@ -61,7 +69,10 @@ static TRITONSERVER_Error *request_answer(const identity_model_t *m,
 static TRITONSERVER_Error *request_rows(const identity_model_t *m,
     TRITONBACKEND_Request *request, uint64_t *rows);
 static TRITONSERVER_Error *output_repeat(const bk_pair_t *pair,
-    TRITONBACKEND_Request *request, TRITONBACKEND_Response *response);
+    TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+    const uint64_t *rows);
+static TRITONSERVER_Error *output_zeros(const bk_pair_t *pair,
+    TRITONBACKEND_Response *response, const uint64_t *rows);
 static TRITONSERVER_Error *parameters_echo(TRITONBACKEND_Request *request,
     TRITONBACKEND_Response *response);
 static TRITONSERVER_Error *parameter_echo(TRITONBACKEND_Response *response,
@@ -98,8 +109,6 @@ model_new(void **model, TRITONBACKEND_Model *handle, void *runtime)
 static TRITONSERVER_Error *
 model_setup(identity_model_t *m, TRITONBACKEND_Model *handle)
 {
-    int64_t delay_ms = 0, row_delay_us = 0;
-
     TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
     if (err != NULL) {
         return err;
@@ -111,28 +120,50 @@ model_setup(identity_model_t *m, TRITONBACKEND_Model *handle)
         return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "%s", fail);
     }
 
-    err = bk_model_config_parameter_int(&m->config, "execute_delay_ms", 0,
-        MAX_DELAY_MS, &delay_ms);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = bk_model_config_parameter_int(&m->config, "row_delay_us", 0,
-        MAX_ROW_DELAY_US, &row_delay_us);
-    if (err != NULL) {
-        return err;
-    }
-
     err = bk_model_config_parameter_bool(&m->config, "echo_parameters",
         &m->echo_parameters);
+    if (err == NULL) {
+        err = bk_pairs_init(&m->pairs, &m->config);
+    }
     if (err != NULL) {
         return err;
+    }
+
+    m->fail_execute = bk_model_config_parameter(&m->config, "fail_execute");
+    return read_delays(m);
+}
+
+/* That of the creation is over afterwards. */
+static TRITONSERVER_Error *
+read_delays(identity_model_t *m)
+{
+    int64_t creation_s = 0, delay_ms = 0, multiplier = 0, row_delay_us = 0;
+    const struct {
+        const char *name;
+        int64_t     max;
+        int64_t    *value;
+    } delays[] = {
+        { "creation_delay_sec", MAX_CREATION_DELAY_S, &creation_s },
+        { "execute_delay_ms", MAX_DELAY_MS, &delay_ms },
+        { "instance_wise_delay_multiplier", MAX_MULTIPLIER, &multiplier },
+        { "row_delay_us", MAX_ROW_DELAY_US, &row_delay_us }
+    };
+
+    for (size_t i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
+        TRITONSERVER_Error *err = bk_model_config_parameter_int(&m->config,
+            delays[i].name, 0, delays[i].max, delays[i].value);
+        if (err != NULL) {
+            return err;
+        }
     }
 
     m->delay_ns = (uint64_t) delay_ms * 1000000u;
+    m->multiplier = (uint64_t) multiplier;
     m->row_delay_ns = (uint64_t) row_delay_us * 1000u;
-    m->fail_execute = bk_model_config_parameter(&m->config, "fail_execute");
-    return bk_pairs_init(&m->pairs, &m->config);
+    if (creation_s > 0) {
+        sleep_until(bk_now_ns() + (uint64_t) creation_s * 1000000000u);
+    }
+    return NULL;
 }
 
 static void
@@ -154,7 +185,15 @@ instance_new(void **instance, TRITONBACKEND_ModelInstance *handle,
         return bk_err_nomem("state of an identity instance");
     }
 
-    *inst = (identity_instance_t) { .handle = handle, .model = model };
+    /* instance 0 has the delay itself, as Triton's has */
+    identity_model_t *m = model;
+    uint64_t times = m->multiplier * atomic_fetch_add_explicit(
+        &m->instances, 1, memory_order_relaxed);
+
+    *inst = (identity_instance_t) {
+        .handle = handle, .model = m,
+        .delay_ns = m->delay_ns * (times > 1 ? times : 1)
+    };
     *instance = inst;
     return NULL;
 }
@@ -167,7 +206,7 @@ execute(void *instance, TRITONBACKEND_Request **requests, uint32_t count)
 
     run.times.compute_start_ns = run.times.start_ns;
     run.times.compute_end_ns = run.times.start_ns;
-    uint64_t delay_ns = execution_delay(inst->model, requests, count);
+    uint64_t delay_ns = execution_delay(inst, requests, count);
     if (delay_ns != 0) {
         sleep_until(run.times.start_ns + delay_ns);
         run.times.compute_end_ns = bk_now_ns();
@@ -183,10 +222,11 @@ execute(void *instance, TRITONBACKEND_Request **requests, uint32_t count)
 /* A request whose rows can't be told counts as one; it is answered with the
    error later. */
 static uint64_t
-execution_delay(const identity_model_t *m, TRITONBACKEND_Request **requests,
-    uint32_t count)
+execution_delay(const identity_instance_t *inst,
+    TRITONBACKEND_Request **requests, uint32_t count)
 {
-    uint64_t delay_ns = m->delay_ns;
+    const identity_model_t *m = inst->model;
+    uint64_t delay_ns = inst->delay_ns;
 
     for (uint32_t i = 0; m->row_delay_ns != 0 && i < count; i++) {
         uint64_t rows = 1;
@@ -279,7 +319,8 @@ request_answer(const identity_model_t *m, TRITONBACKEND_Request *request,
                 "model \"%s\" has no output \"%s\"", m->config.name, name);
         }
 
-        err = output_repeat(pair, request, response);
+        err = output_repeat(pair, request, response,
+            m->config.max_batch_size > 0 ? rows : NULL);
         if (err != NULL) {
             return err;
         }
@@ -313,9 +354,10 @@ request_rows(const identity_model_t *m, TRITONBACKEND_Request *request,
     return err;
 }
 
+/* rows: NULL where the model does not batch */
 static TRITONSERVER_Error *
 output_repeat(const bk_pair_t *pair, TRITONBACKEND_Request *request,
-    TRITONBACKEND_Response *response)
+    TRITONBACKEND_Response *response, const uint64_t *rows)
 {
     bk_input_t in;
     void *data;
@@ -323,7 +365,8 @@ output_repeat(const bk_pair_t *pair, TRITONBACKEND_Request *request,
     TRITONSERVER_Error *err = bk_input_open(&in, request, pair->input);
     if (err != NULL && pair->optional) {
         bk_err_drop(err);
-        return NULL;
+        return pair->fixed == NULL ? NULL : output_zeros(pair, response,
+            rows);
     }
     if (err != NULL) {
         return bk_err_add(err, "input of output \"%s\"", pair->output);
@@ -336,6 +379,47 @@ output_repeat(const bk_pair_t *pair, TRITONBACKEND_Request *request,
     }
 
     return bk_input_copy(&in, data);
+}
+
+/* As Triton's backend has it; strings are empty. */
+static TRITONSERVER_Error *
+output_zeros(const bk_pair_t *pair, TRITONBACKEND_Response *response,
+    const uint64_t *rows)
+{
+    const bk_tensor_config_t *t = pair->fixed;
+    uint32_t count = t->model_dims_count + (rows != NULL ? 1 : 0);
+    uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
+    uint64_t elements, len_bytes = 0;
+    TRITONSERVER_Error *err;
+    void *data;
+
+    int64_t *shape = calloc(count + 1, sizeof(*shape));
+    if (shape == NULL) {
+        return bk_err_nomem("shape of an output");
+    }
+
+    if (rows != NULL) {
+        shape[0] = (int64_t) *rows;
+    }
+    for (uint32_t i = 0; i < t->model_dims_count; i++) {
+        shape[count - t->model_dims_count + i] = t->model_dims[i];
+    }
+
+    if (!bk_elements(shape, count, &elements)
+        || __builtin_mul_overflow(elements,
+            size != 0 ? size : sizeof(uint32_t), &len_bytes))
+    {
+        err = bk_err_nomem(pair->output);
+    } else {
+        err = bk_output_new(response, pair->output, t->datatype, shape, count,
+            len_bytes, &data);
+    }
+    if (err == NULL && len_bytes > 0) {
+        memset(data, 0, len_bytes);
+    }
+
+    free(shape);
+    return err;
 }
 
 static TRITONSERVER_Error *

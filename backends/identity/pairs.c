@@ -14,6 +14,7 @@ static const bk_tensor_config_t *partner_by_name(
 static bool all_have_partners(const bk_model_config_t *config);
 static TRITONSERVER_Error *check_fit(const bk_tensor_config_t *input,
     const bk_tensor_config_t *output);
+static bool is_fixed(const bk_tensor_config_t *tensor);
 static int by_output(const void *a, const void *b);
 static int name_to_pair(const void *name, const void *pair);
 
@@ -50,7 +51,8 @@ bk_pairs_init(bk_pairs_t *pairs, const bk_model_config_t *config)
         pairs->list[i] = (bk_pair_t) {
             .output = output->name,
             .input = input->name,
-            .optional = input->optional
+            .optional = input->optional,
+            .fixed = is_fixed(input) ? input : NULL
         };
     }
 
@@ -152,6 +154,18 @@ check_fit(const bk_tensor_config_t *input, const bk_tensor_config_t *output)
     }
 
     return NULL;
+}
+
+static bool
+is_fixed(const bk_tensor_config_t *tensor)
+{
+    bool fixed = true;
+
+    for (uint32_t i = 0; i < tensor->model_dims_count; i++) {
+        fixed = fixed && tensor->model_dims[i] >= 0;
+    }
+
+    return fixed;
 }
 
 static int

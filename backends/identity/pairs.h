@@ -17,6 +17,9 @@ typedef struct {
     const char *output;
     const char *input;
     bool        optional;       /* a request may leave the input out         */
+
+    const bk_tensor_config_t *fixed;    /* the input, or NULL where its dims
+                                         * are open                          */
 } bk_pair_t;
 
 typedef struct {

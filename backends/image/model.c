@@ -51,16 +51,11 @@ static TRITONSERVER_Error *
 model_setup(image_model_t *m, TRITONBACKEND_Model *handle)
 {
     TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
-    if (err != NULL) {
-        return err;
+    if (err == NULL) {
+        err = form_read(m);
     }
 
-    err = form_read(m);
-    if (err != NULL) {
-        return bk_err_add(err, "model \"%s\"", m->config.name);
-    }
-
-    return tensors_make(m);
+    return err != NULL ? err : tensors_make(m);
 }
 
 static TRITONSERVER_Error *

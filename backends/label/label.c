@@ -122,11 +122,8 @@ model_setup(model_t *m, TRITONBACKEND_Model *handle)
         m->classes = (uint64_t) m->config.inputs[0].model_dims[0];
         err = labels_read(m, handle);
     }
-    if (err != NULL) {
-        return bk_err_add(err, "model \"%s\"", m->config.name);
-    }
 
-    return tensors_make(m);
+    return err != NULL ? err : tensors_make(m);
 }
 
 static TRITONSERVER_Error *

@@ -15,15 +15,23 @@
 
 #define DEFAULT_FILENAME "model.onnx"
 
+struct ort_shared_s {
+    ort_shared_t *next;
+    int32_t       device_id;                /* or BK_NO_DEVICE               */
+    OrtSession   *handle;
+};
+
 static TRITONSERVER_Error *model_setup(ort_model_t *m,
     TRITONBACKEND_Model *handle);
 static TRITONSERVER_Error *model_find_file(const ort_model_t *m,
     int32_t device_id, char **out);
 static TRITONSERVER_Error *model_complete(ort_model_t *m,
     TRITONBACKEND_Model *handle);
-static TRITONSERVER_Error *session_open(const ort_model_t *m,
+static TRITONSERVER_Error *session_open(ort_model_t *m,
     const char *path, const char *format, TRITONSERVER_InstanceGroupKind kind,
     int32_t device_id, ort_session_t **out);
+static TRITONSERVER_Error *shared_find(ort_model_t *m, const char *path,
+    const OrtSessionOptions *options, int32_t device_id, OrtSession **out);
 static TRITONSERVER_Error *session_make(ort_model_t *m,
     TRITONSERVER_InstanceGroupKind kind, int32_t device_id,
     ort_session_t **out);
@@ -37,6 +45,7 @@ ort_model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
     }
 
     m->rt = runtime;
+    pthread_mutex_init(&m->lock, NULL);
     TRITONSERVER_Error *err = model_setup(m, handle);
     if (err != NULL) {
         ort_model_free(m);
@@ -53,6 +62,14 @@ ort_model_free(void *model)
     ort_model_t *m = model;
 
     ort_session_free(atomic_exchange(&m->spare, NULL));
+    while (m->shared != NULL) {
+        ort_shared_t *first = m->shared;
+
+        m->shared = first->next;
+        m->rt->api->ReleaseSession(first->handle);
+        free(first);
+    }
+    pthread_mutex_destroy(&m->lock);
     bk_model_config_fini(&m->config);
     free(m);
 }
@@ -97,6 +114,12 @@ model_setup(ort_model_t *m, TRITONBACKEND_Model *handle)
     }
 
     m->handle = handle;
+    err = bk_model_config_parameter_bool(&m->config,
+        "share_session_between_instances", &m->share);
+    if (err != NULL) {
+        return err;
+    }
+
     err = TRITONBACKEND_ModelAutoCompleteConfig(handle, &may_complete);
     if (err != NULL || !may_complete || bk_config_is_complete(&m->config)) {
         return err;
@@ -176,15 +199,15 @@ session_make(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
     }
 
     free(path);
-    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-        m->config.name);
+    return err;
 }
 
 static TRITONSERVER_Error *
-session_open(const ort_model_t *m, const char *path, const char *format,
+session_open(ort_model_t *m, const char *path, const char *format,
     TRITONSERVER_InstanceGroupKind kind, int32_t device_id,
     ort_session_t **out)
 {
+    OrtSession *handle = NULL;
     ort_options_t options;
 
     TRITONSERVER_Error *err = ort_options_new(&options, m->rt, &m->config,
@@ -197,13 +220,57 @@ session_open(const ort_model_t *m, const char *path, const char *format,
     err = ort_err(m->rt, m->rt->api->AddSessionConfigEntry(options.session,
         "session.load_model_format", format), "session.load_model_format");
     if (err == NULL) {
-        err = ort_session_new(out, m->rt, path, options.session, options.run,
+        err = m->share ? shared_find(m, path, options.session, device_id,
+            &handle) : ort_session_load(&handle, m->rt, path,
+            options.session);
+    }
+    if (err == NULL) {
+        err = ort_session_new(out, m->rt, path, handle, m->share, options.run,
             device_id);
     }
     if (err == NULL) {
         options.run = NULL;
+    } else if (handle != NULL && !m->share) {
+        m->rt->api->ReleaseSession(handle);
     }
 
     ort_options_free(&options, m->rt);
+    return err;
+}
+
+/* The lock is held while the first instance on a device loads: the others
+ * wait for its session. */
+static TRITONSERVER_Error *
+shared_find(ort_model_t *m, const char *path,
+    const OrtSessionOptions *options, int32_t device_id, OrtSession **out)
+{
+    TRITONSERVER_Error *err = NULL;
+    ort_shared_t *s;
+
+    pthread_mutex_lock(&m->lock);
+    for (s = m->shared; s != NULL && s->device_id != device_id; s = s->next) {
+    }
+
+    if (s != NULL) {
+        bk_log(TRITONSERVER_LOG_INFO, "Reusing session for instance of model "
+            "'%s'", m->config.name);
+
+    } else {
+        s = calloc(1, sizeof(*s));
+        err = s == NULL ? bk_err_nomem("a shared session")
+            : ort_session_load(&s->handle, m->rt, path, options);
+        if (err == NULL) {
+            s->device_id = device_id;
+            s->next = m->shared;
+            m->shared = s;
+
+        } else {
+            free(s);
+        }
+    }
+    if (err == NULL) {
+        *out = s->handle;
+    }
+    pthread_mutex_unlock(&m->lock);
     return err;
 }

@@ -23,7 +23,7 @@ static const char *const parameters[] = {
     "intra_op_thread_count", "inter_op_thread_count", "execution_mode",
     "enable_mem_arena", "enable_mem_pattern", "memory.*", "session.*",
     "cudnn_conv_algo_search", "gpu_mem_limit", "arena_extend_strategy",
-    "do_copy_in_default_stream", NULL
+    "do_copy_in_default_stream", "share_session_between_instances", NULL
 };
 
 const bk_backend_t bk_backend = {

@@ -86,8 +86,8 @@ append_gpu(OrtSessionOptions *options, const ort_runtime_t *rt,
 
         } else {
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-                "\"%s\" is no execution accelerator for GPU instances; "
-                "known are tensorrt and cuda", name);
+                "unknown Execution Accelerator '%s' is requested for "
+                "GPU instances; known are tensorrt and cuda", name);
         }
     }
 
@@ -105,8 +105,8 @@ append_cpu(OrtSessionOptions *options, const ort_runtime_t *rt,
 
         if (strcmp(name, "openvino") != 0) {
             return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-                "\"%s\" is no execution accelerator for CPU instances; "
-                "known is openvino", name);
+                "unknown Execution Accelerator '%s' is requested for "
+                "CPU instances; known is openvino", name);
         }
 
         TRITONSERVER_Error *err = append_openvino(options, rt,

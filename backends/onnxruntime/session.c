@@ -35,8 +35,16 @@ static TRITONSERVER_Error *inputs_check(const ort_session_t *s);
 static TRITONSERVER_DataType datatype_of(int type);
 
 TRITONSERVER_Error *
+ort_session_load(OrtSession **out, const ort_runtime_t *rt, const char *path,
+    const OrtSessionOptions *options)
+{
+    return ort_err(rt, rt->api->CreateSession(rt->env, path, options, out),
+        "cannot load \"%s\"", path);
+}
+
+TRITONSERVER_Error *
 ort_session_new(ort_session_t **out, const ort_runtime_t *rt,
-    const char *path, const OrtSessionOptions *options,
+    const char *path, OrtSession *handle, bool borrowed,
     OrtRunOptions *run_options, int32_t device_id)
 {
     ort_session_t *s = calloc(1, sizeof(*s));
@@ -45,13 +53,9 @@ ort_session_new(ort_session_t **out, const ort_runtime_t *rt,
     }
 
     s->rt = rt;
-    TRITONSERVER_Error *err = ort_err(rt, rt->api->CreateSession(rt->env,
-        path, options, &s->handle), "cannot load \"%s\"", path);
-    if (err != NULL) {
-        goto fail;
-    }
-
-    err = session_describe(s);
+    s->handle = handle;
+    s->borrowed = true;                 /* the caller's until it succeeds    */
+    TRITONSERVER_Error *err = session_describe(s);
     if (err != NULL) {
         err = bk_err_add(err, "\"%s\"", path);
         goto fail;
@@ -65,6 +69,7 @@ ort_session_new(ort_session_t **out, const ort_runtime_t *rt,
     }
 
     s->run_options = run_options;
+    s->borrowed = borrowed;
     *out = s;
     return NULL;
 
@@ -91,7 +96,7 @@ ort_session_free(ort_session_t *s)
     if (s->run_options != NULL) {
         s->rt->api->ReleaseRunOptions(s->run_options);
     }
-    if (s->handle != NULL) {
+    if (!s->borrowed) {
         s->rt->api->ReleaseSession(s->handle);
     }
     free(s);

@@ -2,9 +2,11 @@
  * session.h - one loaded model file and what it says of its tensors.
  *
  * Owner    ort_session_new gives the session to the caller; it owns the
- *          tensor tables and the run options it was made with.
+ *          tensor tables and the run options it was made with, and the
+ *          library's session if it is told so.
  * Thread   read-only after new but for the binding's tensors; the library
- *          allows concurrent runs without a binding.
+ *          allows concurrent runs of its session, each with a binding of its
+ *          own or without one.
  * Units    dims are elements, -1 where the model leaves them open.
  * Errors   NOT_FOUND: no such file; else what the library says, with the
  *          file's path.  UNSUPPORTED: an input that no tensor can fill.
@@ -21,6 +23,7 @@
 typedef struct {
     const ort_runtime_t *rt;
     OrtSession          *handle;
+    bool                 borrowed;          /* handle is the model's         */
     OrtRunOptions       *run_options;
     OrtMemoryInfo       *device;            /* NULL: it runs on the CPU      */
     int32_t              device_id;         /* GPU, where device is set      */
@@ -29,12 +32,16 @@ typedef struct {
     bk_tensors_t         tensors;           /* type: its ONNX element type   */
 } ort_session_t;
 
-/* Takes run_options on success.  device_id: the GPU that the options are for,
- * or BK_NO_DEVICE. */
-BK_CHECK TRITONSERVER_Error *ort_session_new(ort_session_t **out,
+/* The library's own session, to be released by its function. */
+BK_CHECK TRITONSERVER_Error *ort_session_load(OrtSession **out,
     const ort_runtime_t *rt, const char *path,
-    const OrtSessionOptions *options, OrtRunOptions *run_options,
-    int32_t device_id);
+    const OrtSessionOptions *options);
+
+/* Takes run_options on success, and handle unless it is borrowed.  device_id:
+ * the GPU that the handle was loaded for, or BK_NO_DEVICE. */
+BK_CHECK TRITONSERVER_Error *ort_session_new(ort_session_t **out,
+    const ort_runtime_t *rt, const char *path, OrtSession *handle,
+    bool borrowed, OrtRunOptions *run_options, int32_t device_id);
 void ort_session_free(ort_session_t *s);
 
 #endif /* ORT_SESSION_H */

@@ -71,8 +71,6 @@ instance_setup(instance_t *inst, TRITONBACKEND_ModelInstance *handle)
     if (err == NULL) {
         err = vino_run_init(&inst->run, inst->model->network,
             inst->model->options.padding);
-        err = err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-            inst->model->config.name);
     }
     if (err == NULL) {
         bk_instance_config_t config = {

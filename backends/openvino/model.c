@@ -28,8 +28,6 @@ vino_model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
     TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
     if (err == NULL) {
         err = model_setup(m);
-        err = err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-            m->config.name);
     }
     if (err != NULL) {
         vino_model_free(m);
@@ -72,8 +70,7 @@ vino_model_compile(vino_model_t *m)
     }
     pthread_mutex_unlock(&m->lock);
 
-    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-        m->config.name);
+    return err;
 }
 
 static TRITONSERVER_Error *

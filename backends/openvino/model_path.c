@@ -72,7 +72,14 @@ check_fd(int fd, const char *path)
 {
     struct stat st;
 
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
+    if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+        return NULL;
+    }
+    if (!S_ISREG(st.st_mode)) {         /* the library would wait for a pipe */
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "\"%s\" is neither "
+            "a file nor a directory", path);
+    }
+    if (st.st_size == 0) {
         return NULL;
     }
 

@@ -6,6 +6,7 @@
 #include "conversions.h"
 #include "ports.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,19 @@ static TRITONSERVER_Error *network_open(vino_network_t *n,
     const bk_model_config_t *config, const vino_options_t *options);
 static TRITONSERVER_Error *core_with_extension(vino_network_t *n,
     const char *path);
+static TRITONSERVER_Error *network_adapt_to(vino_network_t *n,
+    const bk_model_config_t *config, const vino_options_t *options);
+static bool file_is_fixed(const vino_network_t *n,
+    const bk_model_config_t *config);
+static bool outputs_are_fixed(const vino_network_t *n,
+    const bk_model_config_t *config);
 static TRITONSERVER_Error *shapes_adapt(vino_network_t *n,
     const bk_model_config_t *config, const vino_options_t *options);
 static TRITONSERVER_Error *shape_adapt(const vino_network_t *n,
     const bk_model_config_t *config, const vino_options_t *options,
     uint32_t i, ov_partial_shape_t *shape, bool *changed);
+static TRITONSERVER_Error *rank_set(const vino_runtime_t *rt, uint32_t rank,
+    ov_partial_shape_t *shape);
 static TRITONSERVER_Error *shape_from_config(const bk_tensor_t *t,
     const bk_tensor_config_t *c, uint32_t first, ov_partial_shape_t *shape);
 static TRITONSERVER_Error *types_adapt(vino_network_t *n,
@@ -71,8 +80,32 @@ vino_network_free(vino_network_t *n)
     free(n);
 }
 
+/* A file that is made for max_batch_size rows, and whose outputs stay fixed to
+ * them when its inputs are opened, runs with them, as in Triton's backend. */
 TRITONSERVER_Error *
 vino_network_adapt(vino_network_t *n, const bk_model_config_t *config,
+    const vino_options_t *options)
+{
+    bool may_be_fixed = file_is_fixed(n, config);
+    vino_options_t chosen = *options;
+
+    chosen.fixed_batch = options->fixed_batch || n->fixed_rows != 0;
+    TRITONSERVER_Error *err = network_adapt_to(n, config, &chosen);
+    if (chosen.fixed_batch || !may_be_fixed
+        || (err == NULL && !outputs_are_fixed(n, config)))
+    {
+        return err;
+    }
+
+    bk_err_drop(err);
+    chosen.fixed_batch = true;
+    bk_log(TRITONSERVER_LOG_INFO, "model '%s' is made for batches of %" PRId64
+        " rows and takes no others", config->name, config->max_batch_size);
+    return network_adapt_to(n, config, &chosen);
+}
+
+static TRITONSERVER_Error *
+network_adapt_to(vino_network_t *n, const bk_model_config_t *config,
     const vino_options_t *options)
 {
     bool fixed = options->fixed_batch && config->max_batch_size > 0;
@@ -96,6 +129,38 @@ vino_network_adapt(vino_network_t *n, const bk_model_config_t *config,
     }
 
     return NULL;
+}
+
+static bool
+file_is_fixed(const vino_network_t *n, const bk_model_config_t *config)
+{
+    bool fixed = config->max_batch_size > 0 && n->tensors.input_count > 0;
+
+    for (uint32_t i = 0; i < n->tensors.input_count; i++) {
+        const bk_tensor_t *t = &n->tensors.inputs[i];
+
+        fixed = fixed && (!vino_ports_batched(config, t->name)
+            || (t->dims_count > 0 && t->dims[0] == config->max_batch_size));
+    }
+
+    return fixed;
+}
+
+static bool
+outputs_are_fixed(const vino_network_t *n, const bk_model_config_t *config)
+{
+    bool fixed = false;
+
+    for (uint32_t i = 0; i < n->tensors.output_count; i++) {
+        const bk_tensor_t *t = &n->tensors.outputs[i];
+
+        fixed = fixed || (t->dims_count > 0
+            && t->dims[0] == config->max_batch_size
+            && (config->output_count == 0 || vino_ports_config(
+            config->outputs, config->output_count, t->name) != NULL));
+    }
+
+    return fixed;
 }
 
 TRITONSERVER_Error *
@@ -214,7 +279,14 @@ shape_adapt(const vino_network_t *n, const bk_model_config_t *config,
     bool batched = config->max_batch_size > 0 && vino_ports_batched(config,
         t->name);
 
-    if (n->rt->f.ov_rank_is_dynamic(shape->rank)) {
+    if (shape->rank.min != shape->rank.max) {
+        TRITONSERVER_Error *err = rank_set(n->rt, t->dims_count, shape);
+        if (err != NULL) {
+            return err;
+        }
+        *changed = true;
+    }
+    if (shape->rank.min == 0) {
         return NULL;
     }
 
@@ -227,7 +299,7 @@ shape_adapt(const vino_network_t *n, const bk_model_config_t *config,
         *changed = true;
     }
 
-    if (!batched || shape->rank.min == 0) {
+    if (!batched) {
         return NULL;
     }
 
@@ -243,6 +315,27 @@ shape_adapt(const vino_network_t *n, const bk_model_config_t *config,
     }
 
     return NULL;
+}
+
+/* Devices need the number of dimensions, which may be open in the file. */
+static TRITONSERVER_Error *
+rank_set(const vino_runtime_t *rt, uint32_t rank, ov_partial_shape_t *shape)
+{
+    ov_dimension_t dims[BK_MAX_DIMS];
+    ov_partial_shape_t open;
+
+    for (uint32_t d = 0; d < rank; d++) {
+        dims[d] = (ov_dimension_t) { -1, -1 };
+    }
+
+    TRITONSERVER_Error *err = vino_err(rt, rt->f.ov_partial_shape_create(rank,
+        dims, &open), "shape of an input");
+    if (err == NULL) {
+        rt->f.ov_partial_shape_free(shape);
+        *shape = open;
+    }
+
+    return err;
 }
 
 static TRITONSERVER_Error *

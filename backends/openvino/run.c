@@ -29,6 +29,7 @@ static TRITONSERVER_Error *output_read(const vino_run_t *r, bk_value_t *v,
     int64_t rows);
 static TRITONSERVER_Error *output_check(const vino_run_t *r,
     const bk_value_t *v, const ov_tensor_t *tensor, const ov_shape_t *shape);
+static bool same_dims(const bk_value_t *v, const ov_shape_t *shape);
 static TRITONSERVER_Error *output_take(const vino_run_t *r, bk_value_t *v,
     const ov_shape_t *shape, int64_t rows);
 
@@ -377,9 +378,7 @@ output_check(const vino_run_t *r, const bk_value_t *v,
     char expected[256];
     char got[256];
 
-    if (shape->rank != (int64_t) v->dims_count || memcmp(shape->dims, v->dims,
-        v->dims_count * sizeof(*v->dims)) != 0)
-    {
+    if (!same_dims(v, shape)) {
         return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "output \"%s\" has "
             "shape %s, the model promised %s", v->tensor->name, bk_dims_text(
             shape->dims, (uint32_t) shape->rank, got, sizeof(got)),
@@ -395,6 +394,22 @@ output_check(const vino_run_t *r, const bk_value_t *v,
     return err;
 }
 
+/* A scalar's shape has no dims to point to. */
+static bool
+same_dims(const bk_value_t *v, const ov_shape_t *shape)
+{
+    if (shape->rank != (int64_t) v->dims_count) {
+        return false;
+    }
+
+    for (uint32_t i = 0; i < v->dims_count; i++) {
+        if (shape->dims[i] != v->dims[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static TRITONSERVER_Error *
 output_take(const vino_run_t *r, bk_value_t *v, const ov_shape_t *shape,
     int64_t rows)
@@ -408,7 +423,9 @@ output_take(const vino_run_t *r, bk_value_t *v, const ov_shape_t *shape,
     }
 
     v->dims_count = (uint32_t) shape->rank;
-    memcpy(v->dims, shape->dims, v->dims_count * sizeof(*v->dims));
+    for (uint32_t i = 0; i < v->dims_count; i++) {
+        v->dims[i] = shape->dims[i];
+    }
     if (rows != 0 && v->dims_count > 0 && v->tensor->batch_output == NULL
         && v->dims[0] == r->network->fixed_rows)
     {

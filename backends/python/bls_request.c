@@ -8,8 +8,10 @@
 #include "messages.h"
 
 struct py_bls_input_s {
-    py_bls_input_t *next;
-    char            data[];
+    py_bls_input_t  *next;
+    py_gpu_blocks_t *gpu;       /* NULL: a copy of the data                  */
+    uint64_t         piece;     /* then: it is used                          */
+    char             data[];
 };
 
 static TRITONSERVER_Error *request_make(py_bls_request_t *q,
@@ -27,12 +29,15 @@ static TRITONSERVER_Error *read_correlation(py_bls_request_t *q,
     py_reader_t *r);
 static TRITONSERVER_Error *read_inputs(py_bls_request_t *q, py_reader_t *r);
 static TRITONSERVER_Error *read_input(py_bls_request_t *q, py_reader_t *r);
+static TRITONSERVER_Error *add_copy(py_bls_request_t *q,
+    const py_tensor_t *t);
+static TRITONSERVER_Error *add_gpu(py_bls_request_t *q, const py_tensor_t *t);
 static TRITONSERVER_Error *read_outputs(py_bls_request_t *q, py_reader_t *r);
 static TRITONSERVER_Error *read_parameters(py_bls_request_t *q,
     py_reader_t *r);
 
 /* Parses [id, correlation id, inputs, outputs, model, version, flags, timeout,
-   parameters, decoupled, request whose trace continues]. */
+   parameters, decoupled, GPU for outputs, request whose trace continues]. */
 TRITONSERVER_Error *
 py_bls_request_read(py_bls_request_t *q, TRITONSERVER_Server *server,
     py_requests_t *requests, py_reader_t *r)
@@ -40,7 +45,7 @@ py_bls_request_read(py_bls_request_t *q, TRITONSERVER_Server *server,
     TRITONSERVER_InferenceTrace *parent = NULL;
     uint64_t id;
 
-    TRITONSERVER_Error *err = !py_read_list_of(r, 11)
+    TRITONSERVER_Error *err = !py_read_list_of(r, 12)
         ? py_error_message("request") : request_make(q, server, r);
     if (err != NULL || py_read_none(r)) {
         return err;
@@ -65,6 +70,9 @@ py_bls_inputs_free(py_bls_input_t *inputs)
     while (inputs != NULL) {
         py_bls_input_t *input = inputs;
         inputs = input->next;
+        if (input->gpu != NULL) {
+            py_gpu_unref(input->gpu, input->piece);
+        }
         free(input);
     }
 }
@@ -129,7 +137,7 @@ read_id(py_bls_request_t *q, py_reader_t *r)
         : py_error_message("request's id");
 }
 
-/* Parses [..., flags, timeout, parameters, decoupled, ...]. */
+/* Parses [..., flags, timeout, parameters, decoupled, GPU or none, ...]. */
 static TRITONSERVER_Error *
 read_options(py_bls_request_t *q, py_reader_t *r)
 {
@@ -149,7 +157,10 @@ read_options(py_bls_request_t *q, py_reader_t *r)
     if (err == NULL) {
         err = read_parameters(q, r);
     }
-    if (err == NULL && !py_read_bool(r, &q->decoupled)) {
+    q->gpu = -1;
+    if (err == NULL && (!py_read_bool(r, &q->decoupled)
+        || (!py_read_none(r) && !py_read_int(r, &q->gpu))))
+    {
         err = py_error_message("request");
     }
     return err;
@@ -242,24 +253,57 @@ read_input(py_bls_request_t *q, py_reader_t *r)
         return err;
     }
 
-    if (t.data.length > PY_COPY_MAX - q->copied) {
+    return t.data.tag == PY_TAG_GPU ? add_gpu(q, &t) : add_copy(q, &t);
+}
+
+static TRITONSERVER_Error *
+add_copy(py_bls_request_t *q, const py_tensor_t *t)
+{
+    if (t->data.length > PY_COPY_MAX - q->copied) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "input \"%s\" has %"
             PRIu64 " bytes; %" PRIu64 " are possible for all inputs of a"
-            " request", t.name, t.data.length, PY_COPY_MAX);
+            " request", t->name, t->data.length, PY_COPY_MAX);
     }
 
-    py_bls_input_t *input = malloc(sizeof(*input) + t.data.length);
+    py_bls_input_t *input = malloc(sizeof(*input) + t->data.length);
     if (input == NULL) {
         return bk_err_nomem("an input for another model");
     }
 
+    input->gpu = NULL;
     input->next = q->inputs;
     q->inputs = input;
-    q->copied += t.data.length;
-    err = py_link_read(q->link, &t.data, input->data);
+    q->copied += t->data.length;
+    TRITONSERVER_Error *err = py_link_read(q->link, &t->data, input->data);
     return err != NULL ? err
-        : TRITONSERVER_InferenceRequestAppendInputData(q->request, t.name,
-            input->data, t.data.length, TRITONSERVER_MEMORY_CPU, 0);
+        : TRITONSERVER_InferenceRequestAppendInputData(q->request, t->name,
+            input->data, t->data.length, TRITONSERVER_MEMORY_CPU, 0);
+}
+
+/* The other model reads the memory that the interpreter has. */
+static TRITONSERVER_Error *
+add_gpu(py_bls_request_t *q, const py_tensor_t *t)
+{
+    bk_buffer_t at;
+
+    py_bls_input_t *input = malloc(sizeof(*input));
+    if (input == NULL) {
+        return bk_err_nomem("an input for another model");
+    }
+
+    TRITONSERVER_Error *err = py_gpu_ref(&q->link->gpu, t->data.id,
+        t->data.length, &at);
+    if (err != NULL) {
+        free(input);
+        return bk_err_add(err, "input \"%s\"", t->name);
+    }
+
+    input->gpu = &q->link->gpu;
+    input->piece = t->data.id;
+    input->next = q->inputs;
+    q->inputs = input;
+    return TRITONSERVER_InferenceRequestAppendInputData(q->request, t->name,
+        at.base, at.len_bytes, at.type, at.id);
 }
 
 static TRITONSERVER_Error *

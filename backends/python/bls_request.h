@@ -15,7 +15,7 @@
 #include "link.h"
 #include "requests.h"
 
-/* An input with a copy of its data. */
+/* An input with a copy of its data, or the memory of a GPU that it is in. */
 typedef struct py_bls_input_s py_bls_input_t;
 
 typedef struct {
@@ -25,6 +25,7 @@ typedef struct {
     uint64_t                       copied;      /* bytes of inputs           */
     TRITONSERVER_InferenceTrace   *trace;       /* NULL: none                */
     bool                           decoupled;
+    int64_t                        gpu;         /* for outputs; -1: none     */
 } py_bls_request_t;
 
 /* Builds the request from a message; q has only its link.  requests: the

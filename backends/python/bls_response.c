@@ -11,14 +11,16 @@
 bool inf_outputs_are_cached(TRITONSERVER_InferenceRequest *request)
     __attribute__((weak));
 
-/* An output's memory: a block, passed to the interpreter later, or the
-   backend's own. */
+/* An output's memory: a block or a piece on a GPU, passed to the interpreter
+   later, or the backend's own. */
 typedef struct {
     py_link_t  *link;
     uint64_t    offset;
     uint32_t    id;
     bool        given;
     bool        hidden;
+    bool        on_gpu;
+    py_gpu_place_t place;       /* then                                      */
 } output_t;
 
 static TRITONSERVER_Error *allocator_of(
@@ -28,6 +30,8 @@ static TRITONSERVER_Error *output_alloc(
     TRITONSERVER_MemoryType type, int64_t type_id, void *userp, void **buffer,
     void **buffer_userp, TRITONSERVER_MemoryType *actual_type,
     int64_t *actual_id);
+static bool gpu_alloc(const py_bls_outputs_t *o, size_t size, output_t *out,
+    void **buffer);
 static TRITONSERVER_Error *output_release(
     TRITONSERVER_ResponseAllocator *allocator, void *buffer,
     void *buffer_userp, size_t size, TRITONSERVER_MemoryType type,
@@ -118,7 +122,11 @@ write_outputs(const py_bls_outputs_t *o, py_writer_t *w,
         }
 
         output_t *out = userp;
-        if (out == NULL || size <= PY_INLINE_MAX) {
+        if (out != NULL && out->on_gpu) {
+            out->place.length = size;
+            py_write_gpu(w, &out->place);
+            out->given = !w->failed;
+        } else if (out == NULL || size <= PY_INLINE_MAX) {
             py_write_bytes(w, base, base == NULL ? 0 : size);
         } else if (out->hidden) {
             err = write_copy(o->link, w, base, size);
@@ -206,6 +214,24 @@ allocator_of(TRITONSERVER_ResponseAllocator **out)
     return err;
 }
 
+/* false: there is no such memory, and the CPU's is taken. */
+static bool
+gpu_alloc(const py_bls_outputs_t *o, size_t size, output_t *out,
+    void **buffer)
+{
+    bk_buffer_t at;
+
+    TRITONSERVER_Error *err = py_gpu_alloc(&o->link->gpu, o->gpu, size,
+        &out->place, &at);
+    if (err != NULL) {
+        py_gpu_tell(&o->link->gpu, err);
+        return false;
+    }
+
+    *buffer = at.base;
+    return true;
+}
+
 static TRITONSERVER_Error *
 output_alloc(TRITONSERVER_ResponseAllocator *allocator, const char *name,
     size_t size, TRITONSERVER_MemoryType type, int64_t type_id, void *userp,
@@ -215,7 +241,6 @@ output_alloc(TRITONSERVER_ResponseAllocator *allocator, const char *name,
     py_bls_outputs_t *o = userp;
 
     (void) allocator;
-    (void) type;
     (void) type_id;
     *actual_type = TRITONSERVER_MEMORY_CPU;
     *actual_id = 0;
@@ -231,6 +256,16 @@ output_alloc(TRITONSERVER_ResponseAllocator *allocator, const char *name,
     }
 
     out->hidden = o->hidden;
+    out->on_gpu = type == TRITONSERVER_MEMORY_GPU && o->gpu >= 0 && !o->hidden
+        && gpu_alloc(o, size, out, buffer);
+    if (out->on_gpu) {
+        out->link = py_link_ref(o->link);
+        *buffer_userp = out;
+        *actual_type = TRITONSERVER_MEMORY_GPU;
+        *actual_id = o->gpu;
+        return NULL;
+    }
+
     *buffer = o->hidden ? malloc(size)
         : py_link_alloc(o->link, size, &out->id, &out->offset);
     if (*buffer == NULL) {
@@ -259,6 +294,11 @@ output_release(TRITONSERVER_ResponseAllocator *allocator, void *buffer,
     if (out != NULL) {
         if (out->hidden) {
             free(buffer);
+        } else if (out->on_gpu) {
+            if (!out->given) {
+                py_gpu_give_back(&out->link->gpu, out->place.piece);
+            }
+            py_gpu_unref(&out->link->gpu, out->place.piece);
         } else if (!out->given) {
             py_link_free(out->link, out->id);
         }

@@ -21,11 +21,13 @@
 
 typedef struct {
     py_link_t *link;
+    int64_t    gpu;             /* where outputs on a GPU are to be; -1: on
+                                   the CPU                                   */
     bool       hidden;          /* not mapped by the interpreter; set in
                                    set()                                     */
 } py_bls_outputs_t;
 
-/* Sets the allocator and callback of request; o has only its link. */
+/* Sets the allocator and callback of request; o has only its link and GPU. */
 BK_CHECK TRITONSERVER_Error *py_bls_outputs_set(py_bls_outputs_t *o,
     TRITONSERVER_InferenceRequest *request,
     TRITONSERVER_InferenceResponseCompleteFn_t on_response, void *userp);

@@ -13,6 +13,9 @@ static void done(py_interpreter_t *in, const py_entry_t *e,
     py_reader_t *r);
 static void ready_done(py_interpreter_t *in, py_reader_t *r);
 static void write_log(const py_interpreter_t *in, py_reader_t *r);
+static void gpu_ready(py_interpreter_t *in, py_reader_t *r);
+static TRITONSERVER_Error *gpu_new(py_interpreter_t *in, py_reader_t *r,
+    py_writer_t *w);
 static TRITONSERVER_Error *answer(py_interpreter_t *in,
     const py_entry_t *e, py_reader_t *r, py_writer_t *w);
 static TRITONSERVER_Error *send_response(py_interpreter_t *in,
@@ -41,6 +44,15 @@ py_call(py_interpreter_t *in, const py_entry_t *e)
         return;
     case PY_UP_FREE:
         py_link_free(in->link, e->id);
+        return;
+    case PY_UP_GPU_FREE:
+        py_gpu_give_back(&in->link->gpu, e->id);
+        return;
+    case PY_UP_GPU_CLOSED:
+        py_gpu_closed(&in->link->gpu, e->id);
+        return;
+    case PY_UP_GPU_READY:
+        gpu_ready(in, &r);
         return;
     case PY_UP_LOG:
         write_log(in, &r);
@@ -170,6 +182,48 @@ write_log(const py_interpreter_t *in, py_reader_t *r)
         (int) line, text));
 }
 
+/* Handles [why inputs cannot lie on a GPU, or none]. */
+static void
+gpu_ready(py_interpreter_t *in, py_reader_t *r)
+{
+    const char *why = NULL;
+
+    in->gpu_inputs = py_read_list_of(r, 1) && py_read_optional(r, &why)
+        && why == NULL && !in->model->settings.cpu_inputs;
+    if (!in->gpu_inputs) {
+        bk_log(TRITONSERVER_LOG_WARN, "instance %s: inputs that lie on a GPU"
+            " are copied to the CPU: %s", in->name,
+            why != NULL ? why : "the interpreter has not said why");
+    }
+}
+
+/* Handles [GPU, size]: a piece of memory there. */
+static TRITONSERVER_Error *
+gpu_new(py_interpreter_t *in, py_reader_t *r, py_writer_t *w)
+{
+    py_gpu_place_t place;
+    bk_buffer_t at;
+    uint64_t size;
+    int64_t gpu;
+
+    if (!py_read_list_of(r, 2) || !py_read_int(r, &gpu)
+        || !py_read_uint(r, &size))
+    {
+        return py_error_message("size of memory");
+    }
+
+    TRITONSERVER_Error *err = py_gpu_alloc(&in->link->gpu, gpu, size, &place,
+        &at);
+    if (err == NULL) {
+        py_write_gpu(w, &place);
+        if (w->failed) {
+            py_gpu_give_back(&in->link->gpu, place.piece);
+        }
+        py_gpu_unref(&in->link->gpu, place.piece);
+    }
+    return err;
+}
+
 static TRITONSERVER_Error *
 answer(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r,
     py_writer_t *w)
@@ -177,6 +231,8 @@ answer(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r,
     switch (e->kind) {
     case PY_UP_CANCELLED:
         return is_cancelled(in, e->id, w);
+    case PY_UP_GPU_NEW:
+        return gpu_new(in, r, w);
     case PY_UP_FAMILY_NEW:
     case PY_UP_FAMILY_DELETE:
     case PY_UP_METRIC_NEW:

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #define PY_CHANNEL_MAGIC   UINT64_C(0x6e61686379707962)
-#define PY_CHANNEL_VERSION 1u
+#define PY_CHANNEL_VERSION 2u
 
 #define PY_RING_ENTRIES    256u
 #define PY_SLOTS           1024u
@@ -81,7 +81,11 @@ typedef enum {
     PY_UP_METRIC_NEW,
     PY_UP_METRIC_DELETE,
     PY_UP_METRIC_SET,          /* one of PY_METRIC_*                       */
-    PY_UP_METRIC_VALUE
+    PY_UP_METRIC_VALUE,
+    PY_UP_GPU_NEW,             /* memory of a GPU for a tensor              */
+    PY_UP_GPU_FREE,            /* id: such a piece                          */
+    PY_UP_GPU_CLOSED,          /* id: a block of them                       */
+    PY_UP_GPU_READY            /* whether inputs may lie there              */
 } py_up_t;
 
 typedef enum {

@@ -172,7 +172,8 @@ check_entry(const extraction_t *x, struct archive_entry *entry,
         }
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "entry \"%s\" of "
             "archive \"%s\" is a link to \"%s\", outside the directory that "
-            "the archive is extracted to", name, x->file,
+            "the archive is extracted to; an environment made by \"python3 -m "
+            "venv --copies\" has no such links", name, x->file,
             symlink != NULL ? symlink : "");
     default:
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "entry \"%s\" of "

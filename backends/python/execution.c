@@ -133,7 +133,7 @@ request_write(py_interpreter_t *in, py_batch_t *b,
         .link = in->link,
         .zero_copy = is_zero_copy(in->model),
         .socket_fd = in->process.socket, .arenas = &in->arenas,
-        .gpus = in->model->backend->gpus
+        .gpus = in->model->backend->gpus, .on_gpu = in->gpu_inputs
     };
     size_t begin = in->writer.len;
     uint64_t id;

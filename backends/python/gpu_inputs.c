@@ -2,50 +2,8 @@
 
 #include "gpu_inputs.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../common/gpu_driver.h"
-
-struct py_gpus_s {
-    pthread_mutex_t  lock;      /* guards driver                             */
-    gpu_driver_t    *driver;    /* NULL: not opened yet                      */
-};
-
-static TRITONSERVER_Error *buffer_copy(py_gpus_t *gpus,
-    const bk_buffer_t *from, void *dst);
-static TRITONSERVER_Error *device_find(py_gpus_t *gpus, int64_t id,
-    gpu_device_t **device);
-static TRITONSERVER_Error *device_copy(gpu_device_t *device,
-    const bk_buffer_t *from, void *dst);
-
 TRITONSERVER_Error *
-py_gpus_new(py_gpus_t **out)
-{
-    py_gpus_t *gpus = calloc(1, sizeof(*gpus));
-
-    if (gpus == NULL) {
-        return bk_err_nomem("the backend");
-    }
-
-    pthread_mutex_init(&gpus->lock, NULL);
-    *out = gpus;
-    return NULL;
-}
-
-void
-py_gpus_free(py_gpus_t *gpus)
-{
-    if (gpus != NULL) {
-        gpu_driver_close(gpus->driver);
-        pthread_mutex_destroy(&gpus->lock);
-        free(gpus);
-    }
-}
-
-TRITONSERVER_Error *
-py_input_copy(py_gpus_t *gpus, const bk_input_t *in, void *dst)
+py_input_copy(py_gpus_t *gpus, const bk_input_t *in, const bk_buffer_t *to)
 {
     uint64_t done = 0;
 
@@ -58,7 +16,9 @@ py_input_copy(py_gpus_t *gpus, const bk_input_t *in, void *dst)
                 "its buffers hold more than its size");
         }
         if (err == NULL && from.len_bytes > 0) {
-            err = buffer_copy(gpus, &from, (char *) dst + done);
+            err = py_gpus_copy(gpus, &(bk_buffer_t) {
+                .base = (char *) to->base + done, .len_bytes = from.len_bytes,
+                .type = to->type, .id = to->id }, &from);
         }
         if (err != NULL) {
             return bk_err_add(err, "input \"%s\"", in->name);
@@ -88,69 +48,22 @@ py_input_view(const bk_input_t *in, const void **data)
     return err;
 }
 
-static TRITONSERVER_Error *
-buffer_copy(py_gpus_t *gpus, const bk_buffer_t *from, void *dst)
-{
-    gpu_device_t *device;
-
-    if (from->type != TRITONSERVER_MEMORY_GPU) {
-        memcpy(dst, from->base, from->len_bytes);
-        return NULL;
-    }
-
-    TRITONSERVER_Error *err = device_find(gpus, from->id, &device);
-    if (err == NULL) {
-        err = gpu_enter(device);
-    }
-    if (err != NULL) {
-        return err;
-    }
-
-    err = device_copy(device, from, dst);
-    gpu_leave(device);
-    return err;
-}
-
-static TRITONSERVER_Error *
-device_find(py_gpus_t *gpus, int64_t id, gpu_device_t **device)
+TRITONSERVER_Error *
+py_input_gpu(const bk_input_t *in, int64_t *gpu)
 {
     TRITONSERVER_Error *err = NULL;
 
-    pthread_mutex_lock(&gpus->lock);
-    if (gpus->driver == NULL) {
-        err = gpu_driver_open(&gpus->driver);
-    }
-    if (err == NULL) {
-        err = gpu_device_get(gpus->driver, id, device);
-    }
-    pthread_mutex_unlock(&gpus->lock);
-    return err;
-}
+    *gpu = -1;
+    for (uint32_t i = 0; i < in->buffer_count && err == NULL && *gpu < 0; i++)
+    {
+        bk_buffer_t buffer;
 
-static TRITONSERVER_Error *
-device_copy(gpu_device_t *device, const bk_buffer_t *from, void *dst)
-{
-    const gpu_functions_t *f = device->f;
-    gpu_stream_t stream;
-
-    TRITONSERVER_Error *err = gpu_check(device,
-        f->stream_create(&stream, GPU_STREAM_NON_BLOCKING),
-        "cannot create a stream");
-    if (err != NULL) {
-        return err;
+        err = bk_input_buffer(in, i, &buffer);
+        if (err == NULL && buffer.len_bytes > 0
+            && buffer.type == TRITONSERVER_MEMORY_GPU)
+        {
+            *gpu = buffer.id;
+        }
     }
-
-    err = gpu_check(device, f->copy_to_host(dst,
-        (gpu_ptr_t) (uintptr_t) from->base, from->len_bytes, stream),
-        "cannot copy it from the GPU");
-    TRITONSERVER_Error *late = gpu_check(device, f->stream_sync(stream),
-        "cannot copy it from the GPU");
-    if (err == NULL) {
-        err = late;
-    } else {
-        bk_err_drop(late);
-    }
-    bk_err_log(gpu_check(device, f->stream_destroy(stream),
-        "cannot destroy a stream"), "an input of a GPU");
     return err;
 }

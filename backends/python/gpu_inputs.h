@@ -1,30 +1,28 @@
 /*
- * gpu_inputs.h - copies inputs to CPU memory, including those on a GPU.
+ * gpu_inputs.h - copies inputs, of which some lie on a GPU, to CPU memory or to
+ *                memory of a GPU that an interpreter can open.
  *
- * Owner    The backend has the driver, which is opened for the first input on a
- *          GPU.
+ * Owner    Memory is the caller's.
  * Thread   any.
  * Units    bytes.
  * Errors   Errors of the driver, with the input's name.
- * Route    messages -> [gpu_inputs] -> driver
+ * Route    messages -> [gpu_inputs] -> gpus
  */
 
 #ifndef PY_GPU_INPUTS_H
 #define PY_GPU_INPUTS_H
 
-#include "../common/request.h"
+#include "gpus.h"
 
-typedef struct py_gpus_s py_gpus_t;
-
-BK_CHECK TRITONSERVER_Error *py_gpus_new(py_gpus_t **out);
-void py_gpus_free(py_gpus_t *gpus);         /* NULL does nothing             */
-
-/* Copies all buffers, in->len_bytes in total, to dst. */
+/* Copies all buffers, in->len_bytes in total, to where to->base is. */
 BK_CHECK TRITONSERVER_Error *py_input_copy(py_gpus_t *gpus,
-    const bk_input_t *in, void *dst);
+    const bk_input_t *in, const bk_buffer_t *to);
 
 /* The data if they are in one piece in CPU memory, otherwise NULL. */
 BK_CHECK TRITONSERVER_Error *py_input_view(const bk_input_t *in,
     const void **data);
+
+/* The GPU of the first buffer that lies on one; -1: none does. */
+BK_CHECK TRITONSERVER_Error *py_input_gpu(const bk_input_t *in, int64_t *gpu);
 
 #endif /* PY_GPU_INPUTS_H */

@@ -170,7 +170,11 @@ py_interpreter_ready(py_interpreter_t *in)
 
     pthread_mutex_lock(&in->lock);
     if (in->state != PY_SERVING || in->link == NULL) {
-        err = bk_err_add(py_interpreter_unhealthy(in), "%s", in->reason);
+        /* where the process died before it served, the reason begins so */
+        err = strncmp(in->reason, PY_UNHEALTHY, PY_UNHEALTHY_WORDS) == 0
+            ? bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "%s", in->reason)
+            : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, PY_UNHEALTHY "%s%s",
+                in->name, in->reason[0] == '\0' ? "" : " ", in->reason);
 
     } else if (in->ready.defined) {
         if (!in->ready.probing) {
@@ -219,8 +223,7 @@ py_interpreter_complete(const py_model_t *model, char **config)
 TRITONSERVER_Error *
 py_interpreter_unhealthy(const py_interpreter_t *in)
 {
-    return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
-        "Stub process '%s' is not healthy.", in->name);
+    return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, PY_UNHEALTHY, in->name);
 }
 
 static TRITONSERVER_Error *

@@ -25,6 +25,10 @@
 #include "requests.h"
 #include "streams.h"
 
+/* what is said of a process that is gone; its argument is the instance's name */
+#define PY_UNHEALTHY        "Stub process '%s' is not healthy."
+#define PY_UNHEALTHY_WORDS  (sizeof("Stub process '") - 1)
+
 typedef enum {
     PY_STARTING,
     PY_SERVING,
@@ -77,6 +81,8 @@ typedef struct {
     py_process_t        process;
     py_progress_t       progress;
     bool                deaf;       /* being stopped, ignores tasks          */
+    bool                gpu_inputs; /* it opens memory of the backend's on a
+                                       GPU, and wants inputs there           */
     py_requests_t       requests;
     py_arenas_t         arenas;
     py_metrics_t        metrics;

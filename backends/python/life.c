@@ -33,7 +33,7 @@ static TRITONSERVER_Error *task_await(py_interpreter_t *in,
     int64_t limit_ms, const char *what);
 static int64_t limit_of(const py_model_t *m);
 static TRITONSERVER_Error *stopped(void);
-static void write_paths(py_writer_t *w, const py_model_t *m);
+static void write_paths(py_writer_t *w, const py_interpreter_t *in);
 static TRITONSERVER_Error *write_arguments(const py_interpreter_t *in,
     py_writer_t *w);
 static event_t serve(py_interpreter_t *in);
@@ -142,12 +142,14 @@ life_begin(py_interpreter_t *in)
         return err;
     }
 
+    link->gpu.gpus = py_gpus_ref(in->model->backend->gpus);
     pthread_mutex_lock(&in->lock);
     in->link = link;
     in->ready.probing = false;
     in->ready.defined = false;
     pthread_mutex_unlock(&in->lock);
     in->progress = PY_PROGRESS_NONE;
+    in->gpu_inputs = false;
     in->arenas = (py_arenas_t) { 0 };
 
     err = process_begin(in);
@@ -228,7 +230,7 @@ initialize(py_interpreter_t *in)
 
     py_writer_reset(&in->writer);
     py_write_list(&in->writer, 2);
-    write_paths(&in->writer, in->model);
+    write_paths(&in->writer, in);
     err = write_arguments(in, &in->writer);
     if (err != NULL) {
         return err;
@@ -280,7 +282,8 @@ task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
         case EVENT_DEATH:
             process_end(in, how, sizeof(how));
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-                "the interpreter %s before it had %s", how, what);
+                PY_UNHEALTHY " The interpreter %s before it had %s",
+                in->name, how, what);
 
         case EVENT_NONE:
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
@@ -305,15 +308,24 @@ stopped(void)
 }
 
 static void
-write_paths(py_writer_t *w, const py_model_t *m)
+write_paths(py_writer_t *w, const py_interpreter_t *in)
 {
-    py_write_list(w, 6);
+    const py_model_t *m = in->model;
+
+    py_write_list(w, 7);
     py_write_string(w, m->version_dir);
     py_write_string(w, m->directory);
     py_write_string(w, m->backend_dir);
     py_write_string(w, m->file);
     py_write_bool(w, m->decoupled);
     py_write_bool(w, m->settings.zero_copy);
+    if (!m->settings.cpu_inputs && in->instance != NULL
+        && strcmp(in->kind, "GPU") == 0)
+    {
+        py_write_int(w, in->device);    /* inputs that lie on a GPU stay there */
+    } else {
+        py_write_none(w);
+    }
 }
 
 /* Writes the arguments, with the present configuration, which the server may
@@ -472,7 +484,7 @@ life_end(py_interpreter_t *in, char *how, size_t size)
         in->ready.probing = false;
         in->ready.answers++;
         snprintf(in->ready.why_not, sizeof(in->ready.why_not),
-            "Stub process '%s' is not healthy.", in->name);
+            PY_UNHEALTHY, in->name);
         pthread_cond_broadcast(&in->changed);
     }
     pthread_mutex_unlock(&in->lock);
@@ -548,7 +560,7 @@ state_set(py_interpreter_t *in, py_state_t state,
     pthread_mutex_lock(&in->lock);
     in->state = state;
     snprintf(in->reason, sizeof(in->reason), "%s", reason != NULL
-        ? TRITONSERVER_ErrorMessage(reason) : "the model is not running");
+        ? TRITONSERVER_ErrorMessage(reason) : "");
     pthread_cond_broadcast(&in->changed);
     pthread_mutex_unlock(&in->lock);
     bk_err_drop(reason);

@@ -13,6 +13,8 @@
 #define MESSAGE_KEPT (UINT64_C(1) << 20)
 
 static TRITONSERVER_Error *link_open(py_link_t *l);
+static TRITONSERVER_Error *gpu_read(py_link_t *l, const py_data_t *data,
+    void *dst);
 static TRITONSERVER_Error *os_error(const char *what);
 static void feed_free_read(py_link_t *l, py_feed_t *f);
 static bool message_put(py_link_t *l, const py_writer_t *w, uint32_t *id,
@@ -33,6 +35,7 @@ py_link_new(py_link_t **out)
     l->fd = -1;
     l->event_fd = -1;
     pthread_mutex_init(&l->lock, NULL);
+    py_gpu_blocks_init(&l->gpu);
     TRITONSERVER_Error *err = link_open(l);
     if (err != NULL) {
         py_link_unref(l);
@@ -69,6 +72,7 @@ py_link_unref(py_link_t *l)
         (void) close(l->event_fd);
     }
     py_heap_fini(&l->heap);
+    py_gpu_blocks_fini(&l->gpu);
     free(l->message.data);
     pthread_mutex_destroy(&l->lock);
     free(l);
@@ -272,6 +276,10 @@ py_link_read(py_link_t *l, const py_data_t *data, void *dst)
         return NULL;
     }
 
+    if (data->tag == PY_TAG_GPU) {
+        return gpu_read(l, data, dst);
+    }
+
     while (done < data->length) {
         struct iovec to = { (char *) dst + done, data->length - done };
         struct iovec from = {
@@ -288,6 +296,22 @@ py_link_read(py_link_t *l, const py_data_t *data, void *dst)
         l->read += (uint64_t) n;
     }
     return NULL;
+}
+
+static TRITONSERVER_Error *
+gpu_read(py_link_t *l, const py_data_t *data, void *dst)
+{
+    bk_buffer_t from;
+
+    TRITONSERVER_Error *err = py_gpu_ref(&l->gpu, data->id, data->length,
+        &from);
+    if (err == NULL) {
+        err = py_gpus_copy(l->gpu.gpus, &(bk_buffer_t) {
+            .base = dst, .len_bytes = data->length,
+            .type = TRITONSERVER_MEMORY_CPU }, &from);
+        py_gpu_unref(&l->gpu, data->id);
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *

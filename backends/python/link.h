@@ -24,6 +24,7 @@
 
 #include "../common/error.h"
 #include "channel.h"
+#include "gpu_blocks.h"
 #include "heap.h"
 #include "value.h"
 
@@ -55,6 +56,7 @@ typedef struct {
     int              event_fd;
     py_header_t     *header;
     pid_t            pid;       /* set once started                          */
+    py_gpu_blocks_t  gpu;       /* with a lock of its own                    */
 
     pthread_mutex_t  lock;      /* guards the next five                      */
     py_heap_t        heap;
@@ -65,7 +67,7 @@ typedef struct {
 
     uint32_t         head;      /* consumer's, as what follows               */
     py_message_t     message;   /* of the last popped entry                  */
-    uint64_t         read;      /* total bytes read at addresses             */
+    uint64_t         read;      /* total bytes read at addresses, and on GPUs */
 } py_link_t;
 
 BK_CHECK TRITONSERVER_Error *py_link_new(py_link_t **out);
@@ -109,7 +111,7 @@ void py_link_hear(const py_link_t *l);
 /* Whether there may be entries; for a thread without the role. */
 bool py_link_has_entries(const py_link_t *l);
 
-/* Copies data->length bytes of the interpreter to dst. */
+/* Copies data->length bytes of the interpreter, or of a GPU, to dst. */
 BK_CHECK TRITONSERVER_Error *py_link_read(py_link_t *l,
     const py_data_t *data, void *dst);
 

@@ -19,9 +19,13 @@ static TRITONSERVER_Error *write_input(py_writer_t *w, const py_way_t *way,
     const bk_input_t *in);
 static TRITONSERVER_Error *write_data(py_writer_t *w, const py_way_t *way,
     const bk_input_t *in);
+static TRITONSERVER_Error *write_on_gpu(py_writer_t *w, const py_way_t *way,
+    const bk_input_t *in, bool *written);
 static void write_trace(py_writer_t *w, TRITONBACKEND_Request *request);
 static TRITONSERVER_Error *fill_output(TRITONBACKEND_Response *response,
     py_link_t *link, py_reader_t *r);
+static TRITONSERVER_Error *fill_from_gpu(TRITONBACKEND_Response *response,
+    py_link_t *link, const py_tensor_t *t);
 static TRITONSERVER_Error *fill_parameter(TRITONBACKEND_Response *response,
     py_reader_t *r);
 
@@ -79,6 +83,11 @@ py_blocks_free(py_link_t *link, const void *message, size_t len)
             read = py_read_data(&r, &data);
             if (read) {
                 py_link_free(link, data.id);
+            }
+        } else if (py_read_tag(&r) == PY_TAG_GPU) {
+            read = py_read_data(&r, &data);
+            if (read) {
+                py_gpu_give_back(&link->gpu, data.id);
             }
         } else {
             read = py_read_list(&r, &count) || py_read_skip(&r);
@@ -161,6 +170,10 @@ py_tensor_read(py_tensor_t *t, py_reader_t *r)
     }
 
     uint32_t size = TRITONSERVER_DataTypeByteSize(t->datatype);
+    if (size == 0 && t->data.tag == PY_TAG_GPU) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "tensor \"%s\" has strings in memory of a GPU", t->name);
+    }
     if (size != 0 && (__builtin_mul_overflow(elements, size, &bytes)
         || bytes != t->data.length))
     {
@@ -367,19 +380,29 @@ write_input(py_writer_t *w, const py_way_t *way, const bk_input_t *in)
     return write_data(w, way, in);
 }
 
-/* Writes data: in the message, as a view, or copied into a block. */
+/* Writes data: in the message, as a view, or copied into a block; those on a
+   GPU also into memory there. */
 static TRITONSERVER_Error *
 write_data(py_writer_t *w, const py_way_t *way, const bk_input_t *in)
 {
+    bk_buffer_t cpu = { .len_bytes = in->len_bytes };
     const void *data = NULL;
     py_arena_place_t place;
+    bool written = false;
     uint64_t offset;
     uint32_t id;
 
+    if (way->on_gpu) {
+        TRITONSERVER_Error *err = write_on_gpu(w, way, in, &written);
+        if (err != NULL || written) {
+            return err;
+        }
+    }
+
     if (in->len_bytes <= PY_INLINE_MAX) {
-        uint8_t *to = py_write_space(w, in->len_bytes);
-        return to == NULL ? bk_err_nomem("an input")
-            : py_input_copy(way->gpus, in, to);
+        cpu.base = py_write_space(w, in->len_bytes);
+        return cpu.base == NULL ? bk_err_nomem("an input")
+            : py_input_copy(way->gpus, in, &cpu);
     }
 
     if (way->zero_copy) {
@@ -395,21 +418,56 @@ write_data(py_writer_t *w, const py_way_t *way, const bk_input_t *in)
         }
     }
 
-    void *to = py_link_alloc(way->link, in->len_bytes, &id, &offset);
-    if (to == NULL) {
+    cpu.base = py_link_alloc(way->link, in->len_bytes, &id, &offset);
+    if (cpu.base == NULL) {
         return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "no room for the %"
             PRIu64 " bytes of input \"%s\" in the memory shared with the "
             "interpreter", in->len_bytes, in->name);
     }
 
-    TRITONSERVER_Error *err = py_input_copy(way->gpus, in, to);
+    TRITONSERVER_Error *err = py_input_copy(way->gpus, in, &cpu);
+    if (err == NULL) {
+        py_write_block(w, id, offset, in->len_bytes);
+        err = w->failed ? bk_err_nomem("an input") : NULL;
+    }
     if (err != NULL) {
         py_link_free(way->link, id);
+    }
+    return err;
+}
+
+/* Copies an input that lies on a GPU into memory there; not written: it lies on
+   none, or there is no memory.  Strings are for the CPU. */
+static TRITONSERVER_Error *
+write_on_gpu(py_writer_t *w, const py_way_t *way, const bk_input_t *in,
+    bool *written)
+{
+    py_gpu_place_t place;
+    bk_buffer_t to;
+    int64_t gpu;
+
+    TRITONSERVER_Error *err = py_input_gpu(in, &gpu);
+    if (err != NULL || gpu < 0 || in->datatype == TRITONSERVER_TYPE_BYTES) {
         return err;
     }
 
-    py_write_block(w, id, offset, in->len_bytes);
-    return NULL;
+    err = py_gpu_alloc(&way->link->gpu, gpu, in->len_bytes, &place, &to);
+    if (err != NULL) {
+        py_gpu_tell(&way->link->gpu, err);
+        return NULL;
+    }
+
+    err = py_input_copy(way->gpus, in, &to);
+    if (err == NULL) {
+        py_write_gpu(w, &place);
+        *written = true;
+        err = w->failed ? bk_err_nomem("an input") : NULL;
+    }
+    if (err != NULL) {
+        py_gpu_give_back(&way->link->gpu, place.piece);
+    }
+    py_gpu_unref(&way->link->gpu, place.piece);
+    return err;
 }
 
 static void
@@ -435,6 +493,9 @@ fill_output(TRITONBACKEND_Response *response, py_link_t *link,
     void *to;
 
     TRITONSERVER_Error *err = py_tensor_read(&t, r);
+    if (err == NULL && t.data.tag == PY_TAG_GPU) {
+        return fill_from_gpu(response, link, &t);
+    }
     if (err == NULL) {
         err = bk_output_new(response, t.name, t.datatype, t.dims,
             t.dims_count, t.data.length, &to);
@@ -442,6 +503,30 @@ fill_output(TRITONBACKEND_Response *response, py_link_t *link,
     if (err == NULL && t.data.length > 0) {
         err = py_link_read(link, &t.data, to);
     }
+    return err;
+}
+
+/* The response says whether it takes the output on that GPU. */
+static TRITONSERVER_Error *
+fill_from_gpu(TRITONBACKEND_Response *response, py_link_t *link,
+    const py_tensor_t *t)
+{
+    bk_buffer_t from;
+
+    TRITONSERVER_Error *err = py_gpu_ref(&link->gpu, t->data.id,
+        t->data.length, &from);
+    if (err != NULL) {
+        return bk_err_add(err, "output \"%s\"", t->name);
+    }
+
+    bk_buffer_t to = from;
+    err = bk_output_buffer(response, t->name, t->datatype, t->dims,
+        t->dims_count, &to);
+    if (err == NULL && to.len_bytes > 0) {
+        err = py_gpus_copy(link->gpu.gpus, &to, &from);
+        link->read += to.len_bytes;
+    }
+    py_gpu_unref(&link->gpu, t->data.id);
     return err;
 }
 

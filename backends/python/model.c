@@ -65,7 +65,7 @@ void
 py_backend_free(py_backend_t *b)
 {
     if (b != NULL) {
-        py_gpus_free(b->gpus);
+        py_gpus_unref(b->gpus);
         py_environments_free(b->environments);
         py_settings_fini(&b->settings);
         free(b->package);
@@ -179,11 +179,6 @@ model_open(py_model_t *m)
         return err;
     }
 
-    if (!m->settings.cpu_inputs) {
-        bk_log(TRITONSERVER_LOG_INFO, "model %s: FORCE_CPU_ONLY_INPUT_TENSORS "
-            "\"no\" has no effect: inputs on a GPU are copied to the CPU",
-            m->name);
-    }
     m->batching = m->config.max_batch_size > 0;
     m->decoupled = bk_json_bool(bk_json_member(bk_json_member(m->config.root,
         "model_transaction_policy"), "decoupled"), false);
@@ -212,9 +207,9 @@ find_files(py_model_t *m)
     if (len < 4 || strcmp(name + len - 3, ".py") != 0
         || strchr(name, '/') != NULL)
     {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\": its "
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "the model's "
             "file \"%s\" must be in the version's directory and end in .py",
-            m->name, name);
+            name);
     }
 
     if (!print(&m->file, "%s/%s", m->backend_dir != NULL ? m->backend_dir
@@ -224,8 +219,8 @@ find_files(py_model_t *m)
     }
     if (access(m->file, R_OK) != 0) {
         return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, errno == ENOENT
-            ? "Python model file not found in '%s'"
-            : "cannot read Python model file '%s'", m->file);
+            ? "%s does not exist in the model repository path: %s"
+            : "%s cannot be read: %s", name, m->file);
     }
     return NULL;
 }

@@ -51,6 +51,7 @@ typedef struct {
     int           socket_fd;    /* for that file's descriptor                */
     struct py_arenas_s *arenas;
     struct py_gpus_s   *gpus;
+    bool          on_gpu;       /* inputs that lie on a GPU stay there        */
 } py_way_t;
 
 void py_requests_fini(py_requests_t *t);

@@ -295,6 +295,7 @@ request_read(py_stream_t *s, TRITONSERVER_Server *server,
     }
     if (err == NULL) {
         s->outputs.link = s->link;
+        s->outputs.gpu = q.gpu;
         err = py_bls_outputs_set(&s->outputs, s->request, on_response, s);
     }
     return err;

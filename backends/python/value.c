@@ -128,6 +128,16 @@ py_write_address(py_writer_t *w, uint64_t address, uint64_t len)
 }
 
 void
+py_write_gpu(py_writer_t *w, const py_gpu_place_t *place)
+{
+    uint8_t *to = space(w, PY_TAG_GPU, sizeof(*place));
+
+    if (to != NULL) {
+        memcpy(to, place, sizeof(*place));
+    }
+}
+
+void
 py_write_value(py_writer_t *w, const py_writer_t *value)
 {
     if (value->failed || value->len == 0) {
@@ -337,6 +347,14 @@ py_read_data(py_reader_t *r, py_data_t *data)
         return true;
     }
 
+    py_gpu_place_t place;
+    if (py_read_gpu(r, &place)) {
+        *data = (py_data_t) {
+            .tag = PY_TAG_GPU, .id = place.piece, .length = place.length
+        };
+        return true;
+    }
+
     if (!expect(r, PY_TAG_BYTES, 8)) {
         return false;
     }
@@ -350,6 +368,18 @@ py_read_data(py_reader_t *r, py_data_t *data)
         .tag = PY_TAG_BYTES, .bytes = r->at + 9, .length = len
     };
     r->at += 9 + len;
+    return true;
+}
+
+bool
+py_read_gpu(py_reader_t *r, py_gpu_place_t *place)
+{
+    if (!expect(r, PY_TAG_GPU, sizeof(*place))) {
+        return false;
+    }
+
+    memcpy(place, r->at + 1, sizeof(*place));
+    r->at += 1 + sizeof(*place);
     return true;
 }
 

@@ -35,8 +35,23 @@ typedef enum {
     PY_TAG_BYTES   = 'B',      /* 64 bits of length, bytes                  */
     PY_TAG_BLOCK   = 'K',      /* 64 bits each: id, offset, length          */
     PY_TAG_ARENA   = 'A',      /* 64 bits each: arena, offset, length       */
-    PY_TAG_ADDRESS = 'V'       /* 64 bits each: address, length             */
+    PY_TAG_ADDRESS = 'V',      /* 64 bits each: address, length             */
+    PY_TAG_GPU     = 'G'       /* py_gpu_place_t                            */
 } py_tag_t;
+
+#define PY_GPU_HANDLE 64u
+
+/* Memory of a GPU: a piece of the backend's, in a block that the interpreter
+   opens by its handle.  Of what comes back, piece and length count. */
+typedef struct {
+    uint64_t piece;
+    uint64_t length;
+    uint64_t gpu;
+    uint64_t offset;            /* in the block                              */
+    uint64_t block;
+    uint64_t size;              /* of the block                              */
+    uint8_t  handle[PY_GPU_HANDLE];
+} py_gpu_place_t;
 
 typedef struct {
     uint8_t *data;
@@ -50,12 +65,12 @@ typedef struct {
     const uint8_t *end;
 } py_reader_t;
 
-/* Bytes of a tensor: in the message, in a block, or at an address of the
-   interpreter. */
+/* Bytes of a tensor: in the message, in a block, at an address of the
+   interpreter, or on a GPU. */
 typedef struct {
-    py_tag_t      tag;         /* BYTES, BLOCK or ADDRESS                   */
+    py_tag_t      tag;         /* BYTES, BLOCK, ADDRESS or GPU              */
     const uint8_t *bytes;       /* BYTES                                     */
-    uint64_t       id;          /* BLOCK                                     */
+    uint64_t       id;          /* BLOCK; GPU: piece                         */
     uint64_t       place;       /* BLOCK: offset; ADDRESS: address           */
     uint64_t       length;
 } py_data_t;
@@ -78,6 +93,7 @@ void py_write_block(py_writer_t *w, uint64_t id, uint64_t offset,
 void py_write_arena(py_writer_t *w, uint64_t arena, uint64_t offset,
     uint64_t len);
 void py_write_address(py_writer_t *w, uint64_t address, uint64_t len);
+void py_write_gpu(py_writer_t *w, const py_gpu_place_t *place);
 
 /* Appends the values of another writer. */
 void py_write_value(py_writer_t *w, const py_writer_t *value);
@@ -107,6 +123,7 @@ bool py_read_list(py_reader_t *r, uint32_t *count);
 /* Reads a list of exactly count values. */
 bool py_read_list_of(py_reader_t *r, uint32_t count);
 bool py_read_data(py_reader_t *r, py_data_t *data);
+bool py_read_gpu(py_reader_t *r, py_gpu_place_t *place);
 
 /* Skips one value with its contents. */
 bool py_read_skip(py_reader_t *r);

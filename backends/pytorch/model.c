@@ -42,8 +42,6 @@ pt_model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
     pthread_mutex_init(&m->lock, NULL);
     TRITONSERVER_Error *err = model_setup(m, handle);
     if (err != NULL) {
-        err = m->config.name == NULL ? err
-            : bk_err_add(err, "model \"%s\"", m->config.name);
         pt_model_free(m);
         return err;
     }
@@ -83,8 +81,7 @@ pt_model_open(pt_model_t *m, int device, pt_engine_t **out, bool *own)
             : shared_find(m, device, out);
     }
 
-    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-        m->config.name);
+    return err;
 }
 
 static TRITONSERVER_Error *

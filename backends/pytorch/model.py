@@ -31,14 +31,16 @@ class TritonPythonModel:
         self.outputs = [o["name"] for o in config["output"]]
         self.batching = config["max_batch_size"] > 0
 
-        set_threads(config)
+        name = args["model_name"]
+        set_threads(config, name)
+        options = compile_options(config, name)
         path = find_file(config)
-        model = load_script(path) if path.suffix != ".py" \
-            else load_module(args["model_name"], path)
+        model = load_script(name, path) if path.suffix != ".py" \
+            else load_module(name, path)
         self.device = find_device(args, model)
         model.to(self.device).eval()
         if path.suffix == ".py":
-            model = torch.compile(model, **compile_options(config))
+            model = torch.compile(model, **options)
         self.model = model
 
     def execute(self, requests):
@@ -80,6 +82,11 @@ class TritonPythonModel:
 
 def check_tensors(config):
     for kind in ("input", "output"):
+        if not config[kind]:
+            raise pb_utils.TritonModelException(
+                f"model configuration must contain at least one {kind}, none "
+                "were specified: the model's file does not say what it takes "
+                "and gives")
         for tensor in config[kind]:
             if tensor["data_type"] == "TYPE_STRING":
                 raise pb_utils.TritonModelException(
@@ -97,10 +104,14 @@ def parameter(config, name, default, read):
             f'parameter "{name}" is "{text}": {error}') from error
 
 
-def set_threads(config):
-    torch.set_num_threads(parameter(config, "NUM_THREADS", 1, count))
-    torch.set_num_interop_threads(
-        parameter(config, "NUM_INTEROP_THREADS", 1, count))
+def set_threads(config, model):
+    text = ""
+    for name in "NUM_THREADS", "NUM_INTEROP_THREADS":
+        threads = parameter(config, name, 1, count)
+        getattr(torch, f"set_{name.lower()}")(threads)
+        text += f" {name} = {threads};"
+    pb_utils.Logger.log_verbose(
+        f"Torch parallelism settings for '{model}':{text}")
 
 
 def count(text):
@@ -110,11 +121,15 @@ def count(text):
     return number
 
 
-def compile_options(config):
-    return parameter(config, "TORCH_COMPILE_OPTIONAL_PARAMETERS", {}, options)
+def compile_options(config, model):
+    found = parameter(config, "TORCH_COMPILE_OPTIONAL_PARAMETERS", {},
+                      compile_arguments)
+    pb_utils.Logger.log_verbose(
+        f"'torch.compile' optional parameter(s) for '{model}': {found}")
+    return found
 
 
-def options(text):
+def compile_arguments(text):
     found = json.loads(text)
     if not isinstance(found, dict) or "model" in found:
         raise ValueError('it must be a JSON object without "model"')
@@ -134,7 +149,8 @@ def find_file(config):
         f"none of {', '.join(names)} is in {directory}")
 
 
-def load_script(path):
+def load_script(name, path):
+    pb_utils.Logger.log_info(f"Loading '{name}' as TorchScript")
     return from_file(path, lambda: torch.jit.load(path, map_location="cpu"))
 
 

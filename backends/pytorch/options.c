@@ -58,8 +58,7 @@ pt_options_read(pt_options_t *o, const bk_model_config_t *config)
         o->intra_threads = 1;
     }
 
-    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-        config->name);
+    return err;
 }
 
 void

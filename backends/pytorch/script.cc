@@ -13,6 +13,7 @@ extern "C" {
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 #include <memory>
@@ -51,6 +52,30 @@ const pt_engine_functions_t script_functions = {
     script_run, script_release, script_free
 };
 
+/* The interpreter's text ends with the cause, behind excerpts of the code,
+   whose lines are indented.  The cause comes first, as long texts are cut. */
+std::string
+cause_first(const std::string &text)
+{
+    static const std::string mark = "<--- HERE\n";
+
+    size_t at = text.rfind(mark);
+    if (at == std::string::npos) {
+        return text;
+    }
+
+    at += mark.size();
+    while (at < text.size() && (text[at] == ' ' || text[at] == '\n')) {
+        at = std::min(text.find('\n', at), text.size() - 1) + 1;
+    }
+
+    std::string cause = text.substr(at);
+    while (!cause.empty() && cause.back() == '\n') {
+        cause.pop_back();
+    }
+    return cause.empty() ? text : cause + "\n" + text.substr(0, at);
+}
+
 /* Calls f; an exception becomes an error that begins with what. */
 template <typename F>
 TRITONSERVER_Error *
@@ -61,11 +86,11 @@ guarded(const char *what, F f)
 
     } catch (const c10::Error &e) {
         return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "%s: %s", what,
-            e.what_without_backtrace());
+            cause_first(e.what_without_backtrace()).c_str());
 
     } catch (const std::exception &e) {
         return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "%s: %s", what,
-            e.what());
+            cause_first(e.what()).c_str());
 
     } catch (...) {
         return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "%s: an exception of "

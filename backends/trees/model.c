@@ -25,6 +25,7 @@ static void choose_answer(trees_model_t *m);
 static TRITONSERVER_Error *list_tensors(trees_model_t *m);
 static TRITONSERVER_Error *list_tensor(bk_tensor_t *t, const char *name,
     TRITONSERVER_DataType datatype, uint32_t rows, uint32_t columns);
+static void squeeze_answer(trees_model_t *m);
 static TRITONSERVER_Error *check_shap(const trees_model_t *m);
 static TRITONSERVER_Error *complete(trees_model_t *m,
     TRITONBACKEND_Model *handle);
@@ -41,8 +42,6 @@ trees_model_new(void **out, TRITONBACKEND_Model *handle, void *runtime)
     TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
     if (err == NULL) {
         err = model_setup(m, handle);
-        err = err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
-            m->config.name);
     }
     if (err != NULL) {
         trees_model_free(m);
@@ -96,6 +95,7 @@ model_setup(trees_model_t *m, TRITONBACKEND_Model *handle)
     }
     if (err == NULL) {
         bk_tensors_apply_config(&m->tensors, &m->config);
+        squeeze_answer(m);
     }
     return err;
 }
@@ -170,6 +170,7 @@ choose_answer(trees_model_t *m)
         .classes = m->options.has_classes ? m->options.classes
             : task_classes,
         .probabilities = m->options.probabilities,
+        .thresholded = m->options.has_threshold,
         .threshold = m->options.threshold
     };
     m->answer.both = m->answer.probabilities && f->columns == 1 && last > 0
@@ -235,6 +236,18 @@ list_tensor(bk_tensor_t *t, const char *name, TRITONSERVER_DataType datatype,
 
     t->symbol = strdup("batch");
     return t->symbol == NULL ? bk_err_nomem("names of tensors") : NULL;
+}
+
+/* Triton's backend answers [batch] where dims are [1]; the configuration has
+ * been checked before. */
+static void
+squeeze_answer(trees_model_t *m)
+{
+    bk_tensor_t *t = &m->tensors.outputs[TREES_OUTPUT];
+
+    if (m->runtime->fil && t->dims_count == 2 && t->dims[1] == 1) {
+        t->dims_count = 1;
+    }
 }
 
 static TRITONSERVER_Error *

@@ -28,6 +28,7 @@ typedef struct {
     /* set in open, then read by anyone */
     treelite_functions_t treelite;
     int64_t              default_max_batch_size;
+    bool                 fil;           /* it is called as Triton's backend  */
     char                *nvrtc;         /* NULL: the usual names             */
 
     pthread_mutex_t      lock;          /* guards driver and compiler        */

@@ -116,6 +116,7 @@ read_threshold(trees_options_t *o, const bk_model_config_t *config)
         return NULL;
     }
 
+    o->has_threshold = true;
     o->threshold = strtof(text, &end);
     return end != text && *end == '\0' && isfinite(o->threshold) ? NULL
         : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,

@@ -22,6 +22,7 @@ typedef struct {
     bool           has_classes;         /* output_class is there             */
     bool           classes;
     bool           probabilities;
+    bool           has_threshold;       /* threshold is there                */
     float          threshold;
     int64_t        transfer_threshold;  /* rows that a GPU is not used for   */
 } trees_options_t;

@@ -222,7 +222,8 @@ answer_rows(const trees_predict_t *p, uint64_t count, float *out)
     }
 }
 
-/* The class of the largest number, the first of several. */
+/* The class of the largest number, the first of several; scikit-learn's binary
+ * models have a number for each of their two classes. */
 static float
 class_of(const trees_predict_t *p, uint64_t row, uint32_t target)
 {
@@ -233,6 +234,9 @@ class_of(const trees_predict_t *p, uint64_t row, uint32_t target)
 
     if (classes == 1) {
         return number(p, first) > p->answer->threshold ? 1 : 0;
+    }
+    if (classes == 2 && p->answer->thresholded) {
+        return number(p, first + 1) > p->answer->threshold ? 1 : 0;
     }
 
     for (uint32_t i = 1; i < classes; i++) {

@@ -19,6 +19,7 @@ typedef struct {
     bool  classes;          /* answers are classes, or their probabilities   */
     bool  probabilities;
     bool  both;             /* of a binary model: 1 - p and p                */
+    bool  thresholded;      /* of two classes the second has a threshold     */
     float threshold;        /* of a binary model: above it is class 1        */
 } trees_answer_t;
 

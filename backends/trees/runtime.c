@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define DEFAULT_MAX_BATCH_SIZE 4
+#define TRITONS_NAME           "fil"
 
 static char *own_directory(void);
 
@@ -16,8 +17,12 @@ trees_runtime_open(void **out, TRITONBACKEND_Backend *backend)
 {
     const bk_json_t *settings;
     bk_json_t *root = NULL;
+    const char *name;
 
-    TRITONSERVER_Error *err = bk_backend_settings(backend, &root, &settings);
+    TRITONSERVER_Error *err = TRITONBACKEND_BackendName(backend, &name);
+    if (err == NULL) {
+        err = bk_backend_settings(backend, &root, &settings);
+    }
     if (err != NULL) {
         return err;
     }
@@ -32,6 +37,7 @@ trees_runtime_open(void **out, TRITONBACKEND_Backend *backend)
 
         pthread_mutex_init(&rt->lock, NULL);
         rt->nvrtc = nvrtc == NULL ? NULL : strdup(nvrtc);
+        rt->fil = strcmp(name, TRITONS_NAME) == 0;
         rt->default_max_batch_size = bk_json_int(bk_json_member(settings,
             "default-max-batch-size"), DEFAULT_MAX_BATCH_SIZE);
         err = treelite_open(&rt->treelite, bk_json_string(

@@ -29,6 +29,9 @@ static TRITONSERVER_Error *load_model(const treelite_functions_t *f,
     treelite_model_t *out);
 static TRITONSERVER_Error *check_file(const char *path,
     trees_format_t format);
+static TRITONSERVER_Error *check_binary(const trees_file_t *file);
+static bool begins_with(const trees_file_t *file, const char *text,
+    size_t len);
 static TRITONSERVER_Error *failed(const treelite_functions_t *f, int rc);
 static TRITONSERVER_Error *copy_forest(const treelite_functions_t *f,
     treelite_model_t model, trees_forest_t **out);
@@ -217,7 +220,7 @@ check_file(const char *path, trees_format_t format)
         break;
 
     case TREES_XGBOOST:
-        err = trees_xgboost_binary_check(file.data, file.len);
+        err = check_binary(&file);
         break;
 
     case TREES_XGBOOST_UBJ:
@@ -227,6 +230,28 @@ check_file(const char *path, trees_format_t format)
 
     trees_file_close(&file);
     return err;
+}
+
+/* XGBoost 3 writes UBJSON into a file of any name but .json. */
+static TRITONSERVER_Error *
+check_binary(const trees_file_t *file)
+{
+    static const char ubjson[] = "{L\0\0\0\0\0\0\0";
+    const char *kind = begins_with(file, ubjson, sizeof(ubjson) - 1)
+        ? "UBJSON (xgboost.ubj, model_type xgboost_ubj)"
+        : begins_with(file, "{\"", 2)
+        ? "JSON (xgboost.json, model_type xgboost_json)" : NULL;
+
+    TRITONSERVER_Error *err = trees_xgboost_binary_check(file->data,
+        file->len);
+    return err == NULL || kind == NULL ? err
+        : bk_err_add(err, "this is XGBoost's %s", kind);
+}
+
+static bool
+begins_with(const trees_file_t *file, const char *text, size_t len)
+{
+    return file->len >= len && memcmp(file->data, text, len) == 0;
 }
 
 static TRITONSERVER_Error *

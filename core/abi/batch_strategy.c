@@ -58,6 +58,8 @@ inf_batch_strategy_open(inf_model_t *model, const char *library,
     }
     s->base.ops = &strategy_ops;
     s->library = strdup(library);
+    inf_log(INF_LOG_INFO, "Loading custom batching strategy library %s for"
+        " model %s", library, model->name);
 
     inf_err_t *err = s->library == NULL ? inf_err_nomem()
         : library_open(s, library, &found);
@@ -77,8 +79,6 @@ inf_batch_strategy_open(inf_model_t *model, const char *library,
             &s->batcher, inf_abi_as_model(model));
     }
     if (err == NULL) {
-        inf_log(INF_LOG_INFO, "model=%s: batches are formed by %s",
-            model->name, library);
         *out = &s->base;
         return NULL;
     }

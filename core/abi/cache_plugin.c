@@ -30,6 +30,7 @@ struct inf_cache_plugin_s {
     TRITONCACHE_Cache        *cache;
 };
 
+static inf_err_t *plugin_check(const inf_cache_spec_t *spec);
 static inf_err_t *plugin_lookup(void *cache, const char *key,
     inf_factory_t *factory, inf_response_t **out, inf_cache_span_t *span);
 static inf_err_t *plugin_insert(void *cache, const char *key,
@@ -55,14 +56,16 @@ const inf_cache_ops_t inf_cache_plugin_ops = {
 
 const inf_cache_opener_t inf_cache_plugin_opener = {
     .open       = inf_cache_plugin_open,
-    .check      = inf_cache_plugin_check,
+    .check      = plugin_check,
     .close      = inf_cache_plugin_close,
     .is_builtin = inf_cache_plugin_is_builtin,
     .ops        = &inf_cache_plugin_ops
 };
 
-inf_err_t *
-inf_cache_plugin_check(const inf_cache_spec_t *spec)
+/* Checks that the cache exists, without opening a library; the built-in cache
+   checks its settings. */
+static inf_err_t *
+plugin_check(const inf_cache_spec_t *spec)
 {
     char path[PATH_MAX];
     inf_cache_plugin_t *builtin = NULL;

@@ -21,10 +21,6 @@
 
 #include "core/cache/cache_ops.h"
 
-/* Checks that spec's cache exists, without opening a library; the built-in
-   cache checks its settings. */
-INF_CHECK inf_err_t *inf_cache_plugin_check(const inf_cache_spec_t *spec);
-
 /* Loads spec's library and initializes a cache with spec's settings. */
 INF_CHECK inf_err_t *inf_cache_plugin_open(const inf_cache_spec_t *spec,
     inf_cache_plugin_t **out);

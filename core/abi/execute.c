@@ -161,7 +161,9 @@ is_guilty(const inf_execution_t *e)
     if (server == NULL || server->gpu_failed == NULL) {
         return false;
     }
-    if (e->count != 1 || e->suspect) {
+    if (e->count != 1
+        || atomic_load_explicit(&e->suspect, memory_order_relaxed))
+    {
         return e->count == 1;
     }
 
@@ -275,6 +277,7 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
         e->cap = count;
         e->instance = instance;
         atomic_init(&e->executing, false);
+        atomic_init(&e->suspect, false);
         inf_execution_free(instance->abi.execution);
         instance->abi.execution = e;
         inf_executions_add(e);
@@ -284,7 +287,8 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
     e->next = 0;
     e->released = 0;
     e->guilty = false;
-    e->suspect = requests[0]->suspect == INF_SUSPICION_EXECUTING;
+    atomic_store_explicit(&e->suspect,
+        requests[0]->suspect == INF_SUSPICION_EXECUTING, memory_order_relaxed);
     memcpy(e->requests, requests, count * sizeof(e->requests[0]));
     return e;
 }

@@ -71,10 +71,12 @@ inf_execution_likely_culprit(bool *several)
     *several = false;
 
     for (uint32_t at = 0; (e = inf_executions_next(&at)) != NULL; ) {
-        if (suspect && !e->suspect) {
+        bool is_suspect = atomic_load_explicit(&e->suspect,
+            memory_order_relaxed);
+        if (suspect && !is_suspect) {
             continue;
         }
-        if (e->suspect && !suspect) {
+        if (is_suspect && !suspect) {
             suspect = true;
             *several = false;
             one = NULL;

@@ -33,8 +33,8 @@ struct inf_execution_s {
     uint32_t        next;           /* where the search for the next release
                                        begins                                */
     uint32_t        released;
-    bool            suspect;        /* of a request that was executing when a
-                                       core crashed                          */
+    _Atomic bool    suspect;        /* relaxed, likewise; of a request that was
+                                       executing when a core crashed         */
     bool            guilty;         /* its only request has broken its GPU   */
     inf_request_t  *requests[];     /* NULL: released                        */
 };

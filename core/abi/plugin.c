@@ -52,7 +52,6 @@ static void plugin_instance_fini(inf_instance_t *instance);
 static inf_err_t *plugin_instance_ready(inf_instance_t *instance);
 static bool plugin_has_ready_check(const inf_model_t *model);
 static inf_err_t *plugin_load(const char *library, inf_plugin_t **out);
-static void *plugin_symbol(const inf_plugin_t *plugin, const char *name);
 static inf_err_t *backend_config(const inf_plugin_setting_t *settings,
     size_t count, inf_json_text_t **out);
 static inf_err_t *host_policy_message(const inf_instance_t *instance,
@@ -293,31 +292,21 @@ plugin_load(const char *library, inf_plugin_t **out)
 
     plugin->handle = handle;
     plugin->execute = (inf_guard_execute_fn) execute;
-    plugin->initialize = (inf_guard_backend_fn)
-        plugin_symbol(plugin, INITIALIZE);
-    plugin->finalize = (inf_guard_backend_fn)
-        plugin_symbol(plugin, FINALIZE);
-    plugin->attribute = (inf_guard_attribute_fn)
-        plugin_symbol(plugin, ATTRIBUTE);
+    plugin->initialize = (inf_guard_backend_fn) dlsym(handle, INITIALIZE);
+    plugin->finalize = (inf_guard_backend_fn) dlsym(handle, FINALIZE);
+    plugin->attribute = (inf_guard_attribute_fn) dlsym(handle, ATTRIBUTE);
     plugin->model_initialize = (inf_guard_model_fn)
-        plugin_symbol(plugin, MODEL_INITIALIZE);
-    plugin->model_finalize = (inf_guard_model_fn)
-        plugin_symbol(plugin, MODEL_FINALIZE);
+        dlsym(handle, MODEL_INITIALIZE);
+    plugin->model_finalize = (inf_guard_model_fn) dlsym(handle, MODEL_FINALIZE);
     plugin->instance_initialize = (inf_guard_instance_fn)
-        plugin_symbol(plugin, INSTANCE_INITIALIZE);
+        dlsym(handle, INSTANCE_INITIALIZE);
     plugin->instance_finalize = (inf_guard_instance_fn)
-        plugin_symbol(plugin, INSTANCE_FINALIZE);
+        dlsym(handle, INSTANCE_FINALIZE);
     plugin->instance_ready = (inf_guard_instance_fn)
-        plugin_symbol(plugin, INSTANCE_READY);
+        dlsym(handle, INSTANCE_READY);
 
     *out = plugin;
     return NULL;
-}
-
-static void *
-plugin_symbol(const inf_plugin_t *plugin, const char *name)
-{
-    return dlsym(plugin->handle, name);
 }
 
 /* Creates the backend's configuration, which always has the core's four

@@ -37,7 +37,6 @@ static inf_err_t *agent_model_fini(inf_agent_t *agent,
 static inf_err_t *agent_act(inf_agent_t *agent, inf_agent_model_t *model,
     inf_agent_action_t action);
 static inf_err_t *agent_load(inf_agent_t *agent, const char *library);
-static void *agent_symbol(const inf_agent_t *agent, const char *name);
 
 const inf_agent_ops_t inf_agent_ops = {
     .open = agent_open,
@@ -152,19 +151,11 @@ agent_load(inf_agent_t *agent, const char *library)
     }
 
     agent->model_action = (inf_guard_action_fn) action;
-    agent->initialize = (inf_guard_agent_fn)
-        agent_symbol(agent, INITIALIZE);
-    agent->finalize = (inf_guard_agent_fn)
-        agent_symbol(agent, FINALIZE);
+    agent->initialize = (inf_guard_agent_fn) dlsym(agent->handle, INITIALIZE);
+    agent->finalize = (inf_guard_agent_fn) dlsym(agent->handle, FINALIZE);
     agent->model_initialize = (inf_guard_agent_model_fn)
-        agent_symbol(agent, MODEL_INITIALIZE);
+        dlsym(agent->handle, MODEL_INITIALIZE);
     agent->model_finalize = (inf_guard_agent_model_fn)
-        agent_symbol(agent, MODEL_FINALIZE);
+        dlsym(agent->handle, MODEL_FINALIZE);
     return NULL;
-}
-
-static void *
-agent_symbol(const inf_agent_t *agent, const char *name)
-{
-    return dlsym(agent->handle, name);
 }

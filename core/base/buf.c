@@ -98,26 +98,19 @@ void
 inf_buf_printf(inf_buf_t *b, const char *fmt, ...)
 {
     va_list args;
-    va_start(args, fmt);
-    inf_buf_vprintf(b, fmt, args);
-    va_end(args);
-}
-
-void
-inf_buf_vprintf(inf_buf_t *b, const char *fmt, va_list args)
-{
     va_list again;
+    va_start(args, fmt);
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
 
     if (n < 0 || !inf_buf_reserve(b, (size_t) n)) {
         b->failed = true;
-        return;
+    } else {
+        vsnprintf(b->data + b->len, (size_t) n + 1, fmt, args);
+        b->len += (size_t) n;
     }
-
-    vsnprintf(b->data + b->len, (size_t) n + 1, fmt, args);
-    b->len += (size_t) n;
+    va_end(args);
 }
 
 inf_err_t *

@@ -47,8 +47,6 @@ void inf_buf_put(inf_buf_t *b, const void *data, size_t len);
 void inf_buf_puts(inf_buf_t *b, const char *s);
 void inf_buf_putc(inf_buf_t *b, char c);
 void inf_buf_printf(inf_buf_t *b, const char *fmt, ...) INF_PRINTF(2, 3);
-void inf_buf_vprintf(inf_buf_t *b, const char *fmt, va_list args)
-    INF_PRINTF(2, 0);
 
 /* NULL, or the out-of-memory error if any append failed. */
 INF_CHECK inf_err_t *inf_buf_status(const inf_buf_t *b);

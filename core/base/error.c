@@ -17,6 +17,8 @@ static inf_err_t  err_nomem_object = {
     INF_ERR_UNAVAILABLE, INF_CAUSE_NONE, err_nomem_text
 };
 
+static inf_err_t *err_newv(inf_err_code_t code, const char *fmt,
+    va_list args) INF_PRINTF(2, 0);
 static inf_err_t *err_reformat(inf_err_t *err, const char *fmt, va_list args,
     bool front) INF_PRINTF(2, 0);
 static char *err_vformat(const char *fmt, va_list args) INF_PRINTF(1, 0);
@@ -26,13 +28,13 @@ inf_err_new(inf_err_code_t code, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    inf_err_t *err = inf_err_newv(code, fmt, args);
+    inf_err_t *err = err_newv(code, fmt, args);
     va_end(args);
     return err;
 }
 
-inf_err_t *
-inf_err_newv(inf_err_code_t code, const char *fmt, va_list args)
+static inf_err_t *
+err_newv(inf_err_code_t code, const char *fmt, va_list args)
 {
     inf_err_t *err = malloc(sizeof(*err));
     if (err == NULL) {
@@ -55,7 +57,7 @@ inf_err_os(int errnum, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    inf_err_t *err = inf_err_newv(INF_ERR_INTERNAL, fmt, args);
+    inf_err_t *err = err_newv(INF_ERR_INTERNAL, fmt, args);
     va_end(args);
 
     if (err == &err_nomem_object) {

@@ -51,19 +51,18 @@ typedef enum {
                                    the model: a later try may find it        */
     INF_CAUSE_UNNAMED   = 6,    /* only in the core: sent without the request's
                                    id, as Triton does                        */
-    INF_CAUSE_QUARANTINED = 7   /* only in the core: a model crashed several
+    INF_CAUSE_QUARANTINED = 7,  /* only in the core: a model crashed several
                                    cores in a row                            */
+    INF_CAUSE_UNTAKEN   = 8     /* the client does not take its responses    */
 } inf_err_cause_t;
 
-#define INF_CAUSE_LAST INF_CAUSE_QUARANTINED
+#define INF_CAUSE_LAST INF_CAUSE_UNTAKEN
 
 typedef struct TRITONSERVER_Error inf_err_t;
 
 /* Creates an error with a formatted text.  Never NULL. */
 INF_CHECK inf_err_t *inf_err_new(inf_err_code_t code, const char *fmt, ...)
     INF_PRINTF(2, 3);
-INF_CHECK inf_err_t *inf_err_newv(inf_err_code_t code, const char *fmt,
-    va_list args) INF_PRINTF(2, 0);
 
 /* INTERNAL, "<text>: <strerror(errnum)>". */
 INF_CHECK inf_err_t *inf_err_os(int errnum, const char *fmt, ...)

@@ -236,7 +236,7 @@ store(inf_cache_run_t *run, const inf_response_t *response)
     if (err != NULL && inf_err_code(err) == INF_ERR_ALREADY_EXISTS) {
         inf_err_free(err);
     } else if (err != NULL) {
-        inf_cached_log_trouble(gate, err, "insert");
+        inf_cached_log_trouble(gate, err, "Failed to insert key");
     }
     return span.end_ns - span.start_ns;
 }

@@ -14,7 +14,6 @@ typedef struct {
 } reader_t;
 
 static uint64_t output_size(const inf_output_t *out);
-static const void *parameter_bytes(const inf_parameter_t *p, uint64_t *len);
 static char *put(char *to, const void *data, uint64_t len);
 static char *put_cold(char *to, const char *data, uint64_t len);
 static char *put_sized(char *to, const void *data, uint32_t len);
@@ -59,7 +58,7 @@ inf_packed_response_size(const inf_response_t *response, uint64_t *size)
     for (uint32_t i = 0; i < response->parameters.count; i++) {
         const inf_parameter_t *p = response->parameters.items[i];
         uint64_t len;
-        parameter_bytes(p, &len);
+        inf_parameter_bytes(p, &len);
         sum += 2 * sizeof(uint32_t) + strlen(p->name) + sizeof(uint64_t) + len;
     }
 
@@ -128,7 +127,7 @@ inf_response_copy(const inf_response_t *from, inf_response_t *into)
     for (uint32_t i = 0; err == NULL && i < from->parameters.count; i++) {
         const inf_parameter_t *p = from->parameters.items[i];
         uint64_t len;
-        const void *value = parameter_bytes(p, &len);
+        const void *value = inf_parameter_bytes(p, &len);
         err = add_parameter(into, p->name, (uint32_t) strlen(p->name),
             p->type, value, len);
     }
@@ -141,29 +140,6 @@ output_size(const inf_output_t *out)
     return 3 * sizeof(uint32_t) + strlen(out->name)
         + strlen(inf_datatype_name(out->datatype))
         + out->dim_count * sizeof(int64_t) + sizeof(uint64_t) + out->byte_size;
-}
-
-static const void *
-parameter_bytes(const inf_parameter_t *p, uint64_t *len)
-{
-    switch (p->type) {
-    case INF_PARAMETER_STRING:
-    case INF_PARAMETER_BYTES:
-        *len = p->text_len;
-        return p->text;
-    case INF_PARAMETER_INT:
-        *len = sizeof(p->i);
-        return &p->i;
-    case INF_PARAMETER_BOOL:
-        *len = sizeof(p->b);
-        return &p->b;
-    case INF_PARAMETER_DOUBLE:
-        *len = sizeof(p->d);
-        return &p->d;
-    }
-
-    *len = 0;
-    return NULL;
 }
 
 static char *
@@ -227,7 +203,7 @@ write_parameter(char *to, const inf_parameter_t *p)
 {
     uint32_t type = p->type;
     uint64_t len;
-    const void *value = parameter_bytes(p, &len);
+    const void *value = inf_parameter_bytes(p, &len);
 
     to = put_sized(to, p->name, (uint32_t) strlen(p->name));
     to = put(to, &type, sizeof(type));

@@ -429,7 +429,7 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
         return NULL;
     }
     if (err != NULL) {
-        inf_cached_log_trouble(gate, err, "lookup");
+        inf_cached_log_trouble(gate, err, "lookup failed");
     }
     return miss(gate, req, key, queued);
 }
@@ -545,8 +545,8 @@ inf_cached_log_trouble(inf_cached_model_t *gate, inf_err_t *err,
 
     uint64_t more = atomic_exchange_explicit(&cache->unlogged, 0,
         memory_order_relaxed);
-    inf_log(INF_LOG_ERROR, "model=%s version=%lld: response cache: %s failed:"
-        " %s; requests are served without it (%llu such errors before)",
+    inf_log(INF_LOG_ERROR, "model=%s version=%lld: response cache: %s: %s;"
+        " requests are served without it (%llu such errors before)",
         gate->model->name, (long long) gate->model->version, what,
         inf_err_msg(err), (unsigned long long) more);
     inf_err_free(err);

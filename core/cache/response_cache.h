@@ -2,28 +2,30 @@
  * response_cache.h - answers repeated requests from a cache: the gate between
  *                    a submit and the runner of a model with a response cache.
  *
- * Owner    The server owns the cache, which outlives its models.  A model owns
- *          its cached model, which owns requests that wait at the gate.
- * Thread   submit, cancel: any, no lock held.  A response is stored by the
- *          thread that sends it, before it goes on.
+ * Owner    The server owns the cache, which outlives all models.  A model owns
+ *          its gate; the gate owns the requests that wait there.
+ * Thread   submit, cancel: any, without a lock.  A response is stored on the
+ *          thread that sends the response, before the response goes on.
  * Units    ns, bytes.
- * Errors   submit: the runner's.  A cache's own errors are logged, at most one
- *          line a second, and the request is served without it.
+ * Errors   submit: the runner's.  Errors of a cache are logged, at most one
+ *          line a second, and the request is executed without the cache.
  * Route    service -> [response cache] -> runner -> backend -> [response
  *          cache, as the factory's sink] -> sink
  *
- * Hashing and copying are O(bytes), and a plug-in may wait for a network, so a
- * nonblocking submitter (the intake) looks up only requests with few bytes, in
- * the built-in cache; other lookups are passed to threads of the cache.  A
- * program's own thread always does the lookup itself.
+ * Lookups: hashing and copying cost time in proportion to the bytes, and a
+ * plug-in may wait for a network.  A nonblocking submitter (the intake) looks
+ * up only requests of few bytes, in the built-in cache, and passes other
+ * lookups to threads of the cache.  A program's own thread always looks up.
  *
- * A hit is answered at once, regardless of queue, priority and order.  A miss
- * is executed; identical requests meanwhile wait for its response.  If the
- * first is cancelled or times out in the queue, the next one is executed and
- * the others keep waiting; if it fails, each is executed by itself.  Only
- * successes are stored.  A request that waits here, for a lookup or another
- * request, times out as in the model's queue, and keeps its age when it is
- * passed on.
+ * A hit is answered at once, regardless of queue, priority and order.
+ *
+ * A miss is executed, and identical requests wait for its response.  When the
+ * executed request is cancelled or times out in the queue, the next of them is
+ * executed and the others wait on.  When the executed request fails, each of
+ * them is executed by itself.  Only successes are stored.
+ *
+ * A request that waits here times out as in the model's queue.  The wait counts
+ * as time in that queue after the request is passed on.
  */
 
 #ifndef INF_CACHE_RESPONSE_CACHE_H
@@ -46,25 +48,23 @@ typedef struct {
     size_t                 secret_len;
 } inf_response_cache_options_t;
 
-/* The options' cache stays the caller's and outlives the result. */
+/* Creates the cache.  options->cache stays the caller's and outlives *out. */
 INF_CHECK inf_err_t *inf_response_cache_new(
     const inf_response_cache_options_t *options, inf_response_cache_t **out);
 
 /* Frees a cache that no model uses; may be NULL. */
 void inf_response_cache_free(inf_response_cache_t *cache);
 
-/* false: the cache has no counters. */
+/* The counters of the cache; false: the cache has none. */
 bool inf_response_cache_counts(const inf_response_cache_t *cache,
     inf_cache_counts_t *out);
 
-/* Creates the gate of a model that is being loaded and has its runner: requests
-   wait there for a lookup, or for an identical request.  timekeeper NULL:
-   requests do not time out here. */
+/* Creates the gate of a model that is being loaded, after its runner.
+   timekeeper NULL: requests do not time out at the gate. */
 INF_CHECK inf_err_t *inf_cached_model_new(inf_response_cache_t *cache,
     inf_model_t *model, inf_timekeeper_t *timekeeper, inf_gate_t **out);
 
-/* Frees a gate of inf_cached_model_new at which no request waits; may be
-   NULL. */
+/* Frees the gate, at which no request waits; gate may be NULL. */
 void inf_cached_model_free(inf_gate_t *gate);
 
 #endif /* INF_CACHE_RESPONSE_CACHE_H */

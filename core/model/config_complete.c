@@ -6,6 +6,8 @@
 #include "core/proto/message.h"
 #include "core/proto/message_field.h"
 
+static inf_err_t *merge(inf_model_config_t *c,
+    const Inference__ModelConfig *from_backend);
 static inf_err_t *complete_check(const Inference__ModelConfig *msg,
     const Inference__ModelConfig *from);
 static inf_err_t *complete_apply(Inference__ModelConfig *msg,
@@ -18,7 +20,22 @@ static inf_err_t *complete_policy(Inference__ModelConfig *msg,
     const Inference__ModelConfig *from);
 
 inf_err_t *
-inf_model_config_merge(inf_model_config_t *c,
+inf_model_config_merge_json(inf_model_config_t *c, const char *json,
+    size_t len)
+{
+    Inference__ModelConfig *from = NULL;
+    inf_err_t *err = inf_model_config_from_json(inf_slice(json, len), &from);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = merge(c, from);
+    inf_message_free(&from->base);
+    return err;
+}
+
+static inf_err_t *
+merge(inf_model_config_t *c,
     const Inference__ModelConfig *from_backend)
 {
     inf_err_t *err = complete_check(c->msg, from_backend);
@@ -46,21 +63,6 @@ inf_model_config_merge(inf_model_config_t *c,
     inf_message_free(&c->msg->base);
     c->msg = merged;
     return NULL;
-}
-
-inf_err_t *
-inf_model_config_merge_json(inf_model_config_t *c, const char *json,
-    size_t len)
-{
-    Inference__ModelConfig *from = NULL;
-    inf_err_t *err = inf_model_config_from_json(inf_slice(json, len), &from);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = inf_model_config_merge(c, from);
-    inf_message_free(&from->base);
-    return err;
 }
 
 /* Fails if the backend changed a configured scheduler. */

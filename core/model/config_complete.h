@@ -18,11 +18,7 @@
 #include "core/base/error.h"
 #include "core/model/model_config.h"
 
-/* Takes the fields listed above from a message, which stays the caller's. */
-INF_CHECK inf_err_t *inf_model_config_merge(inf_model_config_t *c,
-    const Inference__ModelConfig *from_backend);
-
-/* The same from a backend's text (strict JSON). */
+/* Takes the fields listed above from a backend's text (strict JSON). */
 INF_CHECK inf_err_t *inf_model_config_merge_json(inf_model_config_t *c,
     const char *json, size_t len);
 

@@ -17,6 +17,8 @@ static inf_err_t *set_id(inf_request_t *req,
     const inf_generate_members_t *list);
 static inf_err_t *add_members(const inf_model_t *model, inf_request_t *req,
     const inf_generate_members_t *list);
+static inf_err_t *repeated(const inf_generate_member_t *m,
+    const inf_config_tensor_t *t);
 static inf_err_t *add_tensor(const inf_model_t *model, inf_request_t *req,
     const inf_generate_members_t *list, const inf_generate_member_t *m,
     const inf_config_tensor_t *t, uint64_t *total);
@@ -97,8 +99,8 @@ add_members(const inf_model_t *model, inf_request_t *req,
         const inf_config_tensor_t *t = inf_config_tensors_find_input(
             model->tensors, m->name);
 
-        inf_err_t *err = t != NULL
-            ? add_tensor(model, req, list, m, t, &total)
+        inf_err_t *err = m->repeated ? repeated(m, t)
+            : t != NULL ? add_tensor(model, req, list, m, t, &total)
             : add_parameter(req, list, m);
         if (err != NULL) {
             return err;
@@ -106,6 +108,15 @@ add_members(const inf_model_t *model, inf_request_t *req,
     }
 
     return NULL;
+}
+
+/* A repeated input is told as Triton tells it. */
+static inf_err_t *
+repeated(const inf_generate_member_t *m, const inf_config_tensor_t *t)
+{
+    return t == NULL ? inf_generate_member_repeated(m)
+        : inf_err_new(INF_ERR_INVALID_ARG, "input '%s' already exists in"
+            " request", t->name.data);
 }
 
 /* ---- tensors ---- */

@@ -1,8 +1,7 @@
 #include "core/model/normalize.h"
 
-#include <stdio.h>
-
 #include "core/base/buf.h"
+#include "core/model/missing_inputs.h"
 #include "core/model/reshape.h"
 
 #define BATCH_NOTE "NOTE: Setting a non-zero max_batch_size in the model"      \
@@ -15,8 +14,6 @@ static inf_err_t *unexpected(const inf_model_t *model, const char *kind,
     inf_slice_t name);
 static inf_err_t *check_input_set(const inf_model_t *model,
     inf_request_t *req);
-static inf_err_t *missing_inputs(const inf_model_t *model,
-    const inf_request_t *req, const bool *given);
 static inf_err_t *normalize_input(const inf_model_t *model,
     inf_request_t *req, inf_input_t *in, const inf_config_tensor_t *t);
 static inf_err_t *check_shape(const inf_model_t *model, const inf_input_t *in,
@@ -115,53 +112,10 @@ check_input_set(const inf_model_t *model, inf_request_t *req)
     }
 
     if (required != inf_config_tensors_required_count(tensors)) {
-        return missing_inputs(model, req, given);
+        return inf_model_missing_inputs(model, req, given);
     }
 
     return NULL;
-}
-
-static inf_err_t *
-missing_inputs(const inf_model_t *model, const inf_request_t *req,
-    const bool *given)
-{
-    inf_buf_t got, missing;
-    inf_buf_init(&got);
-    inf_buf_init(&missing);
-
-    for (uint32_t i = 0; i < req->input_count; i++) {
-        inf_buf_printf(&got, "%s'%s'", i > 0 ? "," : "", req->inputs[i].name);
-    }
-
-    uint32_t count = inf_config_tensors_input_count(model->tensors);
-    for (uint32_t i = 0; i < count; i++) {
-        const inf_config_tensor_t *t =
-            inf_config_tensors_input(model->tensors, i);
-        if (!t->optional && !given[i]) {
-            inf_buf_printf(&missing, "%s'%s'", missing.len > 0 ? "," : "",
-                t->name.data);
-        }
-    }
-
-    uint32_t need = inf_config_tensors_required_count(model->tensors);
-    char expected[64];
-    if (need == count) {
-        snprintf(expected, sizeof(expected), "%u", need);
-    } else {
-        snprintf(expected, sizeof(expected), "number of inputs between %u and"
-            " %u", need, count);
-    }
-
-    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
-        "expected %s%s but got %u inputs for model '%s'. Got input(s)"
-        " [%s], but missing required input(s) [%s]. Please provide all"
-        " required input(s).", expected, need == count ? " inputs" : "",
-        req->input_count, model->name, inf_buf_slice(&got).data,
-        inf_buf_slice(&missing).data);
-
-    inf_buf_fini(&got);
-    inf_buf_fini(&missing);
-    return err;
 }
 
 static inf_err_t *

@@ -1,7 +1,6 @@
 /*
- * private_inputs.h - copies a request's inputs for a backend that writes to
- *                    them, relies on their checked contents, or cannot read
- *                    them where they are.
+ * private_inputs.h - copies a request's inputs for a backend that cannot use
+ *                    the inputs where they are.
  *
  * Owner    The copies are in the request's arena.
  * Thread   the thread that takes the payload, or that asks a strategy about the
@@ -12,16 +11,20 @@
  *          INVALID_ARG, the copies exceed the limit.
  * Route    runtime -> [private inputs] -> string check -> executor
  *
- * Backends read inputs in the memory where the worker received them.  The core
- * maps that memory read-only, but the worker, which owns it, may still write to
- * it; and steps of an ensemble may share an output.  A model with the parameter
- * INFERENCE_WRITABLE_INPUTS "true" gets copies that nothing else uses.
+ * Backends read inputs in the memory where the worker received them.  There are
+ * two reasons for a copy:
  *
- * Inputs in a client's CUDA region, and outputs of a step on a GPU, are on that
- * GPU.  An instance of another kind than KIND_GPU gets them on the host,
- * because backends built for CPUs cannot read GPU memory.  Backend onnxruntime
- * binds whole tensors of its instance's GPU and cannot read others: a step of
- * an ensemble on another GPU than the previous one gets them on the host.
+ * Others may write.  The core maps that memory read-only, but the worker owns
+ * the memory and may write to it; steps of an ensemble may share an output.  A
+ * backend that writes to inputs, or relies on their checked contents, needs
+ * copies: the model has the parameter INFERENCE_WRITABLE_INPUTS "true".
+ *
+ * The backend cannot read the memory.  Inputs in a client's CUDA region, and
+ * outputs of a step on a GPU, are on that GPU.  An instance of another kind
+ * than KIND_GPU gets copies on the host, because backends built for CPUs cannot
+ * read GPU memory.  Backend onnxruntime binds whole tensors of its instance's
+ * GPU and reads no other GPU: a step on another GPU than the step before gets
+ * copies on the host.
  */
 
 #ifndef INF_MODEL_PRIVATE_INPUTS_H
@@ -35,8 +38,8 @@
 /* The model's parameter: "true" or "false". */
 #define INF_PRIVATE_INPUTS_KEY "INFERENCE_WRITABLE_INPUTS"
 
-/* Whether the model gets copies; without the parameter true for backends known
-   to write. */
+/* Whether the model gets copies.  Without the parameter: whether the backend is
+   known to write to inputs. */
 INF_CHECK inf_err_t *inf_private_inputs_wanted(
     const Inference__ModelConfig *msg, bool *wanted);
 
@@ -48,12 +51,16 @@ bool inf_private_inputs_own_gpu(const Inference__ModelConfig *msg);
 #define INF_INPUTS_NO_GPU  INT64_C(-2)
 
 /*
- * Copies inputs that are SHARED, or on a GPU where the instance cannot read
- * them; afterwards none is SHARED.  gpu: whole tensors on it stay if aligned to
- * their element size; other bytes on a GPU are copied to the host.
- * INF_INPUTS_ANY_GPU: all stay, except strings of a region.  INF_INPUTS_NO_GPU:
- * none stays. req->copies limits copies of regions, which any number of
- * requests may name; other inputs are no larger than what their requests hold.
+ * Copies the inputs that are SHARED, or on a GPU where the instance cannot read
+ * them.  Afterwards no input is SHARED.
+ *
+ * gpu says what stays on a GPU; all other bytes on GPUs are copied to the host.
+ *     a number             whole tensors on that GPU, aligned to their elements
+ *     INF_INPUTS_ANY_GPU   everything but strings of a region
+ *     INF_INPUTS_NO_GPU    nothing
+ *
+ * req->copies limits the copies of regions, because any number of requests may
+ * name one region.  Other inputs are no larger than what their requests hold.
  */
 INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req, int64_t gpu);
 

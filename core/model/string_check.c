@@ -91,9 +91,10 @@ check_input(const inf_model_t *model, const inf_input_t *in)
     }
 
     if (strings.seen > elements) {
+        /* the first that is too much, as Triton, which counts no further */
         return inf_err_new(INF_ERR_INVALID_ARG, "unexpected number of string"
             " elements %llu for inference input '%s' for model '%s', expecting"
-            " %llu", (unsigned long long) strings.seen, in->name, model->name,
+            " %llu", (unsigned long long) elements + 1, in->name, model->name,
             (unsigned long long) elements);
     }
 

@@ -169,9 +169,8 @@ inf_warmup_run(const inf_warmup_t *w, inf_instance_t *instance,
 {
     for (size_t i = 0; i < w->count; i++) {
         const warmup_sample_t *sample = &w->samples[i];
-        inf_log(INF_LOG_VERBOSE, "model=%s version=%lld instance=%s: warmup"
-            " sample '%s'", instance->model->name,
-            (long long) instance->model->version, instance->spec->name,
+        inf_log(INF_LOG_VERBOSE, "model '%s' instance %s is running warmup"
+            " sample '%s'", instance->model->name, instance->spec->name,
             sample->name);
 
         for (uint32_t run = 0; run < sample->runs; run++) {

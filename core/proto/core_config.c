@@ -11,6 +11,7 @@
 static inf_err_t *copy(const NginxInference__CoreConfig *values,
     inf_core_config_t **out);
 static inf_err_t *complete(NginxInference__CoreConfig *values);
+static void fill_zeros(NginxInference__TraceSettings *trace);
 static inf_err_t *check_host_policies(const NginxInference__CoreConfig *c);
 static inf_err_t *read_host_policies(inf_core_config_t *c);
 static bool option_is_same(const inf_core_option_t *option,
@@ -159,6 +160,7 @@ copy(const NginxInference__CoreConfig *values, inf_core_config_t **out)
         err = complete(c->values);
     }
     if (err == NULL) {
+        fill_zeros(c->values->trace);
         err = read_host_policies(c);
     }
     if (err != NULL) {
@@ -190,6 +192,24 @@ complete(NginxInference__CoreConfig *values)
         }
     }
     return NULL;
+}
+
+/* A queue or batch of no traces would bring none away. */
+static void
+fill_zeros(NginxInference__TraceSettings *trace)
+{
+    static const NginxInference__TraceSettings standard =
+        NGINX_INFERENCE__TRACE_SETTINGS__INIT;
+
+    if (trace->bsp_max_queue_size == 0) {
+        trace->bsp_max_queue_size = standard.bsp_max_queue_size;
+    }
+    if (trace->bsp_schedule_delay_ms == 0) {
+        trace->bsp_schedule_delay_ms = standard.bsp_schedule_delay_ms;
+    }
+    if (trace->bsp_max_export_batch_size == 0) {
+        trace->bsp_max_export_batch_size = standard.bsp_max_export_batch_size;
+    }
 }
 
 /* Checks the host policies, which may come from any source. */

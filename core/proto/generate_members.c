@@ -194,7 +194,7 @@ read_key(reader_t *r, inf_slice_t *name)
     return err;
 }
 
-/* Adds a member; a name may occur once in request and parameters together. */
+/* Adds a member; a name is repeated in request and parameters together. */
 static inf_err_t *
 add_member(reader_t *r, inf_slice_t name, inf_generate_member_t **out)
 {
@@ -209,9 +209,6 @@ add_member(reader_t *r, inf_slice_t name, inf_generate_member_t **out)
     inf_err_t *err = inf_names_add(&r->names, name, r->count, &fresh);
     if (err != NULL) {
         return err;
-    }
-    if (!fresh) {
-        return fault("A member appears twice.", at);
     }
 
     if (r->count == r->capacity) {
@@ -229,8 +226,16 @@ add_member(reader_t *r, inf_slice_t name, inf_generate_member_t **out)
     }
 
     *out = &r->members[r->count++];
-    **out = (inf_generate_member_t) { .name = name };
+    **out = (inf_generate_member_t) {
+        .name = name, .name_offset = at, .repeated = !fresh
+    };
     return NULL;
+}
+
+inf_err_t *
+inf_generate_member_repeated(const inf_generate_member_t *member)
+{
+    return fault("A member appears twice.", member->name_offset);
 }
 
 inf_err_t *

@@ -5,8 +5,8 @@
  * Owner    The caller's JSON and arena; names are unescaped into the arena.
  * Thread   any.
  * Units    Offsets and lengths are bytes from the JSON's first byte.
- * Errors   INVALID_ARG: invalid JSON, not an object, a duplicate member, too
- *          many members; with the position.
+ * Errors   INVALID_ARG: invalid JSON, not an object, too many members; with
+ *          the position.
  * Route    request arena -> copy -> [members] -> model's inputs, parameters.
  *
  * The model determines the use of a member (core/model/generate_request.h).
@@ -30,6 +30,8 @@
 
 typedef struct {
     inf_slice_t      name;
+    uint64_t         name_offset;
+    bool             repeated;  /* an earlier member has the name            */
     inf_json_event_t kind;      /* the value's first event                   */
     uint64_t         offset;    /* of the value                              */
     uint64_t         length;
@@ -48,6 +50,10 @@ typedef struct {
 /* Reads the whole text; json must stay valid as long as *out. */
 INF_CHECK inf_err_t *inf_generate_members_read(inf_generate_members_t *out,
     inf_slice_t json, inf_arena_t *arena);
+
+/* The error of a member whose name is repeated. */
+INF_CHECK inf_err_t *inf_generate_member_repeated(
+    const inf_generate_member_t *member);
 
 /* The text of a string member: UTF-8, NUL-terminated. */
 INF_CHECK inf_err_t *inf_generate_member_text(

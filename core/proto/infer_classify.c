@@ -150,9 +150,10 @@ check_source(const inf_classify_source_t *src, uint64_t *rows,
 
     if (large || total > INF_CLASSIFY_MAX_ELEMENTS) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-                           "class result not available for output '%.*s': "
-                           "more than %u elements", (int) src->name.len,
-                           src->name.data, INF_CLASSIFY_MAX_ELEMENTS);
+                           "classification output tensor too large: output "
+                           "'%.*s' has more than %u elements",
+                           (int) src->name.len, src->name.data,
+                           INF_CLASSIFY_MAX_ELEMENTS);
     }
 
     if (src->data_len / size < total) {

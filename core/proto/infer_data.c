@@ -237,7 +237,6 @@ decode_string(inf_data_decoder_t *d, const char *p, const char *stop,
 
         d->string_at = d->out;
         d->out += 4;
-        room -= 4;
         d->in_string = true;
         *next = p + 1;
         return NULL;

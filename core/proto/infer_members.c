@@ -36,8 +36,8 @@ static bool read_uint(const inf_description_t *d, const inf_member_value_t *v,
     uint64_t *out);
 static inf_err_t *read_bool(const inf_description_t *d, const char *name,
     const inf_member_value_t *v, bool *out);
-static bool count_elements(uint32_t datatype, const inf_shape_t *shape,
-    uint64_t *elements);
+static inf_err_t *count_elements(const inf_description_t *d,
+    inf_tensor_t *tensor);
 static inf_err_t *check_data(const inf_description_t *d,
     inf_infer_input_t *out);
 static inf_err_t *check_count(const inf_description_t *d,
@@ -279,11 +279,7 @@ take_shape(inf_description_t *d, const inf_member_t *m,
         break;
     }
 
-    if (!count_elements(tensor->datatype, d->shape, &tensor->element_count)) {
-        return complain(d, m->name, "the number of elements overflows");
-    }
-
-    return NULL;
+    return count_elements(d, tensor);
 }
 
 void
@@ -538,11 +534,11 @@ read_bool(const inf_description_t *d, const char *name,
 
 /* ---- rows of tensors ---- */
 
-/* False: more elements or bytes than fit int64. */
-static bool
-count_elements(uint32_t datatype, const inf_shape_t *shape,
-    uint64_t *elements)
+/* Rejects more elements or bytes than fit int64. */
+static inf_err_t *
+count_elements(const inf_description_t *d, inf_tensor_t *tensor)
 {
+    const inf_shape_t *shape = d->shape;
     uint64_t product = shape->count != 0;
     bool overflow = false;
     bool empty = false;
@@ -554,12 +550,26 @@ count_elements(uint32_t datatype, const inf_shape_t *shape,
                                            &product);
     }
 
-    uint64_t bytes;
-    overflow |= __builtin_mul_overflow(product, inf_datatype_size(datatype),
-                                       &bytes);
+    tensor->element_count = empty ? 0 : product;
+    if (empty) {
+        return NULL;
+    }
 
-    *elements = empty ? 0 : product;
-    return empty || (!overflow && product <= INT64_MAX && bytes <= INT64_MAX);
+    if (overflow || product > INT64_MAX) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "shape of input '%.*s' causes"
+                           " total element count to exceed maximum size of "
+                           "%lld", (int) d->name.len, d->name.data,
+                           (long long) INT64_MAX);
+    }
+
+    uint64_t bytes;
+    overflow = __builtin_mul_overflow(product,
+                                      inf_datatype_size(tensor->datatype),
+                                      &bytes);
+
+    return !overflow && bytes <= INT64_MAX ? NULL
+           : inf_err_new(INF_ERR_INVALID_ARG, "byte size overflow for input "
+                         "'%.*s'", (int) d->name.len, d->name.data);
 }
 
 inf_err_t *

@@ -422,7 +422,8 @@ take_output(inf_infer_message_t *m, const inf_infer_row_t *row,
                      ? NULL : add_name(m, row->name, &fresh);
     if (err == NULL && m->outputs.count != 1 && !fresh) {
         err = inf_err_new(INF_ERR_INVALID_ARG,
-                          "output '%.*s' already requested",
+                          "Duplicate output name '%.*s' is not allowed in a "
+                          "request",
                           (int) row->name.len, row->name.data);
     }
 

@@ -590,6 +590,13 @@ on_parameter(inf_infer_reader_t *r, inf_json_event_t event)
     inf_err_t *err;
 
     if (r->state == STATE_SKIP) {
+        if (r->object->at_once && r->member != NULL) {
+            /* as with any other value that it cannot have */
+            static const inf_member_value_t none = { .kind = INF_JSON_NULL };
+
+            return r->member->take(r->open, r->member, &none);
+        }
+
         if (r->object->at_once) {
             return inf_err_new(INF_ERR_INVALID_ARG, INF_PARAMETER_WRONG_KIND,
                                (int) r->key.len, r->key.data);
@@ -718,6 +725,11 @@ too_long(const inf_infer_reader_t *r)
 static inf_err_t *
 syntax_error(const inf_infer_reader_t *r, const char *reason)
 {
+    if (r->state == STATE_DATA && r->scan.too_deep) {
+        return member_error("data", "JSON nesting depth exceeds maximum "
+                            "allowed limit (100)");
+    }
+
     return inf_err_new(INF_ERR_INVALID_ARG,
                        INF_INFER_PARSE_FAILED "%s at %llu", reason,
                        (unsigned long long) r->scan.tokens.pos);

@@ -112,7 +112,8 @@ add_output(inf_infer_tables_t *t, const inf_infer_output_t *out)
 
     if (!fresh) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-                           "output '%.*s' already requested",
+                           "Duplicate output name '%.*s' is not allowed in a "
+                           "request",
                            (int) out->name.len, out->name.data);
     }
 

@@ -7,7 +7,6 @@
 
 static bool has_many_values(inf_slice_t text);
 static inf_err_t *parse_error(inf_slice_t text, const json_error_t *error);
-static bool is_sound(inf_slice_t text);
 
 inf_err_t *
 inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text, unsigned flags)
@@ -25,6 +24,23 @@ inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text, unsigned flags)
     doc->root = json_loadb(text.len > 0 ? text.data : "", text.len, how,
         &error);
     return doc->root != NULL ? NULL : parse_error(text, &error);
+}
+
+const char *
+inf_json_doc_fault(inf_slice_t text, size_t *offset)
+{
+    inf_json_scan_t scan;
+    inf_json_event_t event;
+
+    inf_json_scan_init(&scan, INF_JSON_MAX_DEPTH);
+    do {
+        event = inf_json_scan_next(&scan, text.data, text.data + text.len,
+                                   true);
+    } while (event != INF_JSON_END && event != INF_JSON_ERROR
+        && event != INF_JSON_AGAIN);
+
+    *offset = (size_t) scan.tokens.pos;
+    return event == INF_JSON_ERROR ? scan.reason : NULL;
 }
 
 void
@@ -73,11 +89,13 @@ has_many_values(inf_slice_t text)
 static inf_err_t *
 parse_error(inf_slice_t text, const json_error_t *error)
 {
+    size_t at;
+
     /* jansson reports a lack of memory for a token as a wrong token */
     if (error->text[0] == '\0'
         || json_error_code(error) == json_error_out_of_memory
         || (json_error_code(error) == json_error_invalid_syntax
-            && is_sound(text)))
+            && inf_json_doc_fault(text, &at) == NULL))
     {
         return inf_err_nomem();
     }
@@ -91,23 +109,6 @@ parse_error(inf_slice_t text, const json_error_t *error)
     return inf_err_new(INF_ERR_INVALID_ARG,
         "JSON: line %zu, column %zu (byte %zu): %s", line, column, offset,
         error->text);
-}
-
-/* Whether the scanner finds no fault. */
-static bool
-is_sound(inf_slice_t text)
-{
-    inf_json_scan_t scan;
-    inf_json_event_t event;
-
-    inf_json_scan_init(&scan, INF_JSON_MAX_DEPTH);
-    do {
-        event = inf_json_scan_next(&scan, text.data, text.data + text.len,
-                                   true);
-    } while (event != INF_JSON_END && event != INF_JSON_ERROR
-        && event != INF_JSON_AGAIN);
-
-    return event == INF_JSON_END;
 }
 
 inf_err_t *

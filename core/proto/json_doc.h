@@ -37,6 +37,10 @@ typedef struct {
 INF_CHECK inf_err_t *inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text,
     unsigned flags);
 
+/* The fault of a text that was not parsed and its position, in the words of
+   the reader of inferences; NULL: the text is no wrong JSON. */
+const char *inf_json_doc_fault(inf_slice_t text, size_t *offset);
+
 /* doc may be {0} or already finished. */
 void inf_json_doc_fini(inf_json_doc_t *doc);
 

@@ -195,6 +195,7 @@ static inf_json_event_t
 open_container(inf_json_scan_t *s, bool object)
 {
     if (s->depth >= s->max_depth) {
+        s->too_deep = true;
         return fail(s, "The values are nested too deeply.");
     }
 

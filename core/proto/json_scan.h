@@ -59,6 +59,7 @@ typedef struct {
                                    quotes, a bracket, a scalar               */
     bool              nonfinite;    /* set by the caller: bare words allowed */
     const char       *reason;
+    bool              too_deep; /* max_depth is the fault                    */
 
     /* private to the scanner */
     uint8_t           expect;

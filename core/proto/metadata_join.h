@@ -1,6 +1,5 @@
 /*
- * metadata_join.h - another server's metadata: joined with ours, or of a model
- *                   that only the other server has.
+ * metadata_join.h - the metadata of two servers as those of one.
  *
  * Owner    The caller's memory.
  * Thread   any.
@@ -19,10 +18,5 @@
    also lists. */
 INF_CHECK inf_err_t *inf_metadata_join(inf_slice_t ours, inf_slice_t theirs,
     inf_buf_t *out);
-
-/* Appends their metadata of the model, restricted to the members of our own;
-   metadata of another model are an error. */
-INF_CHECK inf_err_t *inf_metadata_of_model(inf_slice_t model,
-    inf_slice_t theirs, inf_buf_t *out);
 
 #endif /* INF_PROTO_METADATA_JOIN_H */

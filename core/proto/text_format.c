@@ -17,6 +17,9 @@ static inf_err_t *read_signed(inf_message_reader_t *r, int64_t min,
     int64_t max, const char *what, int64_t *v);
 static inf_err_t *read_unsigned(inf_message_reader_t *r, uint64_t max,
     uint64_t *v);
+static inf_err_t *expected_integer(const inf_message_reader_t *r,
+    const char *more);
+static inf_err_t *out_of_range(const inf_message_reader_t *r);
 static inf_err_t *read_real(inf_message_reader_t *r, double *v);
 static bool real_of_token(const inf_token_t *token, double *v);
 static inf_err_t *read_bool(inf_message_reader_t *r, bool *v);
@@ -111,11 +114,11 @@ read_scalar(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     case PROTOBUF_C_TYPE_INT32:
     case PROTOBUF_C_TYPE_SINT32:
     case PROTOBUF_C_TYPE_SFIXED32:
-        return read_signed(r, INT32_MIN, INT32_MAX, "an integer", &v->i);
+        return read_signed(r, INT32_MIN, INT32_MAX, NULL, &v->i);
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_SINT64:
     case PROTOBUF_C_TYPE_SFIXED64:
-        return read_signed(r, INT64_MIN, INT64_MAX, "an integer", &v->i);
+        return read_signed(r, INT64_MIN, INT64_MAX, NULL, &v->i);
     case PROTOBUF_C_TYPE_UINT32:
     case PROTOBUF_C_TYPE_FIXED32:
         return read_unsigned(r, UINT32_MAX, &v->u);
@@ -138,6 +141,7 @@ read_scalar(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     return inf_reader_bad(r, r->token.at, "a message is no scalar");
 }
 
+/* what: what to expect in place of an integer; NULL: an integer alone. */
 static inf_err_t *
 read_signed(inf_message_reader_t *r, int64_t min, int64_t max, const char *what,
     int64_t *v)
@@ -147,12 +151,13 @@ read_signed(inf_message_reader_t *r, int64_t min, int64_t max, const char *what,
     uint64_t digits;
 
     if (token->kind != INF_TOKEN_INTEGER) {
-        return inf_reader_expected(r, what);
+        return what != NULL ? inf_reader_expected(r, what)
+            : expected_integer(r, "");
     }
 
     uint64_t limit = negative ? (uint64_t) max + (min < 0) : (uint64_t) max;
     if (!inf_token_integer(token->text, &digits) || digits > limit) {
-        return inf_reader_bad(r, token->at, "the integer is out of range");
+        return out_of_range(r);
     }
 
     *v = negative ? (int64_t) (~digits + 1) : (int64_t) digits;
@@ -166,13 +171,41 @@ read_unsigned(inf_message_reader_t *r, uint64_t max, uint64_t *v)
     const inf_token_t *token = &r->token;
 
     if (token->kind != INF_TOKEN_INTEGER) {
-        return inf_reader_expected(r, "an integer that is not negative");
+        return expected_integer(r, " (0 or more)");
     }
     if (!inf_token_integer(token->text, v) || *v > max) {
-        return inf_reader_bad(r, token->at, "the integer is out of range");
+        return out_of_range(r);
     }
     inf_reader_next(r);
     return NULL;
+}
+
+/* These two have the words of protobuf's own reader, which logs are searched
+   for. */
+static inf_err_t *
+expected_integer(const inf_message_reader_t *r, const char *more)
+{
+    const inf_token_t *token = &r->token;
+    char shown[INF_PATH_SHOWN];
+    char text[100];
+
+    if (token->kind == INF_TOKEN_END || token->kind == INF_TOKEN_BAD) {
+        return inf_reader_expected(r, "an integer");
+    }
+    snprintf(text, sizeof(text), "Expected integer, got: %s%s",
+        inf_path_show(shown, token->text), more);
+    return inf_reader_bad(r, token->at, text);
+}
+
+static inf_err_t *
+out_of_range(const inf_message_reader_t *r)
+{
+    char shown[INF_PATH_SHOWN];
+    char text[100];
+
+    snprintf(text, sizeof(text), "Integer out of range (%s)",
+        inf_path_show(shown, r->token.text));
+    return inf_reader_bad(r, r->token.at, text);
 }
 
 static inf_err_t *

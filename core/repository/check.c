@@ -206,7 +206,7 @@ check_model(checker_t *c, const inf_scan_model_t *m)
     inf_findings_t f;
 
     /* the scan has reported the first two */
-    if (m->duplicate || m->unreadable || check_agents(c, m)) {
+    if (m->duplicate || m->unreadable != NULL || check_agents(c, m)) {
         add_unknown(c, m);
         return;
     }

@@ -2,17 +2,22 @@
  * ensemble_graph.h - the graph of ensembles and composing models, and its
  *                    consequences when a model is loaded or unloaded.
  *
- * Owner    The caller owns graph and models; a model owns the plans given to it
- *          until they are returned.  Texts of an id outlive it.
- * Thread   the caller's lock; a passive object: nothing here waits or calls
- *          out, except ops->serves.
- * Units    Turns count operations in the order they were queued, from 1.
+ * Owner    The caller owns the graph and its models.  A model owns the plans
+ *          that it has until they are returned.  The texts of an id outlive the
+ *          model.
+ * Thread   all functions with the caller's lock held.  The graph waits for
+ *          nothing, and calls ops->serves alone.
+ * Units    A turn is the number of an operation in the order of queueing, from
+ *          1.
  * Errors   plan_new: out of memory.
  * Route    lifecycle's events -> [ensemble graph] -> lifecycle's decisions
  *
- * Edges are names: a model named by an ensemble need not exist yet.  With
- * namespaces a name refers to the model in the ensemble's own repository,
- * otherwise to the only other model of that name.
+ * Edges are names: a model that an ensemble names need not exist.  With
+ * namespaces, a name means the model of that name in the ensemble's own
+ * repository; if there is none, the only model of that name elsewhere.
+ *
+ * Plans: a load reads a configuration and calls ask; settle makes the asked
+ * plan the made one, or drop_asked removes the asked plan.
  */
 
 #ifndef INF_REPOSITORY_ENSEMBLE_GRAPH_H
@@ -94,81 +99,79 @@ typedef enum {
 void inf_ensemble_graph_init(inf_ensemble_graph_t *g,
     const inf_graph_ops_t *ops);
 
-/* Adds and removes a model; it has no plan then. */
+/* Add and remove a model without plans. */
 void inf_graph_add(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     const inf_model_id_t *id);
 void inf_graph_remove(inf_graph_model_t *m);
 
-/* Creates a plan for count steps, to be added by inf_graph_plan_add; names_len
-   is the length of all names.  Free it with free(). */
+/* new creates a plan for count steps, whose names have names_len bytes
+   together; free() frees the plan.  add adds one step. */
 INF_CHECK inf_err_t *inf_graph_plan_new(size_t count, size_t names_len,
     inf_graph_plan_t **out);
 void inf_graph_plan_add(inf_graph_plan_t *plan, const char *name,
     int64_t version);
 
-/*
- * Sets the plan of a configuration just read; m takes plan.  An earlier asked
- * plan was settled or dropped.
- */
+/* Sets the asked plan of m, which takes plan.  An earlier asked plan was
+   settled or dropped. */
 void inf_graph_ask(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     inf_graph_plan_t *plan);
 
 /*
  * Makes the asked plan the made one.  held: the object of each step; NULL: the
- * ensemble cannot be made now, but is wanted.  Returns the previous made plan,
- * to be freed.
+ * ensemble is wanted, and cannot be made now.  Returns the previous made plan,
+ * which the caller frees.
  */
 inf_graph_plan_t *inf_graph_settle(inf_graph_model_t *m,
     const void *const *held);
 
-/* Marks m as not built, although its ensemble is valid: m serves nothing. */
+/* Marks m, a valid ensemble, as not built: m serves nothing. */
 void inf_graph_unmake(inf_graph_model_t *m);
 
 /* Remove the asked or the made plan from the graph; the caller frees it. */
 inf_graph_plan_t *inf_graph_drop_asked(inf_graph_model_t *m);
 inf_graph_plan_t *inf_graph_drop_made(inf_graph_model_t *m);
 
-/* Finds the model of a step; *target is NULL unless there is exactly one. */
+/* Finds the model that a step of m means; *target is NULL unless there is
+   exactly one. */
 inf_graph_found_t inf_graph_find(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_step_t *step,
     inf_graph_model_t **target);
 
 /*
- * Why plan, which is m's, cannot be made now.  SERVES: nothing is missing;
- * otherwise *at is the first step without its model.  UNKNOWN (with all such
- * models) and NO_VERSION are explained in text.
+ * Why plan, which is a plan of m, cannot be made now.  SERVES: nothing is
+ * missing.  Otherwise *at is the first step without its model, and for UNKNOWN
+ * (with all such models) and NO_VERSION text says what is missing.
  */
 inf_graph_found_t inf_graph_lack(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_plan_t *plan, inf_buf_t *text,
     size_t *at);
 
-/* Compares m's made plan with the present objects. */
+/* Compares the made plan of m with the objects that serve now. */
 inf_graph_verdict_t inf_graph_verdict(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
 
-/* The same for a plan and objects found earlier; LOST: one is gone. */
+/* The same for a plan, and the objects that were found for it.  LOST: one of
+   the objects is gone. */
 inf_graph_verdict_t inf_graph_compare(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_plan_t *plan,
     const void *const *held);
 
-/* Whether a load of m, waiting with until, must wait for a composing model's
-   turn. */
+/* Whether a load of m must wait for an operation of a composing model, whose
+   turn is not after m->until. */
 bool inf_graph_waits(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
 
 /*
- * circular: whether m depends on itself, or waits for itself; m->via then leads
- * back from m along a shortest path.  leads: the same for a path from one model
- * to another.
+ * circular: whether m depends on itself, or waits for itself.  Then m->via
+ * leads back from m along a shortest path.  leads: the same for a path between
+ * two models.
  */
 bool inf_graph_circular(inf_ensemble_graph_t *g, inf_graph_model_t *m);
 bool inf_graph_leads(inf_ensemble_graph_t *g, inf_graph_model_t *from,
     const inf_graph_model_t *to);
 
-/*
- * Whether m, made of its asked plan, would contain itself, given the made plans
- * of all others: their asked plans may fail.
- */
+/* Whether m would contain itself if its asked plan were made.  All other models
+   count with their made plans, because their asked plans may fail. */
 bool inf_graph_closes(inf_ensemble_graph_t *g, inf_graph_model_t *m);
 
 /* After a search that found m circular, appends "...: m -> n -> m". */
@@ -181,7 +184,7 @@ void inf_graph_circle_text(inf_graph_model_t *m, inf_buf_t *text);
 inf_graph_model_t *inf_graph_next_ensemble(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_step_t **at);
 
-/* Whether an ensemble, loaded or wanted, is made of m. */
+/* Whether an ensemble that is loaded or wanted has m as a composing model. */
 bool inf_graph_needed(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
 

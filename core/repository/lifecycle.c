@@ -128,11 +128,20 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
 void
 inf_lifecycle_reconfigure(inf_lifecycle_t *lc, inf_core_config_t *core_config)
 {
+    char changed[512];
+
     inf_core_config_ref(core_config);
     inf_lock(&lc->lock);
     inf_core_config_t *old = lc->core_config;
     lc->core_config = core_config;
     inf_unlock(&lc->lock);
+
+    inf_core_config_differences(old, core_config, INF_RELOAD_LOADS, changed,
+        sizeof(changed));
+    if (changed[0] != '\0') {
+        inf_log(INF_LOG_NOTICE, "models that are loaded from now on go by the"
+            " changed %s; those that are loaded keep what they have", changed);
+    }
 
     inf_core_config_unref(old);
     inf_backend_table_compare(lc->backends, core_config->values);

@@ -127,7 +127,7 @@ const char *inf_lifecycle_title(const inf_model_t *model);
 void inf_lifecycle_free(inf_lifecycle_t *lc);
 
 /* Uses core_config (takes a reference) for later loads; loaded models keep
-   theirs.  One call at a time. */
+   theirs, and the log says what differs.  One call at a time. */
 void inf_lifecycle_reconfigure(inf_lifecycle_t *lc,
     inf_core_config_t *core_config);
 

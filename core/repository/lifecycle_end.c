@@ -202,11 +202,13 @@ inf_lifecycle_attend(inf_lifecycle_t *lc, bool attended)
     inf_unlock(&lc->lock);
 }
 
-/* Whether the record has, had or will have a version. */
+/* Whether the record has, had or will have a version, or its configuration
+   leaves none. */
 static bool
 serves_locked(const inf_model_record_t *r)
 {
     return r->version_count > 0
+        || r->rejected == INF_REJECTED_VERSIONLESS
         || ((r->who & INF_WANTED_AT_START) != 0 && !r->rejected);
 }
 

@@ -76,7 +76,8 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
             .lc = lc,
             .edit = edit,
             .record = edit->record,
-            .core_config = inf_lifecycle_core_config(lc)
+            .core_config = inf_lifecycle_core_config(lc),
+            .rejection = INF_REJECTED_UNREAD
         };
         inf_link_init(&l->call.link);
 
@@ -220,9 +221,11 @@ check_name(load_t *l, found_t *f)
         one[i] = odd[i];                /* rest of a UTF-8 character         */
     }
 
-    return inf_err_new(INF_ERR_INVALID_ARG, "its name has the character '%s':"
-        " a model that comes with a request is named by A-Z, a-z, 0-9, '_',"
-        " '.' and '-' alone, unless a repository has a directory of that name",
+    /* begins with Triton's words for Python's models */
+    return inf_err_new(INF_ERR_INVALID_ARG, "Invalid stub name: contains"
+        " invalid characters: its name has the character '%s': a model that"
+        " comes with a request is named by A-Z, a-z, 0-9, '_', '.' and '-'"
+        " alone, unless a repository has a directory of that name",
         inf_scan_printable(one, text));
 }
 
@@ -522,6 +525,9 @@ choose(load_t *l)
     inf_err_t *err = inf_model_source_choose(l->source, l->record->name,
         &versions, &count);
     if (err != NULL) {
+        if (inf_err_code(err) == INF_ERR_INVALID_ARG) {
+            l->rejection = INF_REJECTED_VERSIONLESS;
+        }
         return err;
     }
 
@@ -685,7 +691,7 @@ rejected(load_t *l, inf_err_t *err)
     char serving[INF_SERVING_MAX];
 
     inf_lock(&l->lc->lock);
-    inf_model_set_reject(l->edit, known, reason);
+    inf_model_set_reject(l->edit, known, l->rejection, reason);
     inf_model_record_serving(r, serving);
     inf_unlock(&l->lc->lock);
 
@@ -734,7 +740,7 @@ mark_loading(load_t *l)
     }
 
     inf_lock(&lc->lock);
-    bool shown = inf_model_set_begin(&lc->set, l, merged);
+    bool shown = inf_model_set_begin(l, merged);
     inf_unlock(&lc->lock);
     if (shown) {
         inf_lifecycle_publish(lc);

@@ -1,22 +1,24 @@
 /*
- * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
- *                     object, what it tells), lifecycle_loaders.c (its
- *                     threads, which carry edits out), lifecycle_calls.c
- *                     (loads and unloads by request),
- *                     lifecycle_desired.c (what is desired without one),
- *                     lifecycle_names.c (which models a name means),
- *                     lifecycle_load.c (a load),
- *                     lifecycle_stuck.c (loads that don't return),
- *                     lifecycle_ensemble.c (models made of others),
- *                     lifecycle_end.c (publishing, finalizing),
- *                     lifecycle_exit.c (when a process of a model exits).
+ * lifecycle_parts.h - what the files of the lifecycle share.
  *
  * Owner    The lifecycle owns the model set and its threads.
- * Thread   as lifecycle.h; fields say under which lock.
+ * Thread   As lifecycle.h.  The fields say which lock guards them.
  * Units    ns.
- * Errors   as lifecycle.h.
+ * Errors   As lifecycle.h.
  * Route    lifecycle -> model set -> lifecycle_loaders -> lifecycle_load ->
  *          lifecycle_end
+ *
+ *     lifecycle.c             the object, and what the object reports
+ *     lifecycle_calls.c       loads and unloads by request
+ *     lifecycle_desired.c     what is desired without a request
+ *     lifecycle_names.c       which models a name means
+ *     lifecycle_loaders.c     the threads that carry out edits
+ *     lifecycle_load.c        a load, from its files to its versions
+ *     lifecycle_build.c       the versions are built and swapped
+ *     lifecycle_ensemble.c    composing models of a load
+ *     lifecycle_stuck.c       loads whose calls do not return
+ *     lifecycle_end.c         publishing, finalizing, the reaper
+ *     lifecycle_exit.c        exits of processes that models need
  */
 
 #ifndef INF_REPOSITORY_LIFECYCLE_PARTS_H
@@ -148,49 +150,51 @@ typedef enum {
 
 /* ---- lifecycle_loaders.c ------------------------------------------------- */
 
-/* Starts the configured number of loaders, and one for unloads; after an error,
-   started ones run until the lifecycle stops.  add: one more; UNAVAILABLE with
-   INF_CAUSE_FULL: no room. */
+/* start starts the configured number of loaders, and one for unloads.  After an
+   error the started ones run until the lifecycle stops.  add starts one more;
+   UNAVAILABLE with INF_CAUSE_FULL: there is no room. */
 INF_CHECK inf_err_t *inf_lifecycle_start_loaders(inf_lifecycle_t *lc);
 INF_CHECK inf_err_t *inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc,
     bool unloads) INF_NEEDS(lc->lock);
 
-/* Lets running loads finish and rejects waiting ones.  false: a load does not
-   finish. */
+/* Rejects the edits that wait, and waits for the running ones.  false: a load
+   does not finish. */
 bool inf_lifecycle_stop_loaders(inf_lifecycle_t *lc, uint64_t until);
 
-/* The edit of this loader thread; NULL: not a loader. */
+/* The edit that this thread carries out; NULL: the thread is no loader. */
 const inf_edit_t *inf_lifecycle_own_edit(void);
 
 /* Submits edit, which is taken, to the model of that id. */
 void inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_edit_t *edit);
 
-/* Rejects an edit that was not in the set; takes both. */
+/* Rejects an edit that was not in the set.  Takes edit and err. */
 void inf_lifecycle_reject(inf_lifecycle_t *lc, inf_edit_t *edit,
     inf_err_t *err);
 
 /* ---- lifecycle_desired.c ------------------------------------------------- */
 
-/* Whether the start left out that model. */
+/* is_barred: whether the start left out that model.  unbar: forgets which
+   models the start left out. */
 bool inf_lifecycle_is_barred(const inf_lifecycle_t *lc,
     const inf_model_id_t *id);
 void inf_lifecycle_unbar(inf_lifecycle_t *lc);
 
-/* Whether edit may find its model of that namespace ("": any), which is in no
-   repository of list, after another listing. */
+/* Whether a listing that is still to come may have the model of edit, which is
+   in no repository of list.  space: the namespace; "": any. */
 bool inf_lifecycle_is_pending(inf_lifecycle_t *lc, const inf_edit_t *edit,
     const inf_repository_list_t *list, const char *space);
 
 /* ---- lifecycle.c --------------------------------------------------------- */
 
-/* The configuration for a load that begins now; a reference. */
+/* A reference of the configuration, for a load that begins now. */
 inf_core_config_t *inf_lifecycle_core_config(inf_lifecycle_t *lc);
 
-/* ---- lifecycle_load.c: the error goes to the caller ---------------------- */
+/* ---- lifecycle_load.c ---------------------------------------------------- */
 
-/* Carries out a load.  LISTING, COMPOSING: edit is continued later, by any
-   thread. place is left before new versions serve. */
+/* run_load carries out a load; the error is the answer to the caller of edit.
+   *run LISTING or COMPOSING: a thread continues edit later.  The thread leaves
+   place before new versions serve.  run_unload carries out an unload. */
 INF_CHECK inf_err_t *inf_lifecycle_run_load(inf_lifecycle_t *lc,
     inf_edit_t *edit, inf_loading_place_t *place, inf_run_t *run);
 void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit);
@@ -206,59 +210,68 @@ void inf_lifecycle_load_drop(inf_load_t *l);
 
 /* ---- lifecycle_stuck.c --------------------------------------------------- */
 
-/* Enclose a call into a plug-in, and report it to the load callbacks: the build
-   of that version (owner: its owner; NULL: a change of a serving one), or -1:
-   the model's agents.  A build has a time limit; inf_load_is_late tells
-   afterwards whether it was exceeded.  No call after an error of begin. */
+/*
+ * begin and end enclose a call into a plug-in, and report the call to the load
+ * callbacks.  version -1: a call of the model's agents.  Otherwise the build of
+ * that version; owner is the owner of the new version, NULL for a change of a
+ * serving one.  After an error of begin neither the call nor end follows.
+ *
+ * A build has a time limit; after end, inf_load_is_late says whether the call
+ * has exceeded the limit.
+ */
 INF_CHECK inf_err_t *inf_load_call_begin(inf_load_t *l, int64_t version,
     const void *owner);
 void inf_load_call_end(inf_load_t *l);
 
-/* give_up_stuck: gives up loads whose call takes too long, and answers their
-   callers; no lock is held.  next_stuck: the time of the next check. */
+/* give_up_stuck gives up loads whose call takes too long, and answers their
+   callers; called without a lock.  next_stuck: when to call that again. */
 void inf_lifecycle_give_up_stuck(inf_lifecycle_t *lc);
 uint64_t inf_lifecycle_next_stuck_locked(const inf_lifecycle_t *lc,
     uint64_t now_ns) INF_NEEDS(lc->lock);
 
-/* Called when a late load that began at since_ns has returned, with nothing
-   left; takes edit. */
+/* Called when a load that was given up has returned, and nothing is left of the
+   load, which began at since_ns.  Takes edit. */
 void inf_lifecycle_load_returned(inf_lifecycle_t *lc, inf_edit_t *edit,
     uint64_t since_ns);
 
-/* ---- lifecycle_ensemble.c
-   ------------------------------------------------- */
+/* ---- lifecycle_ensemble.c ------------------------------------------------ */
 
-/* Called after l has read an ensemble's configuration: loads composing models
-   if necessary.  LISTING, COMPOSING: waits for their repository, or for them;
-   otherwise takes them. */
+/* Called when l has read the configuration of an ensemble: loads the composing
+   models if that is necessary.  LISTING: l waits for their repository.
+   COMPOSING: l waits for the composing models.  Otherwise l has taken them. */
 inf_run_t inf_lifecycle_gather(inf_load_t *l);
 
-/* Takes the composing models that serve now.  Versions that cannot be made fail
-   with a reason; versions made of the same models are kept. */
+/* Takes the composing models that serve now.  A version of l that cannot be
+   made of them fails with a reason.  A version that is made of them stays. */
 void inf_lifecycle_take_composing(inf_load_t *l);
 
-/* renew: makes room for a text, with the lock released.  drain: carries out the
-   drain after a change of serving versions, before it is published. */
+/* renew makes room for a text, and releases the lock meanwhile.  drain carries
+   out the drain that is due after a change of serving versions, before the
+   change is published. */
 void inf_lifecycle_renew_locked(inf_lifecycle_t *lc, inf_reason_room_t *room)
     INF_NEEDS(lc->lock);
 void inf_lifecycle_drain_locked(inf_lifecycle_t *lc, inf_link_t *gone,
     inf_reason_room_t *room) INF_NEEDS(lc->lock);
 
-/* Releases models that left service; after publishing, without the lock. */
+/* Drops the references of models that left service.  Called after publishing,
+   without the lock. */
 void inf_lifecycle_let_go(inf_link_t *gone);
 
-/* Refreshes ensembles that are not made of what r serves now; the caller of
-   edit, which may be NULL, waits for that, too. */
+/* Submits a refresh of each ensemble that is not made of what r serves now.
+   The caller of edit, which may be NULL, waits for the refreshes, too. */
 void inf_lifecycle_refresh(inf_lifecycle_t *lc, const inf_model_record_t *r,
     inf_edit_t *edit);
 
-/* Unloads models that were loaded only with the model edit has unloaded. */
+/* Submits an unload of each model that was loaded only for the ensemble that
+   edit has unloaded. */
 void inf_lifecycle_unload_orphans(inf_lifecycle_t *lc, inf_edit_t *edit);
 
 /* ---- lifecycle_names.c --------------------------------------------------- */
 
-/* Replaces edit, of a name, by an edit for each model of that name; *run:
-   whether it waits.  Or changes its kind, to be carried out. */
+/* Replaces edit, which is for a name, by one edit for each model of that name.
+   If no model has the name, or edit brings the model's files, edit becomes one
+   for a single model, and is carried out next.  run: whether edit waits for a
+   listing. */
 INF_CHECK inf_err_t *inf_lifecycle_run_name(inf_lifecycle_t *lc,
     inf_edit_t *edit, inf_run_t *run);
 
@@ -269,23 +282,25 @@ extern const inf_model_set_ops_t inf_lifecycle_set_ops;
 /* Publishes all READY versions as the snapshot for requests. */
 void inf_lifecycle_publish(inf_lifecycle_t *lc);
 
-/* The same with publish_lock taken before a version became READY, so that no
-   reader sees a READY version that requests cannot find. */
+/* The same for a caller who has taken publish_lock before a version became
+   READY, so that no reader sees a READY version that requests cannot find. */
 void inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
     INF_GIVES(lc->publish_lock);
 
-/* The means to destroy a model, allocated when it is built. */
+/* The means to destroy a model, allocated when the model is built, so that
+   destroying cannot fail. */
 INF_CHECK inf_err_t *inf_destroyer_new(inf_destroyer_t **out);
 void inf_destroyer_free(inf_destroyer_t *d);
 
-/* The reaper: destroys unreferenced models, each on its own thread, replaces
-   stuck loaders, and queues due rebuilds.  stop: joins ended threads, when
-   nothing is alive or the rest is not waited for. */
+/* The reaper thread destroys unreferenced models, each on a thread of its own,
+   replaces stuck loaders and queues due rebuilds.  stop joins the threads that
+   have ended; called when no model is alive, or when nobody waits for the
+   rest. */
 INF_CHECK inf_err_t *inf_lifecycle_start_reaper(inf_lifecycle_t *lc);
 void inf_lifecycle_stop_reaper(inf_lifecycle_t *lc);
 
-/* Iterates over models being finalized; *at begins as NULL.  The result is only
-   compared.  NULL: end. */
+/* Iterates over the models that are being finalized; *at begins as NULL.  The
+   caller only compares the result.  NULL: end. */
 const inf_model_t *inf_lifecycle_next_leaving_locked(
     const inf_lifecycle_t *lc, const inf_link_t **at);
 
@@ -300,13 +315,12 @@ void inf_lifecycle_child_died(void *userp, inf_model_t *model,
 /* Writes "now", or "in 5 s". */
 void inf_lifecycle_put_delay(uint64_t delay_ns, char *text, size_t cap);
 
-/* Joins threads that have handled an exit; all: waits for the others, too. */
+/* Joins the threads that have handled an exit.  all: waits for the threads that
+   handle one now, too. */
 void inf_lifecycle_reap_exits(inf_lifecycle_t *lc, bool all);
 
-/*
- * stranded: whether all live models wait for exited processes.  forget: gives
- * them up and removes what they left in /dev/shm.
- */
+/* stranded: whether all live models wait for exited processes.  forget gives
+   these models up, and removes what they have left in /dev/shm. */
 bool inf_lifecycle_stranded(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 void inf_lifecycle_forget_stranded(inf_lifecycle_t *lc);
 

@@ -62,6 +62,7 @@ struct inf_load_s {
     bool                 ensemble;
     bool                 waits;         /* for a repository's listing; begins
                                            again then                        */
+    inf_rejection_t      rejection;     /* if it cannot begin                */
     inf_load_version_t  *versions;      /* ascending                         */
     size_t               count;
     inf_model_t        **released;      /* taken out of service by the swap;

@@ -1,14 +1,17 @@
 /*
  * model_edit.h - one change of a model's desired state, and the caller who
- *                waits for it.
+ *                waits for that change.
  *
- * Owner    A record owns its waiting edits; a thread owns the one it carries
- *          out.  A caller belongs to its edits together, and to the thread that
- *          ends the last of them.
+ * Owner    A record owns the edits that wait.  A thread owns the edit that the
+ *          thread carries out.  All edits of a caller share the caller; the
+ *          thread that ends the last of them answers.
  * Thread   one thread, or the model set's lock.
- * Units    order: errors of lower order win.
+ * Units    order: of several errors for one caller, the lowest order wins.
  * Errors   new: out of memory.
  * Route    lifecycle -> [edit] -> model set -> loader thread
+ *
+ * Order: new, call (if somebody waits), then inf_model_set_submit(); after the
+ * last leave_caller, answer.
  */
 
 #ifndef INF_REPOSITORY_MODEL_EDIT_H
@@ -65,8 +68,8 @@ typedef struct inf_load_s inf_load_t;
 
 typedef struct {
     size_t                left;     /* edits not ended                       */
-    bool                  inside;   /* a load waits for it: does not wait for
-                                       consequences of its edits             */
+    bool                  inside;   /* a load waits for this caller, so this
+                                       one does not wait for consequences    */
     size_t                order;    /* of err                                */
     inf_err_t            *err;
     void                (*done)(void *userp, inf_err_t *err);   /* takes err */
@@ -106,21 +109,22 @@ INF_CHECK inf_err_t *inf_edit_new(inf_edit_kind_t kind, inf_edit_t **out);
 /* Frees an edit in no record, without a caller; edit may be NULL. */
 void inf_edit_free(inf_edit_t *edit);
 
-/* Whether it takes models out of service, by id or by name. */
+/* Whether edit takes models out of service, by id or by name. */
 bool inf_edit_unloads(const inf_edit_t *edit);
 
-/* Gives edit a caller; does nothing if done is NULL. */
+/* Gives edit a caller, whose done is called once; nothing if done is NULL. */
 INF_CHECK inf_err_t *inf_edit_call(inf_edit_t *edit,
     void (*done)(void *userp, inf_err_t *err), void *userp);
 
-/* Makes the caller of edit, if any, wait for more, too. */
+/* Makes the caller of edit, if there is one, wait for the edit more, too.
+   order is that of an error of more. */
 void inf_edit_share_caller(inf_edit_t *edit, inf_edit_t *more, size_t order);
 
-/* Ends edit for its caller; takes err.  Returns the caller, to be answered,
-   after its last edit; otherwise NULL. */
+/* Ends edit for its caller with err, which is taken.  Returns the caller, to be
+   answered, if that was the caller's last edit; otherwise NULL. */
 inf_caller_t *inf_edit_leave_caller(inf_edit_t *edit, inf_err_t *err);
 
-/* Answers and takes caller, which may be NULL. */
+/* Answers caller and frees it; caller may be NULL. */
 void inf_caller_answer(inf_caller_t *caller);
 
 #endif /* INF_REPOSITORY_MODEL_EDIT_H */

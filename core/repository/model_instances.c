@@ -154,7 +154,7 @@ void
 inf_model_drop_instances(const inf_lifecycle_options_t *options,
     inf_model_t *model, inf_instance_t **instances, uint32_t count)
 {
-    useconds_t pause_us = 0;
+    useconds_t pause_us = 500;
 
     for (uint32_t i = 0; i < count; i++) {
         inf_instance_leave(instances[i]);

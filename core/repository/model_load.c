@@ -130,6 +130,12 @@ load_ensemble(const inf_model_load_t *what, inf_model_t *model,
         return err;
     }
 
+    uint32_t most = model->built->ensemble_scheduling->max_inflight_requests;
+    if (most > 0) {
+        inf_log(INF_LOG_INFO, "Ensemble model '%s' configured with"
+            " max_inflight_requests: %u", model->name, most);
+    }
+
     model->load_ns = inf_clock_ns() - start_ns;
     *out = model;
     return NULL;

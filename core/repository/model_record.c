@@ -285,7 +285,8 @@ is_quarantined(const inf_record_version_t *v)
 bool
 inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
 {
-    e->loading = r->version_count == 0;
+    e->loading = r->version_count == 0
+        && r->rejected != INF_REJECTED_VERSIONLESS;
     e->gone = r->unloaded && (r->who & INF_WANTED_AT_START) == 0;
     e->name = strdup(r->name);
     e->space = r->space[0] != '\0' ? strdup(r->space) : NULL;

@@ -1,16 +1,16 @@
 /*
  * model_record.h - one model: its desired and its actual state.
  *
- * Owner    The model set owns records.  A record without versions is freed
- *          after its last edit, the others stay.
- * Thread   all fields under the set's lock, except where noted.
+ * Owner    The model set owns its records.  A record without versions is freed
+ *          after its last edit; a record with versions stays.
+ * Thread   all fields with the set's lock held, except where noted.
  * Units    ns on the monotonic clock.
  * Errors   out of memory.
  * Route    model set -> [record] -> index, registry
  *
- * The desired state is who wants the model, and the edits still to be carried
- * out, one after another.  The actual state is its versions and the state of
- * its first edit.
+ * The desired state is who wants the model, and the edits that wait to be
+ * carried out, one after another.  The actual state is the versions, and what
+ * the first edit waits for.  reconcile.h compares the two.
  */
 
 #ifndef INF_REPOSITORY_MODEL_RECORD_H
@@ -44,6 +44,13 @@ typedef enum {
                                    repository not listed yet                 */
     INF_LOAD_TAKES              /* takes the serving ones next               */
 } inf_load_stage_t;
+
+/* Why no version of a model could be tried. */
+typedef enum {
+    INF_REJECTED_NOT,
+    INF_REJECTED_UNREAD,        /* it is not known what the model is         */
+    INF_REJECTED_VERSIONLESS    /* its policy selects no version             */
+} inf_rejection_t;
 
 typedef struct {
     int64_t              version;
@@ -81,7 +88,7 @@ struct inf_model_record_s {
     inf_model_state_t     state;
     inf_load_stage_t      stage;
     inf_edit_kind_t       last_kind;    /* of the last submitted edit        */
-    bool                  rejected; /* no version could be tried             */
+    inf_rejection_t       rejected; /* no version could be tried             */
     bool                  unloaded; /* and not loaded since                  */
     bool                  retry;    /* an ensemble that could not be made:
                                        loaded when its models change         */
@@ -96,13 +103,13 @@ struct inf_model_record_s {
     uint32_t              stuck;    /* loads given up that have not returned */
 };
 
-/* Creates a record; id is copied.  free: r is in no set; releases its versions,
-   source and plan; r may be NULL. */
+/* new copies id.  free releases versions, source and plan of a record that is
+   in no set; r may be NULL. */
 INF_CHECK inf_err_t *inf_model_record_new(const inf_model_id_t *id,
     inf_model_record_t **out);
 void inf_model_record_free(inf_model_record_t *r);
 
-/* The id of r; its texts belong to r. */
+/* The id of r, with texts of r. */
 inf_model_id_t inf_model_record_id(const inf_model_record_t *r);
 
 /* The version, or NULL. */
@@ -123,7 +130,7 @@ bool inf_model_record_any_ready(const inf_model_record_t *r);
 void inf_model_record_serving(const inf_model_record_t *r,
     char text[INF_SERVING_MAX]);
 
-/* Whether it was unloaded on purpose. */
+/* Whether the version was unloaded on purpose. */
 bool inf_record_version_is_unloaded(const inf_record_version_t *v);
 
 /* Cancels the rebuild of v. */
@@ -132,34 +139,35 @@ void inf_record_version_settle(inf_record_version_t *v);
 /* Sets v to the state after an unload. */
 void inf_record_version_forget(inf_record_version_t *v);
 
-/* Makes a READY version UNLOADING; the caller gives up the reference after
-   publishing, without the lock.  NULL: it was not READY. */
+/* Makes a READY version UNLOADING.  The caller publishes, releases the lock,
+   and then drops the reference that is returned.  NULL: v was not READY. */
 inf_model_t *inf_record_version_withdraw(inf_record_version_t *v);
 
-/* Sets the reason (NULL: none) of the model and of each READY version; they
-   take references. */
+/* Sets the reason (NULL: none) of the model and of each READY version, with a
+   reference for each. */
 void inf_model_record_explain(inf_model_record_t *r, inf_reason_t *reason);
 
-/* Whether the model is as last loaded, or will be again. */
+/* Whether a version serves, an ensemble has a plan, or a model without versions
+   was rejected or is wanted by the start. */
 bool inf_model_record_is_held(const inf_model_record_t *r);
 
 /* Whether the record can be freed: no edit, version, reason or plan. */
 bool inf_model_record_is_empty(const inf_model_record_t *r);
 
-/* Whether it is an ensemble that could not be made, and readiness does not
-   depend on it: treated like an unloaded one. */
+/* Whether r is an ensemble that could not be made and that readiness does not
+   depend on.  Such an ensemble counts as unloaded. */
 bool inf_model_record_never_made(const inf_model_record_t *r);
 
-/* Whether readiness permits this model's state.  While a version serves, others
-   count only if their process has exited: a load leaves serving versions until
-   it comes into effect. */
+/* Whether readiness permits the state of this model.  While a version serves,
+   other versions count only if their process has exited, because a load leaves
+   the serving versions alone until the new ones serve. */
 bool inf_model_record_content(const inf_model_record_t *r);
 
-/* Calls fn for each row; none for a record with nothing to report. */
+/* Calls fn for each row of the index; a record may have none. */
 void inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp);
 
-/* Fills e; false: out of memory, parts of e set so far are the caller's. */
+/* Fills e.  false: out of memory; the caller frees what e has so far. */
 bool inf_model_record_entry(const inf_model_record_t *r,
     inf_registry_entry_t *e);
 

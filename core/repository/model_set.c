@@ -8,6 +8,10 @@
 static const void *serves(const inf_graph_model_t *m, int64_t version);
 static void move(inf_model_record_t *r, inf_model_state_t to);
 static void queue(inf_model_set_t *set, inf_model_record_t *r);
+static inf_model_record_t *next_turn(const inf_model_set_t *set,
+    const inf_link_t *head);
+static bool is_being_taken(const inf_model_set_t *set,
+    const inf_model_record_t *r);
 static void decide(inf_model_set_t *set, inf_edit_t *edit);
 static bool is_lacking(const inf_edit_t *rebuild);
 static void decide_listed(inf_model_set_t *set, inf_edit_t *edit);
@@ -222,17 +226,56 @@ inf_edit_t *
 inf_model_set_take(inf_model_set_t *set, bool unloads)
 {
     const inf_link_t *head = unloads ? &set->unloads : &set->loads;
-    if (set->holds > 0 || inf_list_empty(head)) {
+    inf_model_record_t *r = set->holds > 0 ? NULL : next_turn(set, head);
+    if (r == NULL) {
         return NULL;
     }
 
-    inf_model_record_t *r = inf_link_entry(head->next, inf_model_record_t,
-        turn);
     inf_edit_t *edit = first_edit(r);
     move(r, INF_MODEL_RUNNING);
     inf_link_remove(&edit->link);
     decide(set, edit);
     return edit;
+}
+
+/* The first record in that queue whose edit may begin, or NULL. */
+static inf_model_record_t *
+next_turn(const inf_model_set_t *set, const inf_link_t *head)
+{
+    for (const inf_link_t *l = head->next; l != head; l = l->next) {
+        inf_model_record_t *r = inf_link_entry((inf_link_t *) (uintptr_t) l,
+            inf_model_record_t, turn);
+        if (!is_being_taken(set, r)) {
+            return r;
+        }
+    }
+
+    return NULL;
+}
+
+/* Whether a request unloads r while the load of an ensemble that came before
+   the request takes what r serves.  That load waits for nothing else. */
+static bool
+is_being_taken(const inf_model_set_t *set, const inf_model_record_t *r)
+{
+    const inf_edit_t *edit = first_edit(r);
+    const inf_graph_step_t *at = NULL;
+    inf_graph_model_t *m;
+
+    while (edit->kind == INF_EDIT_UNLOAD && edit->cause == INF_UNLOAD_REQUEST
+        && (m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL)
+    {
+        const inf_model_record_t *e = record_of(m);
+        if (m->asked != NULL && m->turn < edit->turn
+            && e->stage == INF_LOAD_TAKES
+            && (e->state == INF_MODEL_QUEUED
+                || e->state == INF_MODEL_RUNNING))
+        {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 /* Decides whether the edit is still needed. */

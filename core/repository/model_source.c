@@ -322,9 +322,9 @@ take_scan(inf_model_source_t *source, const inf_source_query_t *q,
             "model appears in two or more repositories: '%s' and '%s'",
             m[0].dir, m[1].dir);
     }
-    if (m->unreadable) {
+    if (m->unreadable != NULL) {
         return inf_err_new(INF_ERR_INTERNAL,
-            "the model's directory can't be read");
+            "the model's directory can't be read: %s", m->unreadable);
     }
 
     if (list != NULL) {
@@ -406,8 +406,9 @@ let_agents_load(inf_model_source_t *source, const inf_source_query_t *q,
     for (size_t i = 0; i < scan.problem_count; i++) {
         inf_log(scan.problems[i].level, "%s", scan.problems[i].text);
     }
-    err = scan.models[0].unreadable ? inf_err_new(INF_ERR_INTERNAL,
-        "'%s' can't be read", source->load_dir)
+    const char *unreadable = scan.models[0].unreadable;
+    err = unreadable != NULL ? inf_err_new(INF_ERR_INTERNAL,
+        "the model's directory can't be read: %s", unreadable)
         : take_versions(source, &scan.models[0]);
     inf_scan_fini(&scan);
     return err;

@@ -36,13 +36,11 @@ record_of(const inf_graph_model_t *m)
 }
 
 bool
-inf_model_set_begin(inf_model_set_t *set, inf_load_t *l,
-    inf_record_version_t *merged)
+inf_model_set_begin(inf_load_t *l, inf_record_version_t *merged)
 {
     inf_model_record_t *r = l->record;
     bool shown = false;
 
-    (void) set;
     merge_versions(l, merged);
     for (size_t i = 0; i < l->count; i++) {
         inf_record_version_t *v = inf_model_record_find(r,
@@ -59,7 +57,7 @@ inf_model_set_begin(inf_model_set_t *set, inf_load_t *l,
             shown = true;
         }
     }
-    r->rejected = false;
+    r->rejected = INF_REJECTED_NOT;
     r->unloaded = false;
     inf_reason_unref(r->reason);
     r->reason = NULL;
@@ -93,12 +91,14 @@ merge_versions(inf_load_t *l, inf_record_version_t *merged)
 }
 
 void
-inf_model_set_reject(inf_edit_t *edit, bool known, inf_reason_t *reason)
+inf_model_set_reject(inf_edit_t *edit, bool known, inf_rejection_t rejection,
+    inf_reason_t *reason)
 {
     inf_model_record_t *r = edit->record;
 
     if (known || r->version_count > 0 || (r->who & INF_WANTED_AT_START) != 0) {
-        r->rejected = !inf_model_record_any_ready(r);
+        r->rejected = inf_model_record_any_ready(r) ? INF_REJECTED_NOT
+            : rejection;
         inf_model_record_explain(r, reason);
     }
     if (edit->kind == INF_EDIT_REFRESH && r->override == NULL) {
@@ -332,7 +332,7 @@ inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone)
 
     inf_reason_unref(r->reason);
     r->reason = ambiguous ? inf_reason_ref(&inf_reason_ambiguous) : NULL;
-    r->rejected = ambiguous;
+    r->rejected = ambiguous ? INF_REJECTED_UNREAD : INF_REJECTED_NOT;
     r->retry = false;
     r->unloaded = true;
     r->source = NULL;

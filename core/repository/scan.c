@@ -421,9 +421,11 @@ scan_model_at(scan_t *s, uint32_t repository, const char *name,
     inf_err_t *why = inf_storage_list(root->storage, model.dir, &entries);
     inf_err_t *err;
     if (why != NULL) {
-        model.unreadable = true;
-        err = scan_problem(s, INF_LOG_ERROR, repository, model.name,
-            "%s", inf_err_msg(why));
+        model.unreadable = inf_arena_strdup(arena, inf_err_msg(why),
+            strlen(inf_err_msg(why)));
+        err = model.unreadable == NULL ? inf_err_nomem()
+            : scan_problem(s, INF_LOG_ERROR, repository, model.name, "%s",
+            model.unreadable);
         inf_err_free(why);
 
     } else {

@@ -60,8 +60,9 @@ typedef struct {
     bool           mapped;          /* its name is an alias                */
     bool           duplicate;       /* also in another repository without a
                                        namespace of its own: never served  */
-    bool           unreadable;      /* its directory cannot be listed now:
-                                       versions are unknown                */
+    const char    *unreadable;      /* why its directory cannot be listed
+                                       now, with the path: versions are
+                                       unknown; NULL: it can               */
     const int64_t *versions;        /* ascending                           */
     size_t         version_count;
 } inf_scan_model_t;

@@ -18,6 +18,7 @@ static inf_err_t *search_configured(const inf_model_t *model,
     const char *name, char **path);
 static bool is_of_sequences(const inf_model_t *model);
 static inf_err_t *rejected(const char *path);
+static const char *in_model(const char *dir, const char *name);
 static inf_err_t *escapes(const inf_model_t *model, const char *name);
 static inf_err_t *search_default(const inf_model_t *model,
     const char *const *global_dirs, size_t global_count, char **path);
@@ -65,21 +66,26 @@ rejected(const char *path)
 static inf_err_t *
 search_configured(const inf_model_t *model, const char *name, char **path)
 {
-    size_t len = strlen(model->dir);
-    const char *inner = name;
+    const char *const inner[] = { name, in_model(model->dir, name) };
+    bool within = false;
+    bool found = false;
 
-    if (strncmp(name, model->dir, len) == 0 && name[len] == '/') {
-        inner = name + len + 1;
+    for (size_t i = 0; i < 2 && !found; i++) {
+        if (!inf_path_is_inner(inner[i])) {
+            continue;
+        }
+        within = true;
+        free(*path);
+        *path = inf_path_join(model->dir, inner[i]);
+        if (*path == NULL) {
+            return inf_err_nomem();
+        }
+        found = is_file(*path);
     }
-    if (!inf_path_is_inner(inner)) {
+    if (!within) {
         return escapes(model, name);
     }
-
-    *path = inf_path_join(model->dir, inner);
-    if (*path == NULL) {
-        return inf_err_nomem();
-    }
-    if (!is_file(*path)) {
+    if (!found) {
         return inf_err_new(INF_ERR_NOT_FOUND, "Batching library path not"
             " found: %s", *path);
     }
@@ -90,6 +96,28 @@ search_configured(const inf_model_t *model, const char *name, char **path)
         err = escapes(model, name);
     }
     return err;
+}
+
+/* The part of name behind the model's directory, which it may have in front
+   whole or, as a path from the directory of the server's start would have it,
+   without its first components.  name, if it has none of it. */
+static const char *
+in_model(const char *dir, const char *name)
+{
+    size_t dir_len = strlen(dir);
+
+    for (const char *end = strchr(name, '/'); end != NULL;
+        end = strchr(end + 1, '/'))
+    {
+        size_t len = (size_t) (end - name);
+        if (len > 0 && len <= dir_len
+            && memcmp(dir + dir_len - len, name, len) == 0
+            && (len == dir_len || dir[dir_len - len - 1] == '/'))
+        {
+            return end + 1;
+        }
+    }
+    return name;
 }
 
 static inf_err_t *

@@ -8,9 +8,10 @@
  *          model has sequence_batching.  NOT_FOUND: no such file.
  * Route    model load -> [strategy search] -> plug-in operations
  *
- * Parameter TRITON_BATCH_STRATEGY_PATH is its path, absolute or in the model's
- * directory; otherwise a batchstrategy.so is used from the directory of the
- * version, the model, or the backend (global), in this order.
+ * Parameter TRITON_BATCH_STRATEGY_PATH is its path, absolute, in the model's
+ * directory, or relative to a directory above that one; otherwise a
+ * batchstrategy.so is used from the directory of the version, the model, or
+ * the backend (global), in this order.
  */
 
 #ifndef INF_REPOSITORY_STRATEGY_SEARCH_H

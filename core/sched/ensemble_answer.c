@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/model/reshape.h"
 #include "core/sched/policy.h"
 #include "core/tensor/copy.h"
@@ -146,7 +147,7 @@ inf_run_finish(inf_ensemble_run_t *run)
     inf_lock(&run->lock);
     inf_err_t *err = run->flow.failure;
     run->flow.failure = NULL;
-    if (run->flow.hasty) {              /* for a step of another ensemble    */
+    if (run->flow.answers_early) {      /* for a step of another ensemble    */
         atomic_store_explicit(&client->gpu, INF_GPU_GUILTY,
             memory_order_relaxed);
     }
@@ -228,6 +229,10 @@ add_outputs(inf_ensemble_run_t *run, inf_response_t *response,
 
         inf_run_value_t *value = inf_run_value(run, item, tensor);
         if (value == NULL) {
+            inf_slice_t name = plan->tensors[tensor].output->name;
+            inf_log(INF_LOG_VERBOSE, "model=%s: Composing models did not"
+                " output tensor %.*s", plan->model->name, (int) name.len,
+                name.data);
             continue;               /* left out by its step                  */
         }
         if (!sequence.changed && value->source != NULL) {

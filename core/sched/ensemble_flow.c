@@ -100,7 +100,7 @@ inf_flow_begin(inf_flow_t *f, const bool *wanted)
     f->cancelled = false;
     f->answer = INF_FLOW_UNANSWERED;
     f->failed = false;
-    f->hasty = false;
+    f->answers_early = false;
 
     for (uint32_t o = 0; o < f->output_count; o++) {
         f->wanted[o] = wanted[o];
@@ -223,7 +223,7 @@ inf_flow_next(inf_flow_t *f)
         return action;
     }
 
-    if (f->open == 0 || (f->failed && f->hasty)) {
+    if (f->open == 0 || (f->failed && f->answers_early)) {
         if (!f->failed && f->answer == INF_FLOW_UNANSWERED
             && f->plan->domain_count == 1)
         {
@@ -238,10 +238,8 @@ inf_flow_next(inf_flow_t *f)
 }
 
 void
-inf_flow_bind(inf_flow_t *f, inf_flow_call_t *call,
-    const inf_flow_action_t *start)
+inf_flow_bind(inf_flow_call_t *call, const inf_flow_action_t *start)
 {
-    (void) f;
     *call = (inf_flow_call_t) { .step = start->step, .item = start->item };
 }
 
@@ -337,9 +335,9 @@ inf_flow_fail(inf_flow_t *f, inf_err_t *err)
 }
 
 void
-inf_flow_hasten(inf_flow_t *f)
+inf_flow_answer_early(inf_flow_t *f)
 {
-    f->hasty = true;
+    f->answers_early = true;
 }
 
 void

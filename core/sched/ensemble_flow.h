@@ -1,23 +1,27 @@
 /*
- * ensemble_flow.h - the state of one request in its ensemble's table: which
- *                   step starts when, with which tensors, and which responses
- *                   are sent.
+ * ensemble_flow.h - one request in its ensemble: which step starts when, with
+ *                   which tensors, and which responses are sent.
  *
- * Owner    The run owns its flow.  Values are the run's: a flow keeps each
- *          value until it is not needed and then lists it as dropped.  Items
- *          and calls are under the run's lock.
- * Thread   one at a time, the run's lock held; it calls nothing.
- * Units    steps, tensors and domains are the plan's indexes.
- * Errors   begin: outputs that cannot be in one response.  Out of memory fails
- *          the flow, as an error of a step does: the first error is kept, no
+ * Owner    The run owns its flow and the values.  The flow keeps a value until
+ *          nothing needs the value, and then lists the value as dropped.
+ * Thread   one at a time, with the run's lock held.  The flow calls nothing but
+ *          the pause of inf_flow_respond().
+ * Units    Steps, tensors and domains are indexes of the plan.
+ * Errors   begin: outputs that cannot be in one response.  Later errors, of a
+ *          step or out of memory, fail the flow: the first error is kept, no
  *          more steps start, and the flow finishes when all calls have ended.
  * Route    run -> [flow] -> run
  *
- * Events go in (an input, a response, an end, a release, an error, a cancel),
- * and inf_flow_next() returns the resulting actions one by one.  An item is a
- * row of values, one for each tensor of its domain: values of a row belong
- * together, whenever each of them is set.  Rows are answered in the order of
- * their producer.
+ * Events go in: an input, a response, an end, a release, an error, a cancel.
+ * After each event inf_flow_next() returns the resulting actions one by one,
+ * until NOTHING.
+ *
+ * Order for a request: begin, set_input for each input, run; then events and
+ * next, until FINISH or the final EMIT; clear, when all calls have ended.
+ *
+ * An item is a row of values, one for each tensor of its domain.  The values of
+ * a row belong together, whenever each of them is set.  Rows are answered in
+ * the order of their producer.
  */
 
 #ifndef INF_SCHED_ENSEMBLE_FLOW_H
@@ -32,7 +36,7 @@ typedef struct inf_flow_value_s {
     struct inf_flow_value_s *next;      /* in the list of dropped values     */
 } inf_flow_value_t;
 
-/* Stands for a mapped tensor without a value. */
+/* The value of a mapped tensor that has none. */
 extern inf_flow_value_t inf_flow_empty;
 
 typedef struct inf_flow_item_s inf_flow_item_t;
@@ -93,7 +97,7 @@ typedef struct {
     bool               cancelled;
     inf_err_t         *failure;         /* the first error; taken by the run */
     bool               failed;
-    bool               hasty;           /* the answer then waits for no call */
+    bool               answers_early;   /* a failure does not wait for calls */
     inf_flow_value_t  *dropped;
     inf_pause_t       *resumed;
     inf_flow_item_t   *spare_items;
@@ -108,7 +112,7 @@ void inf_flow_fini(inf_flow_t *f);
 /* Begins a request; wanted[i]: whether the ensemble's output i is wanted. */
 INF_CHECK inf_err_t *inf_flow_begin(inf_flow_t *f, const bool *wanted);
 
-/* Sets each input, then calls run(). */
+/* set_input sets one input; run starts the flow when all inputs are set. */
 void inf_flow_set_input(inf_flow_t *f, uint32_t input,
     inf_flow_value_t *value);
 void inf_flow_run(inf_flow_t *f);
@@ -116,43 +120,43 @@ void inf_flow_run(inf_flow_t *f);
 /* The next action. */
 inf_flow_action_t inf_flow_next(inf_flow_t *f);
 
-/* Registers the call that action START has begun. */
-void inf_flow_bind(inf_flow_t *f, inf_flow_call_t *call,
-    const inf_flow_action_t *start);
+/* Sets up call, which action START has begun. */
+void inf_flow_bind(inf_flow_call_t *call, const inf_flow_action_t *start);
 
-/* The same if no call could begin. */
+/* Called instead of bind if no call could begin. */
 void inf_flow_unbind(inf_flow_t *f, const inf_flow_action_t *start);
 
 /*
- * Takes a response; values: one for each output of the step, NULL: not given.
- * pause, which may be NULL, returns what each start that waits for a permit
- * holds. false: a second response of a model that gives one; the values are
- * dropped.
+ * Takes the values of a response, one for each output of the step; NULL: not
+ * given.  pause, which may be NULL, is called for each start that waits for a
+ * permit, and returns the pause that the start holds.  false: a second response
+ * of a model that gives one; the values are dropped.
  */
 bool inf_flow_respond(inf_flow_t *f, inf_flow_call_t *call,
     inf_flow_value_t *const *values, inf_pause_t *(*pause)(void));
 
-/* end: no response follows.  release: the inputs are no longer read.  Once
-   each. */
+/* end: no response of the call follows.  release: the call reads its inputs no
+   more.  Each is called once. */
 void inf_flow_end(inf_flow_t *f, inf_flow_call_t *call);
 void inf_flow_release(inf_flow_t *f, inf_flow_call_t *call);
 
 /* Fails the flow; takes err. */
 void inf_flow_fail(inf_flow_t *f, inf_err_t *err);
 
-/* After a failure, answers without waiting for calls.  Only for a process that
-   ends, since calls may still write to the client's memory. */
-void inf_flow_hasten(inf_flow_t *f);
+/* Lets a failure be answered without a wait for calls.  Only for a process that
+   ends, because calls may still write to the client's memory. */
+void inf_flow_answer_early(inf_flow_t *f);
 
-/* Starts no more steps; answers what is complete. */
+/* Starts no more steps.  Complete rows are still answered. */
 void inf_flow_cancel(inf_flow_t *f);
 
-/* The value of a tensor of item's domain or a parent domain; NULL: not there
-   (yet). */
+/* The value of a tensor of item's domain or of a parent domain; NULL: there is
+   none, or none yet. */
 inf_flow_value_t *inf_flow_value(const inf_flow_t *f,
     const inf_flow_item_t *item, uint32_t tensor);
 
-/* Whether EMIT may give the value away, because only the client reads it. */
+/* may_move: whether EMIT may give the value away, because nothing but the
+   client reads the value.  emitted ends an EMIT. */
 bool inf_flow_may_move(const inf_flow_t *f, const inf_flow_item_t *item,
     uint32_t tensor);
 void inf_flow_emitted(inf_flow_t *f, inf_flow_item_t *item);

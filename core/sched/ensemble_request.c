@@ -213,7 +213,7 @@ step_take(inf_ensemble_run_t *run, const inf_flow_action_t *start)
     s->request.userp = s;
 
     inf_lock(&run->lock);
-    inf_flow_bind(&run->flow, &s->call, start);
+    inf_flow_bind(&s->call, start);
     inf_list_push_back(&run->live, &s->live);
     run->in_use++;
     inf_unlock(&run->lock);
@@ -613,7 +613,7 @@ respond(inf_step_request_t *s, inf_response_t *response, uint32_t flags)
     } else if (err != NULL) {
         inf_flow_fail(&run->flow, err);
         if (is_guilty(s)) {
-            inf_flow_hasten(&run->flow);
+            inf_flow_answer_early(&run->flow);
         }
     } else if (response != NULL) {
         inf_flow_respond(&run->flow, &s->call, values,

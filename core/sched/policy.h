@@ -1,20 +1,25 @@
 /*
- * policy.h - decides which requests of a model run together, and when: events
- *            and the time in, decisions out.
+ * policy.h - decides which requests of a model run together, and when.
  *
- * Owner    The model's runner owns its policy; the policy owns the requests
- *          queued in it.
+ * Owner    The model's runner owns its policy.  The policy owns the requests
+ *          that are queued in it.
  * Thread   any, with the runner's lock held, except ask, add_controls,
- *          rejects_at and free.  A policy has no clock, thread or lock of its
- *          own.
+ *          rejects_at and free.
  * Units    ns on the monotonic clock.
- * Errors   push: why the request is rejected; INVALID_ARG: it breaks a rule of
- *          sequences.  attach: out of memory.  add_controls: why a request
- *          cannot run.
+ * Errors   push: why the request is rejected; INVALID_ARG: the request breaks
+ *          a rule of sequences.  attach: out of memory.  add_controls: why a
+ *          request cannot run.
  * Route    runner -> [policy] -> payload -> instance thread.
  *
+ * A policy is passive: events and the time go in, decisions come out.  A policy
+ * has no clock, thread or lock.
+ *
  * Instances pull: an idle instance asks for the next payload, and requests that
- * arrive before that may join.  The runner numbers the instances.
+ * arrive before that question may join.  The runner numbers the instances.
+ *
+ * Order for an instance: attach, open, (ready, next)*, retire, detach.  For a
+ * request: push, next, then (without the lock) add_controls, later done and
+ * released or again.
  */
 
 #ifndef INF_SCHED_POLICY_H
@@ -59,7 +64,7 @@ inf_payload_init(inf_payload_t *p)
     p->slots = 0;
 }
 
-/* Counts of a model's sequences; all zero for other models. */
+/* Counts of a model's sequences; all 0 for a model without sequences. */
 typedef struct {
     uint32_t sequences;         /* known by id                               */
     uint32_t slots;             /* with a sequence, or its rest              */
@@ -77,24 +82,24 @@ typedef enum {
 } inf_next_t;
 
 typedef struct {
-    /* Requests may share a payload, so waking one thread is enough; next and
-       ready need the time, which otherwise is 0. */
+    /* Requests may share a payload, so that waking one thread is enough.  next
+       and ready get the time; without gathers they get 0. */
     bool gathers;
 
-    /* Requests belong to one instance (sequences keep theirs), and touched
-       names the threads to wake; otherwise any idle instance may take a
-       request, and the runner chooses. */
+    /* A request belongs to one instance (a sequence keeps its instance), and
+       touched names the threads to wake.  Without binds any idle instance may
+       take a request, and the runner chooses. */
     bool binds;
 
     /* Takes req on success; on error the caller still owns it. */
     inf_err_t *(*push)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns);
 
-    /* Called after push under the same lock: a text to log, without the lock.
-       false: none.  May be NULL. */
+    /* Called after push without releasing the lock.  true: text is to be logged
+       once the lock is released.  May be NULL. */
     bool (*notice)(inf_policy_t *p, char *text, size_t cap);
 
     /* The next payload for the idle instance of that number.  Requests that
-       must not run go to gone (as from expire). */
+       must not run go to gone, as from expire. */
     inf_next_t (*next)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns);
 
@@ -102,87 +107,91 @@ typedef struct {
     inf_next_t (*ready)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         uint64_t *until_ns);
 
-    /* Calls a plug-in without the runner's lock, after INF_NEXT_ASK, in the
-       same thread.  May be NULL. */
+    /* Calls a plug-in.  Called after INF_NEXT_ASK on the same thread, without
+       the runner's lock.  May be NULL. */
     void (*ask)(inf_policy_t *p);
 
     /*
-     * Called without the lock by the thread that took the payload: adds control
-     * inputs and states to its requests, and padding requests for empty slots.
-     * Requests that cannot be prepared move from the payload to failed; the
-     * error applies to all of them.  May be NULL.
-     */
+     * Adds control inputs and states to the requests of a payload, and padding
+     * requests for empty slots.  Called without the lock by the thread that
+     * took the payload.  Requests that cannot be prepared move to failed, and
+     * the error is theirs.  May be
+     NULL. */
     inf_err_t *(*add_controls)(inf_policy_t *p, inf_payload_t *out,
         inf_link_t *failed);
 
     /*
-     * Unlinks req, which is queued, and moves the requests behind it in its
-     * sequence to gone.  All become REJECTED.  false: req is not queued, or a
-     * plug-in reads it and it goes to gone later.
-     */
+     * Unlinks req, and moves the requests behind req in its sequence to gone.
+     * All of them become REJECTED.  false: req is not queued, or a plug-in
+     * reads req, which goes to gone after
+     that. */
     bool (*cancel)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
         inf_link_t *gone);
 
-    /* Unlinks the first request that no plug-in reads, as REJECTED; NULL:
-       none. */
+    /* Unlinks the first request that no plug-in reads; the request becomes
+       REJECTED.  NULL: there is none. */
     inf_request_t *(*drop)(inf_policy_t *p);
 
-    /* Moves requests whose time is over to gone, as REJECTED.  They have timed
-       out unless their factory is cancelled.  May be NULL. */
+    /* Moves the requests whose time is over to gone; they become REJECTED.  A
+       request has timed out unless its factory is cancelled.  May be NULL. */
     void (*expire)(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone);
 
-    /* The time when req, which arrived at now_ns, will be rejected for waiting
-       too long; INF_NEVER: no limit.  Needs no lock.  NULL: no limit for any
-       request. */
+    /* When req, which arrives at now_ns, will be rejected for waiting too long;
+       INF_NEVER: never.  Called without the lock.  NULL: the policy has no such
+       limit. */
     uint64_t (*rejects_at)(const inf_policy_t *p, const inf_request_t *req,
         uint64_t now_ns);
 
     /* Called after the execution of a payload.  May be NULL. */
     void (*done)(inf_policy_t *p, uint32_t count, uint64_t now_ns);
 
-    /* Called before req, which was taken, is released.  If req was to begin a
-       sequence and was rejected, the requests queued behind it go to gone as
-       REJECTED.  May be NULL. */
+    /* Called before a taken request is released.  If req was to begin a
+       sequence and was rejected, the requests behind req become REJECTED and go
+       to gone.  May be NULL. */
     void (*released)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
         inf_link_t *gone);
 
-    /* The same for a request of an iterative sequence that runs again: it is
-       queued.  On error (its sequence has ended) nothing changes.  NULL if
-       released is. */
+    /* Called instead of released for a request of an iterative sequence that
+       runs again: queues req.  On error (the sequence has ended) nothing
+       changes.  NULL if released is NULL. */
     inf_err_t *(*again)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns);
 
-    /* leaves: no more requests come, so queued ones run at once, and a sequence
-       without queued or running requests ends when the backlog needs its slot.
-       leaves false reverts that. */
+    /* leaves true: no more requests come.  Queued requests run at once, and a
+       sequence without queued or running requests ends when the backlog needs
+       its slot.  leaves false: requests come again. */
     void (*leave)(inf_policy_t *p, bool leaves);
 
-    /* Counts the sequences; NULL: the policy has none. */
+    /* Counts the sequences.  NULL: the policy has no sequences. */
     void (*count)(const inf_policy_t *p, inf_sequence_counts_t *out);
 
-    /* Frees the policy; nothing is queued and no lock is held. */
+    /* Frees the policy, in which nothing is queued.  Called without the
+       lock. */
     void (*free)(inf_policy_t *p);
 
     /* ---- instances: INF_POLICY_ANY_INSTANCE, unless it binds ------------- */
 
-    /* Adds an instance with a new number, which gets nothing yet; instance and
-       owner (returned by touched, never NULL) are kept. */
+    /* Adds an instance with a new number; the instance gets nothing before
+       open.  The policy keeps instance and owner; touched returns owner, which
+       is not NULL. */
     inf_err_t *(*attach)(inf_policy_t *p, uint32_t number,
         inf_instance_t *instance, void *owner);
 
     /* Lets the instance get requests; a repetition does nothing. */
     void (*open)(inf_policy_t *p, uint32_t number);
 
-    /* Gives the instance no new sequences; present ones go on. */
+    /* Gives the instance no new sequences; those that have a slot go on. */
     void (*retire)(inf_policy_t *p, uint32_t number);
 
-    /* Whether the instance has a sequence, or a request queued for it alone. */
+    /* Whether the instance has a sequence, or a request that no other instance
+       may take. */
     bool (*occupied)(const inf_policy_t *p, uint32_t number);
 
-    /* Removes the instance, which has nothing and no longer asks. */
+    /* Removes an instance that is not occupied and asks no more. */
     void (*detach)(inf_policy_t *p, uint32_t number);
 
-    /* The owner of an instance to wake, once each; NULL: no more.  Called after
-       every other call until NULL.  Always NULL unless it binds. */
+    /* The owner of the next instance to wake; each is returned once.  The
+       runner calls touched after every other call, until NULL.  Always NULL
+       without binds. */
     void *(*touched)(inf_policy_t *p);
 } inf_policy_ops_t;
 
@@ -216,7 +225,7 @@ bool inf_policy_occupied_none(const inf_policy_t *p, uint32_t number);
 /* The number in an environment variable; 0: none. */
 uint32_t inf_policy_hold(const char *variable);
 
-/* A leave that only sets p->leaving. */
+/* The leave of a policy without sequences: sets p->leaving. */
 void inf_policy_leave(inf_policy_t *p, bool leaves);
 
 /* Creates the policy of the model's configuration. */

@@ -79,6 +79,7 @@ static uint64_t time_of(const inf_rate_class_t *c);
 static void consider(inf_rate_limiter_t *l, inf_rate_class_t *c);
 static void consider_rivals(inf_rate_limiter_t *l, const inf_rate_class_t *c);
 static inf_rate_instance_t *first_of(const inf_rate_class_t *c);
+static uint64_t phase_of(const inf_rate_class_t *c);
 static bool goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b);
 static bool may_go(const inf_rate_limiter_t *l, const inf_rate_class_t *c);
 static bool is_free(const inf_rate_class_t *c);
@@ -619,6 +620,15 @@ first_of(const inf_rate_class_t *c)
     return inf_link_entry(c->asking.next, inf_rate_instance_t, link);
 }
 
+/* A turn is due at its end, p turns of priority 1 behind its start: of two that
+   begin together priority 2 goes after two turns of priority 1.  Bounded, so
+   that the first turn of a very low priority comes soon. */
+static uint64_t
+phase_of(const inf_rate_class_t *c)
+{
+    return c->priority < RATE_CREDIT ? c->priority : RATE_CREDIT;
+}
+
 static bool
 goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b)
 {
@@ -628,8 +638,9 @@ goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b)
     if (a->late != b->late) {
         return a->late;
     }
-    if (x->start != y->start) {
-        return x->start < y->start;
+    uint64_t mine = x->start + phase_of(a), theirs = y->start + phase_of(b);
+    if (mine != theirs) {
+        return mine < theirs;
     }
     if (a->priority != b->priority) {
         return a->priority < b->priority;

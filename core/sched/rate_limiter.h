@@ -1,21 +1,27 @@
 /*
- * rate_limiter.h - decides which instances, of all models, may execute now:
- *                  those with free resources, the least used first.
+ * rate_limiter.h - decides which instances, of all models, may execute now.
  *
- * Owner    The rate gate owns the limiter; each instance belongs to its thread,
- *          between add and remove.
- * Thread   any, with the gate's lock held.  Without clock, thread or lock:
- *          events in, decisions out.
- * Units    copies of resources; turns, of which an instance of priority p gets
- *          one p-th as many as one of priority 1.
- * Errors   INVALID_ARG: a resource that does not exist, or is used as both
- *          kinds.
+ * Owner    The rate gate owns the limiter.  The caller owns each instance
+ *          object, between add and remove.
+ * Thread   any, with the gate's lock held.
+ * Units    copies of resources; turns.  An instance of priority p gets one turn
+ *          where an instance of priority 1 gets p.
+ * Errors   INVALID_ARG: a resource does not exist, or is used both as global
+ *          and for a device.
  * Route    instance thread -> rate gate -> [rate limiter]
  *
- * Start-time fair queueing: an execution costs an instance its priority, the
- * instance that has used least is first, and an instance gains nothing from a
- * pause.  An instance that lacks a resource is passed a limited number of
- * times; then no execution may start that would delay it.
+ * The limiter is passive: events go in, decisions come out.  The limiter has no
+ * clock, thread or lock.
+ *
+ * Order for an instance: add; ask; next returns the instance; release; and so
+ * on until remove.  withdraw ends an ask.
+ *
+ * Start-time fair queueing: an execution costs an instance its priority.  Of
+ * the instances whose resources are free, the one that has used least is first.
+ * An instance gains nothing from a pause.
+ *
+ * An instance that lacks a resource is passed by others a limited number of
+ * times.  Then no execution may start that would delay that instance.
  */
 
 #ifndef INF_SCHED_RATE_LIMITER_H
@@ -69,24 +75,24 @@ typedef struct {
     void             *userp;
 } inf_rate_instance_t;
 
-/* Creates a limiter.  count 0: each resource has as many copies as the largest
-   need.  Otherwise unlisted resources do not exist; of repeated ones the
-   smallest counts. */
+/* Creates a limiter of the listed resources; of entries for the same resource
+   the smallest counts.  count 0: every resource exists, with as many copies as
+   the largest need. */
 INF_CHECK inf_err_t *inf_rate_limiter_new(const inf_rate_resource_t *resources,
     size_t count, inf_rate_limiter_t **out);
 
-/* Frees the limiter; no instance is left. */
+/* Frees a limiter without instances. */
 void inf_rate_limiter_free(inf_rate_limiter_t *l);
 
-/* Whether an instance of that device could be added.  On error *at is the first
-   need that cannot be met, and *field its bad field ("name", "count" or
-   "global").  Both may be NULL. */
+/* Whether an instance of that device could be added.  On error *at is the index
+   of the first need that cannot be met, and *field names the field to blame:
+   "name", "count" or "global".  at and field may be NULL. */
 INF_CHECK inf_err_t *inf_rate_limiter_check(const inf_rate_limiter_t *l,
     int32_t device, const inf_rate_need_t *needs, size_t count, size_t *at,
     const char **field);
 
-/* Adds i, which is zeroed except for userp; priority 0 counts as 1.  An error
-   changes nothing. */
+/* Adds i, which is zeroed but for userp.  A priority of 0 counts as 1.  On
+   error nothing has changed. */
 INF_CHECK inf_err_t *inf_rate_limiter_add(inf_rate_limiter_t *l,
     inf_rate_instance_t *i, int32_t device, uint32_t priority,
     const inf_rate_need_t *needs, size_t count);
@@ -94,20 +100,20 @@ INF_CHECK inf_err_t *inf_rate_limiter_add(inf_rate_limiter_t *l,
 /* Removes i, which does not execute. */
 void inf_rate_limiter_remove(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
-/* i is idle, and its model has a payload.  again: it asks as before, without a
-   pause. */
+/* i is idle, and its model has a payload.  again: i asks without a pause since
+   its last execution. */
 void inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool again);
 
 /* i stops asking. */
 void inf_rate_limiter_withdraw(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
-/* i returns its granted resources; executed: counts as a turn. */
+/* i returns its resources.  executed: i has used its turn. */
 void inf_rate_limiter_release(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool executed);
 
-/* The next instance that may execute, now granted; called after events until
-   NULL. */
+/* The next instance that may execute; the instance is GRANTED now.  Called
+   after each event, until NULL. */
 inf_rate_instance_t *inf_rate_limiter_next(inf_rate_limiter_t *l);
 
 /* Called for a resource; device is 0 if it is global. */
@@ -118,7 +124,7 @@ typedef void (*inf_rate_resource_fn)(void *userp, const char *name,
 void inf_rate_limiter_each(const inf_rate_limiter_t *l,
     inf_rate_resource_fn fn, void *userp);
 
-/* The number of existing copies, and of held ones. */
+/* How many copies of a resource exist, and how many are held. */
 uint64_t inf_rate_limiter_copies(const inf_rate_limiter_t *l, const char *name,
     bool global, int32_t device);
 uint64_t inf_rate_limiter_used(const inf_rate_limiter_t *l, const char *name,

@@ -6,6 +6,7 @@
 #include "core/model/model.h"
 #include "core/tensor/response.h"
 
+static void sequence_timed_out(inf_request_t *req);
 static void reject(inf_request_t *req, inf_failure_t why, inf_err_t *err);
 static void answer(inf_request_t *req, inf_err_t *err);
 
@@ -22,14 +23,6 @@ inf_reject_timed_out(inf_request_t *req)
     reject(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
         INF_ERR_UNAVAILABLE, "Request timeout expired"),
         INF_CAUSE_TIMED_OUT));
-}
-
-void
-inf_reject_sequence_timed_out(inf_request_t *req)
-{
-    reject(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
-        INF_ERR_UNAVAILABLE, "timeout of the corresponding sequence has been"
-        " expired"), INF_CAUSE_TIMED_OUT));
 }
 
 void
@@ -78,11 +71,19 @@ inf_reject_gone(inf_link_t *gone)
             inf_reject_malformed(req, inf_rejection_no_start(req,
                 req->model->name));
         } else if (req->sched.queued.gone == INF_GONE_SEQUENCE_TIMED_OUT) {
-            inf_reject_sequence_timed_out(req);
+            sequence_timed_out(req);
         } else {
             inf_reject_timed_out(req);
         }
     }
+}
+
+static void
+sequence_timed_out(inf_request_t *req)
+{
+    reject(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
+        INF_ERR_UNAVAILABLE, "timeout of the corresponding sequence has been"
+        " expired"), INF_CAUSE_TIMED_OUT));
 }
 
 static void

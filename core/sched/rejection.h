@@ -19,9 +19,6 @@ void inf_reject_cancelled(inf_request_t *req);
 /* Counts req, answers that it has waited too long and releases it. */
 void inf_reject_timed_out(inf_request_t *req);
 
-/* Counts req, answers that its sequence has timed out and releases it. */
-void inf_reject_sequence_timed_out(inf_request_t *req);
-
 /* Counts req, which was to run, answers err (taken) and releases it. */
 void inf_reject_failed(inf_request_t *req, inf_err_t *err);
 

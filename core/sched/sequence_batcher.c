@@ -12,7 +12,7 @@
 #define NOTICE_NS     UINT64_C(1000000000)  /* between two notices           */
 
 typedef inf_sequence_batcher_t batcher_t;
-typedef inf_sequence_place_t   place_t;
+typedef inf_sequence_instance_t instance_t;
 typedef inf_sequence_t         sequence_t;
 typedef inf_slot_t             slot_t;
 
@@ -213,13 +213,13 @@ batcher_free(inf_policy_t *p)
         free(q);
     }
 
-    while (b->place_count > 0) {
-        inf_place_free(b, b->places[--b->place_count]);
+    while (b->instance_count > 0) {
+        inf_sequence_instance_free(b, b->instances[--b->instance_count]);
     }
     while ((link = inf_list_pop_front(&b->departed)) != NULL) {
-        inf_place_free(b, inf_link_entry(link, place_t, link));
+        inf_sequence_instance_free(b, inf_link_entry(link, instance_t, link));
     }
-    free(b->places);
+    free(b->instances);
     free(b->buckets);
     free(b->preferred);
     free(b);
@@ -366,7 +366,7 @@ enqueue(batcher_t *b, slot_t *s, inf_request_t *req)
 
     req->sched.queued = (inf_request_queued_t) { .slot = s };
     inf_list_push_back(&s->queue, &req->link);
-    s->place->queued++;
+    s->instance->queued++;
     b->base.queued++;
 
     inf_slot_speak(b, s);
@@ -408,15 +408,16 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
 {
     batcher_t *b = (batcher_t *) p;
     slot_t *s = req->sched.queued.slot;
-    place_t *place = s->place;
+    instance_t *instance = s->instance;
 
     s->running--;
-    if (--place->running == 0 && !inf_list_empty(&place->link)) {
-        inf_link_remove(&place->link);
-        inf_place_free(b, place);   /* its last request was released         */
+    if (--instance->running == 0 && !inf_list_empty(&instance->link)) {
+        inf_link_remove(&instance->link);
+        /* the last request of a detached instance was released */
+        inf_sequence_instance_free(b, instance);
         return;
     }
-    if (!inf_list_empty(&place->link)) {
+    if (!inf_list_empty(&instance->link)) {
         return;
     }
 
@@ -441,7 +442,7 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     if (waited) {
         inf_slot_touch(b, s);
     }
-    inf_place_touch_empty(b, place);
+    inf_sequence_instance_touch_empty(b, instance);
 }
 
 /* Ends the slot's sequence, whose START was lost, unless another START is
@@ -475,7 +476,7 @@ batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     }
 
     s->running--;
-    s->place->running--;
+    s->instance->running--;
     req->flags = 0;
     req->sched.again = true;
     b->base.again++;
@@ -526,8 +527,9 @@ remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
 
     withdraw_behind(b, queue, behind, INF_GONE_WITH_SEQUENCE, gone);
     if (s != NULL && s->issued == req) {
-        place_t *place = s->place;
-        (void) place->batcher->ops->cancel(place->batcher, req, now_ns, gone);
+        instance_t *instance = s->instance;
+        (void) instance->batcher->ops->cancel(instance->batcher, req, now_ns,
+            gone);
         s->issued = NULL;
         inf_slot_lose(b, s, req);
     } else {
@@ -589,12 +591,12 @@ batcher_drop(inf_policy_t *p)
         sequence_t *q = inf_link_entry(b->backlog.prev, sequence_t, link);
         req = inf_link_entry(q->queue.prev, inf_request_t, link);
     }
-    for (uint32_t i = 0; req == NULL && i < b->place_count; i++) {
-        place_t *place = b->places[i];
-        for (uint32_t k = 0; req == NULL && place->queued > 0
+    for (uint32_t i = 0; req == NULL && i < b->instance_count; i++) {
+        instance_t *instance = b->instances[i];
+        for (uint32_t k = 0; req == NULL && instance->queued > 0
             && k < b->options.slots; k++)
         {
-            const slot_t *s = &place->slots[k];
+            const slot_t *s = &instance->slots[k];
             req = !inf_list_empty(&s->queue)
                 ? inf_link_entry(s->queue.prev, inf_request_t, link)
                 : s->issued;

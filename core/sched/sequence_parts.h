@@ -1,13 +1,17 @@
 /*
- * sequence_parts.h - shared by the files of the sequence batcher: sequences,
- *                    slots, and places (instances).
+ * sequence_parts.h - what the files of the sequence batcher share: sequences,
+ *                    slots, and the slots of instances.
  *
- * Owner    The batcher owns everything; a place with unreleased requests
- *          outlives its detach.
- * Thread   with the runner's lock held, except add_controls.
+ * Owner    The batcher owns everything.  A detached instance stays until its
+ *          requests are released.
+ * Thread   any, with the runner's lock held, except add_controls.
  * Units    ns.
  * Errors   out of memory.
  * Route    sequence batcher -> [parts] <- ids, slots, rows
+ *
+ * A sequence begins in the backlog, or gets a free slot at once.  A slot has
+ * one sequence after another.  When the sequence of a slot has ended, the slot
+ * goes to the first sequence of the backlog, or becomes free.
  */
 
 #ifndef INF_SCHED_SEQUENCE_PARTS_H
@@ -21,7 +25,7 @@
 
 #define INF_SEQUENCE_TEXT 40u
 
-typedef struct inf_sequence_place_s inf_sequence_place_t;
+typedef struct inf_sequence_instance_s inf_sequence_instance_t;
 typedef struct inf_slot_s inf_slot_t;
 
 /* A sequence with a slot, known by its id, or one in the backlog. */
@@ -44,7 +48,7 @@ typedef struct inf_sequence_s {
 
 /* A slot holds one sequence: a known one, or the rest of one that has ended. */
 struct inf_slot_s {
-    inf_sequence_place_t *place;
+    inf_sequence_instance_t *instance;
     uint32_t              number;
     inf_heap_node_t       vacancy;  /* while free                            */
     bool                  taken;
@@ -52,25 +56,25 @@ struct inf_slot_s {
     bool                  over;     /* ends with the last queued request     */
     inf_sequence_t       *sequence; /* NULL: no known sequence               */
     inf_link_t            queue;
-    inf_request_t        *issued;   /* oldest: request in the place's
+    inf_request_t        *issued;   /* oldest: request in the instance's
                                        batcher                               */
     uint32_t              running;  /* requests taken, not released          */
     inf_slot_inputs_t    *inputs;
 };
 
 typedef enum {
-    INF_PLACE_PREPARES,     /* takes no sequence yet                         */
-    INF_PLACE_OPEN,
-    INF_PLACE_RETIRED       /* takes no new sequence                         */
-} inf_place_state_t;
+    INF_SLOTS_PREPARING,    /* take no sequence yet                          */
+    INF_SLOTS_OPEN,
+    INF_SLOTS_RETIRED       /* take no new sequence                          */
+} inf_slots_state_t;
 
 /* An instance with its slots. */
-struct inf_sequence_place_s {
+struct inf_sequence_instance_s {
     inf_link_t      touch;          /* in batcher->touched                   */
     inf_link_t      link;           /* in batcher->departed                  */
     uint32_t        number;
     void           *owner;
-    inf_place_state_t state;        /* changed by place_move alone           */
+    inf_slots_state_t state;        /* written by instance_move alone        */
     uint32_t        taken;          /* slots in use                          */
     uint32_t        queued;
     uint32_t        running;
@@ -93,11 +97,11 @@ typedef struct {
     uint32_t               unnoticed;   /* restarts since the last notice    */
     uint64_t               last_id;     /* iterative: for requests without an
                                            id                                */
-    inf_sequence_place_t **places;      /* by number                         */
-    uint32_t               place_count;
-    uint32_t               place_cap;
+    inf_sequence_instance_t **instances;    /* by number                     */
+    uint32_t               instance_count;
+    uint32_t               instance_cap;
     inf_link_t             departed;    /* with unreleased requests          */
-    inf_link_t             touched;     /* of places                         */
+    inf_link_t             touched;     /* instances to wake                 */
     inf_heap_t             vacancies;   /* of slots                          */
     uint32_t               vacant;
     uint32_t               taken;
@@ -127,10 +131,11 @@ inf_sequence_t *inf_sequence_find(const inf_sequence_batcher_t *b,
 INF_CHECK inf_err_t *inf_sequence_new(inf_sequence_batcher_t *b,
     const inf_request_t *req, inf_sequence_t **out);
 
-/* Makes the sequence unknown; a repetition does nothing. */
+/* Makes the sequence unknown: its id finds it no more.  A repetition does
+   nothing. */
 void inf_sequence_forget(inf_sequence_batcher_t *b, inf_sequence_t *q);
 
-/* Frees a sequence that is unknown, without a timer and not in the backlog. */
+/* Frees a sequence that is unknown, has no timer and is not in the backlog. */
 void inf_sequence_free(inf_sequence_batcher_t *b, inf_sequence_t *q);
 
 /* Sets the sequence's timer; INF_NEVER: none. */
@@ -140,7 +145,7 @@ void inf_sequence_timer_clear(inf_sequence_batcher_t *b, inf_sequence_t *q);
 
 /* ---- sequence_slots.c ---------------------------------------------------- */
 
-/* Oldest: passes the slot's next request to the place's batcher, if the
+/* Oldest: passes the slot's next request to the instance's batcher, if the
    previous one was released. */
 void inf_slot_issue(inf_sequence_batcher_t *b, inf_slot_t *s);
 
@@ -148,13 +153,13 @@ void inf_slot_issue(inf_sequence_batcher_t *b, inf_slot_t *s);
 void inf_slot_settle(inf_sequence_batcher_t *b, inf_slot_t *s,
     uint64_t now_ns);
 
-/* offer: gives a slot without a sequence to the backlog's first, or makes it
-   free. give: gives it to q. */
+/* offer gives a slot without a sequence to the first of the backlog, or makes
+   the slot free.  give gives the slot to q. */
 void inf_slot_offer(inf_sequence_batcher_t *b, inf_slot_t *s);
 void inf_slot_give(inf_sequence_batcher_t *b, inf_slot_t *s,
     inf_sequence_t *q);
 
-/* Forgets the slot's sequence; its queued requests stay. */
+/* Forgets the sequence of the slot; the queued requests stay in the slot. */
 void inf_slot_forget(inf_sequence_batcher_t *b, inf_slot_t *s);
 
 /* Updates the slot after req left its queue. */
@@ -164,7 +169,8 @@ void inf_slot_lose(inf_sequence_batcher_t *b, inf_slot_t *s,
 /* Stops the idle timer of the slot's sequence, which has sent a request. */
 void inf_slot_speak(inf_sequence_batcher_t *b, inf_slot_t *s);
 
-/* In a model that leaves: silent sequences yield their slots to the backlog. */
+/* In a model that leaves, gives the slots of silent sequences to the
+   backlog. */
 void inf_slots_give_way(inf_sequence_batcher_t *b);
 
 /* Takes a free slot; NULL: none. */
@@ -173,25 +179,26 @@ inf_slot_t *inf_slot_take_free(inf_sequence_batcher_t *b);
 /* Removes q from the backlog and clears its timer. */
 void inf_sequence_leave_backlog(inf_sequence_batcher_t *b, inf_sequence_t *q);
 
-/* Adds the place to touched, for its owner. */
-void inf_place_touch(inf_sequence_batcher_t *b, inf_sequence_place_t *place);
+/* Adds the instance to touched, for its owner. */
+void inf_sequence_instance_touch(inf_sequence_batcher_t *b,
+    inf_sequence_instance_t *instance);
 
-/* Touches a retired place without work. */
-void inf_place_touch_empty(inf_sequence_batcher_t *b,
-    inf_sequence_place_t *place);
+/* Touches a retired instance without work. */
+void inf_sequence_instance_touch_empty(inf_sequence_batcher_t *b,
+    inf_sequence_instance_t *instance);
 
-/* Touches the place if the slot's new first request may be taken (oldest: if it
-   enters the place's batcher). */
+/* Touches the instance if the slot's new first request may be taken (oldest: if
+   that request enters the instance's batcher). */
 void inf_slot_touch(inf_sequence_batcher_t *b, inf_slot_t *s);
 
 /* Whether the slot's first request may be taken. */
 bool inf_slot_can_run(const inf_slot_t *s);
 
-/* The place of that number, or NULL. */
-inf_sequence_place_t *inf_place_find(const inf_sequence_batcher_t *b,
-    uint32_t number);
-void inf_place_free(const inf_sequence_batcher_t *b,
-    inf_sequence_place_t *place);
+/* The instance of that number, or NULL. */
+inf_sequence_instance_t *inf_sequence_instance_find(
+    const inf_sequence_batcher_t *b, uint32_t number);
+void inf_sequence_instance_free(const inf_sequence_batcher_t *b,
+    inf_sequence_instance_t *instance);
 
 /* Functions of policy.h. */
 inf_err_t *inf_sequence_batcher_attach(inf_policy_t *p, uint32_t number,

@@ -5,10 +5,10 @@
 #include "core/sched/compatibility.h"
 
 typedef inf_sequence_batcher_t batcher_t;
-typedef inf_sequence_place_t   place_t;
+typedef inf_sequence_instance_t instance_t;
 typedef inf_slot_t             slot_t;
 
-/* The result of a scan of a place's slots (direct). */
+/* The result of a scan of an instance's slots (direct). */
 typedef struct {
     const inf_request_t *oldest;    /* NULL: nothing can run                 */
     uint32_t             ready;
@@ -16,10 +16,10 @@ typedef struct {
                                        1                                     */
 } scan_t;
 
-static void scan(const batcher_t *b, const place_t *place, scan_t *out);
+static void scan(const batcher_t *b, const instance_t *instance, scan_t *out);
 static inf_next_t direct_decide(const batcher_t *b, const scan_t *l,
     uint64_t now_ns, uint64_t *until_ns);
-static void direct_take(batcher_t *b, place_t *place, const scan_t *l,
+static void direct_take(batcher_t *b, instance_t *instance, const scan_t *l,
     uint64_t now_ns, inf_payload_t *out);
 static void oldest_taken(batcher_t *b, inf_payload_t *out, uint64_t now_ns);
 static void taken(batcher_t *b, slot_t *s, inf_request_t *req);
@@ -31,33 +31,33 @@ inf_sequence_batcher_next(inf_policy_t *p, uint32_t number, uint64_t now_ns,
     inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns)
 {
     batcher_t *b = (batcher_t *) p;
-    place_t *place = inf_place_find(b, number);
+    instance_t *instance = inf_sequence_instance_find(b, number);
     scan_t l;
 
     inf_sequence_batcher_expire(p, now_ns, gone);
     if (inf_sequence_batcher_holds(b)) {
         return INF_NEXT_NOTHING;
     }
-    if (place->batcher != NULL) {
-        place->batcher->closing = p->closing || b->base.leaving;
-        if (place->stuck) {
-            place->stuck = false;
+    if (instance->batcher != NULL) {
+        instance->batcher->closing = p->closing || b->base.leaving;
+        if (instance->stuck) {
+            instance->stuck = false;
             for (uint32_t i = 0; i < b->options.slots; i++) {
-                inf_slot_issue(b, &place->slots[i]);
+                inf_slot_issue(b, &instance->slots[i]);
             }
         }
-        inf_next_t next = place->batcher->ops->next(place->batcher, 0, now_ns,
-            out, gone, until_ns);
+        inf_next_t next = instance->batcher->ops->next(instance->batcher, 0,
+            now_ns, out, gone, until_ns);
         if (next == INF_NEXT_PAYLOAD) {
             oldest_taken(b, out, now_ns);
         }
         return next;
     }
 
-    scan(b, place, &l);
+    scan(b, instance, &l);
     inf_next_t next = direct_decide(b, &l, now_ns, until_ns);
     if (next == INF_NEXT_PAYLOAD) {
-        direct_take(b, place, &l, now_ns, out);
+        direct_take(b, instance, &l, now_ns, out);
     }
     return next;
 }
@@ -67,19 +67,19 @@ inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
     uint64_t *until_ns)
 {
     batcher_t *b = (batcher_t *) p;
-    place_t *place = inf_place_find(b, number);
+    instance_t *instance = inf_sequence_instance_find(b, number);
     scan_t l;
 
     if (inf_sequence_batcher_holds(b)) {
         return INF_NEXT_NOTHING;
     }
-    if (place->batcher != NULL) {
-        place->batcher->closing = p->closing || b->base.leaving;
-        return place->batcher->ops->ready(place->batcher, 0, now_ns,
+    if (instance->batcher != NULL) {
+        instance->batcher->closing = p->closing || b->base.leaving;
+        return instance->batcher->ops->ready(instance->batcher, 0, now_ns,
             until_ns);
     }
 
-    scan(b, place, &l);
+    scan(b, instance, &l);
     return direct_decide(b, &l, now_ns, until_ns);
 }
 
@@ -92,8 +92,8 @@ inf_sequence_batcher_holds(batcher_t *b)
         return false;
     }
 
-    for (uint32_t i = 0; i < b->place_count; i++) {
-        queued += b->places[i]->queued;
+    for (uint32_t i = 0; i < b->instance_count; i++) {
+        queued += b->instances[i]->queued;
     }
     if ((queued < b->options.hold
             || b->base.queued - queued < b->options.backlog_hold)
@@ -103,18 +103,18 @@ inf_sequence_batcher_holds(batcher_t *b)
     }
 
     b->held = false;
-    for (uint32_t i = 0; i < b->place_count; i++) {
-        inf_place_touch(b, b->places[i]);
+    for (uint32_t i = 0; i < b->instance_count; i++) {
+        inf_sequence_instance_touch(b, b->instances[i]);
     }
     return false;
 }
 
 static void
-scan(const batcher_t *b, const place_t *place, scan_t *out)
+scan(const batcher_t *b, const instance_t *instance, scan_t *out)
 {
     *out = (scan_t) { .oldest = NULL };
-    for (uint32_t i = 0; place->queued > 0 && i < b->options.slots; i++) {
-        const slot_t *s = &place->slots[i];
+    for (uint32_t i = 0; instance->queued > 0 && i < b->options.slots; i++) {
+        const slot_t *s = &instance->slots[i];
         if (!inf_slot_can_run(s)) {
             continue;
         }
@@ -138,7 +138,7 @@ inf_slot_can_run(const slot_t *s)
         return false;
     }
 
-    return s->running == 0 || (!s->place->keeps
+    return s->running == 0 || (!s->instance->keeps
         && !(inf_link_entry(s->queue.next, inf_request_t, link)->flags
             & INF_FLAG_START));
 }
@@ -165,13 +165,13 @@ direct_decide(const batcher_t *b, const scan_t *l, uint64_t now_ns,
 }
 
 static void
-direct_take(batcher_t *b, place_t *place, const scan_t *l, uint64_t now_ns,
-    inf_payload_t *out)
+direct_take(batcher_t *b, instance_t *instance, const scan_t *l,
+    uint64_t now_ns, inf_payload_t *out)
 {
     const inf_request_t *like = l->oldest;
 
     for (uint32_t i = 0; i < l->slots; i++) {
-        slot_t *s = &place->slots[i];
+        slot_t *s = &instance->slots[i];
         if (!inf_slot_can_run(s)) {
             continue;
         }
@@ -217,7 +217,7 @@ taken(batcher_t *b, slot_t *s, inf_request_t *req)
 {
     req->sched.queued.turn = s->turn;
     s->running++;
-    s->place->running++;
+    s->instance->running++;
     inf_slot_lose(b, s, req);
 }
 
@@ -269,7 +269,7 @@ fill(inf_payload_t *out)
     }
 
     const inf_request_t *like = inf_link_entry(at, inf_request_t, link);
-    const place_t *place = like->sched.queued.slot->place;
+    const instance_t *instance = like->sched.queued.slot->instance;
     for (uint32_t i = 0; i < out->slots; i++) {
         inf_request_t *padding;
 
@@ -280,7 +280,7 @@ fill(inf_payload_t *out)
             continue;
         }
 
-        inf_err_t *err = inf_slot_inputs_fill(place->slots[i].inputs, like,
+        inf_err_t *err = inf_slot_inputs_fill(instance->slots[i].inputs, like,
             &padding);
         if (err != NULL) {
             return err;

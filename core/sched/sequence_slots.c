@@ -9,23 +9,23 @@
 #include "core/sched/dynamic_batcher.h"
 
 typedef inf_sequence_batcher_t batcher_t;
-typedef inf_sequence_place_t   place_t;
+typedef inf_sequence_instance_t instance_t;
 typedef inf_sequence_t         sequence_t;
 typedef inf_slot_t             slot_t;
 
 static bool slot_has_work(const slot_t *s);
-static bool place_occupied(const place_t *place);
-static void place_move(place_t *place, inf_place_state_t to);
+static bool instance_occupied(const instance_t *instance);
+static void instance_move(instance_t *instance, inf_slots_state_t to);
 static void vacancy_push(batcher_t *b, slot_t *s);
-static inf_err_t *place_new(const batcher_t *b, uint32_t number,
-    inf_instance_t *instance, void *owner, place_t **out);
+static inf_err_t *instance_new(const batcher_t *b, uint32_t number,
+    inf_instance_t *model_instance, void *owner, instance_t **out);
 
 void
 inf_slot_issue(batcher_t *b, slot_t *s)
 {
-    place_t *place = s->place;
+    instance_t *instance = s->instance;
 
-    if (place->batcher == NULL || s->issued != NULL || s->running > 0
+    if (instance->batcher == NULL || s->issued != NULL || s->running > 0
         || inf_list_empty(&s->queue))
     {
         return;
@@ -34,20 +34,20 @@ inf_slot_issue(batcher_t *b, slot_t *s)
     inf_request_t *req = inf_link_entry(s->queue.next, inf_request_t, link);
     uint64_t priority = req->priority;
     inf_link_remove(&req->link);
-    inf_err_t *err = place->batcher->ops->push(place->batcher, req,
+    inf_err_t *err = instance->batcher->ops->push(instance->batcher, req,
         req->queue_ns);
     if (err != NULL) {              /* no memory: tried again later          */
         inf_err_free(err);
         inf_list_push_front(&s->queue, &req->link);
-        place->stuck = true;
-        inf_place_touch(b, place);
+        instance->stuck = true;
+        inf_sequence_instance_touch(b, instance);
         return;
     }
 
     req->priority = priority;
     req->sched.queued.slot = s;
     s->issued = req;
-    inf_place_touch(b, place);
+    inf_sequence_instance_touch(b, instance);
 }
 
 void
@@ -71,18 +71,18 @@ inf_slot_settle(batcher_t *b, slot_t *s, uint64_t now_ns)
 void
 inf_slot_offer(batcher_t *b, slot_t *s)
 {
-    place_t *place = s->place;
+    instance_t *instance = s->instance;
 
     s->over = false;
     s->sequence = NULL;
     if (s->taken) {
         s->taken = false;
-        place->taken--;
+        instance->taken--;
         b->taken--;
     }
 
-    if (place->state != INF_PLACE_OPEN) {
-        inf_place_touch_empty(b, place);
+    if (instance->state != INF_SLOTS_OPEN) {
+        inf_sequence_instance_touch_empty(b, instance);
         return;
     }
 
@@ -100,7 +100,7 @@ inf_slot_offer(batcher_t *b, slot_t *s)
         inf_request_t *req = inf_link_entry(link, inf_request_t, link);
         req->sched.queued = (inf_request_queued_t) { .slot = s };
         inf_list_push_back(&s->queue, link);
-        place->queued++;
+        instance->queued++;
     }
     s->over = q->over;
     if (!q->known) {
@@ -119,7 +119,7 @@ inf_slot_give(batcher_t *b, slot_t *s, sequence_t *q)
     s->turn++;
     s->sequence = q;
     q->slot = s;
-    s->place->taken++;
+    s->instance->taken++;
     b->taken++;
 }
 
@@ -139,7 +139,7 @@ inf_slot_forget(batcher_t *b, slot_t *s)
 void
 inf_slot_lose(batcher_t *b, slot_t *s, inf_request_t *req)
 {
-    s->place->queued--;
+    s->instance->queued--;
     b->base.queued--;
     b->base.again -= req->sched.again;
     req->sched.again = false;
@@ -162,7 +162,7 @@ inf_slots_give_way(batcher_t *b)
     {
         slot_t *s = inf_link_entry(link, sequence_t, link)->slot;
         link = link->next;
-        if (s->place->state != INF_PLACE_RETIRED) {
+        if (s->instance->state != INF_SLOTS_RETIRED) {
             inf_slot_forget(b, s);
             inf_slot_offer(b, s);
         }
@@ -193,7 +193,7 @@ static void
 vacancy_push(batcher_t *b, slot_t *s)
 {
     inf_heap_push(&b->vacancies, &s->vacancy,
-        (uint64_t) s->number << 32 | s->place->number);
+        (uint64_t) s->number << 32 | s->instance->number);
     b->vacant++;
 }
 
@@ -207,32 +207,32 @@ inf_sequence_leave_backlog(batcher_t *b, sequence_t *q)
 
 inf_err_t *
 inf_sequence_batcher_attach(inf_policy_t *p, uint32_t number,
-    inf_instance_t *instance, void *owner)
+    inf_instance_t *model_instance, void *owner)
 {
     batcher_t *b = (batcher_t *) p;
-    place_t *place = NULL;
+    instance_t *instance = NULL;
 
-    if (b->place_count == b->place_cap) {
-        uint32_t cap = b->place_cap > 0 ? b->place_cap * 2 : 4;
-        place_t **wider = realloc(b->places, cap * sizeof(*wider));
+    if (b->instance_count == b->instance_cap) {
+        uint32_t cap = b->instance_cap > 0 ? b->instance_cap * 2 : 4;
+        instance_t **wider = realloc(b->instances, cap * sizeof(*wider));
         if (wider == NULL) {
             return inf_err_nomem();
         }
-        b->places = wider;
-        b->place_cap = cap;
+        b->instances = wider;
+        b->instance_cap = cap;
     }
 
-    inf_err_t *err = place_new(b, number, instance, owner, &place);
+    inf_err_t *err = instance_new(b, number, model_instance, owner, &instance);
     if (err != NULL) {
         return err;
     }
 
-    uint32_t at = b->place_count++;
-    while (at > 0 && b->places[at - 1]->number > number) {
-        b->places[at] = b->places[at - 1];
+    uint32_t at = b->instance_count++;
+    while (at > 0 && b->instances[at - 1]->number > number) {
+        b->instances[at] = b->instances[at - 1];
         at--;
     }
-    b->places[at] = place;
+    b->instances[at] = instance;
     return NULL;
 }
 
@@ -240,15 +240,15 @@ void
 inf_sequence_batcher_open(inf_policy_t *p, uint32_t number)
 {
     batcher_t *b = (batcher_t *) p;
-    place_t *place = inf_place_find(b, number);
+    instance_t *instance = inf_sequence_instance_find(b, number);
 
-    if (place == NULL || place->state != INF_PLACE_PREPARES) {
+    if (instance == NULL || instance->state != INF_SLOTS_PREPARING) {
         return;
     }
 
-    place_move(place, INF_PLACE_OPEN);
+    instance_move(instance, INF_SLOTS_OPEN);
     for (uint32_t i = 0; i < b->options.slots; i++) {
-        inf_slot_offer(b, &place->slots[i]);
+        inf_slot_offer(b, &instance->slots[i]);
     }
 }
 
@@ -256,27 +256,27 @@ void
 inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number)
 {
     batcher_t *b = (batcher_t *) p;
-    place_t *place = inf_place_find(b, number);
+    instance_t *instance = inf_sequence_instance_find(b, number);
 
-    if (place == NULL || place->state == INF_PLACE_RETIRED) {
+    if (instance == NULL || instance->state == INF_SLOTS_RETIRED) {
         return;
     }
 
-    place_move(place, INF_PLACE_RETIRED);
+    instance_move(instance, INF_SLOTS_RETIRED);
     for (uint32_t i = 0; i < b->options.slots; i++) {
-        slot_t *s = &place->slots[i];
+        slot_t *s = &instance->slots[i];
         if (s->vacancy.queued) {
             inf_heap_remove(&b->vacancies, &s->vacancy);
             b->vacant--;
         }
     }
-    inf_place_touch_empty(b, place);
+    inf_sequence_instance_touch_empty(b, instance);
 }
 static void
-place_move(place_t *place, inf_place_state_t to)
+instance_move(instance_t *instance, inf_slots_state_t to)
 {
-    assert(to > place->state);
-    place->state = to;
+    assert(to > instance->state);
+    instance->state = to;
 }
 
 
@@ -290,48 +290,49 @@ inf_sequence_batcher_leave(inf_policy_t *p, bool leaves)
 bool
 inf_sequence_batcher_occupied(const inf_policy_t *p, uint32_t number)
 {
-    const place_t *place = inf_place_find((const batcher_t *) p, number);
+    const batcher_t *b = (const batcher_t *) p;
+    const instance_t *instance = inf_sequence_instance_find(b, number);
 
-    return place != NULL && place_occupied(place);
+    return instance != NULL && instance_occupied(instance);
 }
 
 static bool
-place_occupied(const place_t *place)
+instance_occupied(const instance_t *instance)
 {
-    return place->taken > 0 || place->queued > 0 || place->running > 0;
+    return instance->taken > 0 || instance->queued > 0 || instance->running > 0;
 }
 
 void
 inf_sequence_batcher_detach(inf_policy_t *p, uint32_t number)
 {
     batcher_t *b = (batcher_t *) p;
-    place_t *place = inf_place_find(b, number);
+    instance_t *instance = inf_sequence_instance_find(b, number);
     uint32_t at = 0;
 
-    if (place == NULL) {
+    if (instance == NULL) {
         return;
     }
 
     inf_sequence_batcher_retire(p, number);
-    inf_link_remove(&place->touch);
+    inf_link_remove(&instance->touch);
     for (uint32_t i = 0; i < b->options.slots; i++) {
-        slot_t *s = &place->slots[i];
+        slot_t *s = &instance->slots[i];
         inf_slot_forget(b, s);
         b->taken -= s->taken;
         s->taken = false;
     }
 
-    while (b->places[at] != place) {
+    while (b->instances[at] != instance) {
         at++;
     }
-    b->place_count--;
-    memmove(&b->places[at], &b->places[at + 1],
-        (b->place_count - at) * sizeof(b->places[0]));
+    b->instance_count--;
+    memmove(&b->instances[at], &b->instances[at + 1],
+        (b->instance_count - at) * sizeof(b->instances[0]));
 
-    if (place->running > 0) {
-        inf_list_push_back(&b->departed, &place->link);
+    if (instance->running > 0) {
+        inf_list_push_back(&b->departed, &instance->link);
     } else {
-        inf_place_free(b, place);
+        inf_sequence_instance_free(b, instance);
     }
 }
 
@@ -341,70 +342,70 @@ inf_sequence_batcher_touched(inf_policy_t *p)
     batcher_t *b = (batcher_t *) p;
     inf_link_t *link = inf_list_pop_front(&b->touched);
 
-    return link != NULL ? inf_link_entry(link, place_t, touch)->owner : NULL;
+    return link != NULL ? inf_link_entry(link, instance_t, touch)->owner : NULL;
 }
 
 void
-inf_place_touch(batcher_t *b, place_t *place)
+inf_sequence_instance_touch(batcher_t *b, instance_t *instance)
 {
-    if (inf_list_empty(&place->touch)) {
-        inf_list_push_back(&b->touched, &place->touch);
+    if (inf_list_empty(&instance->touch)) {
+        inf_list_push_back(&b->touched, &instance->touch);
     }
 }
 
 void
 inf_slot_touch(batcher_t *b, slot_t *s)
 {
-    if (s->place->batcher == NULL && inf_slot_can_run(s)) {
-        inf_place_touch(b, s->place);
+    if (s->instance->batcher == NULL && inf_slot_can_run(s)) {
+        inf_sequence_instance_touch(b, s->instance);
     }
 }
 
 void
-inf_place_touch_empty(batcher_t *b, place_t *place)
+inf_sequence_instance_touch_empty(batcher_t *b, instance_t *instance)
 {
-    if (place->state == INF_PLACE_RETIRED && !place_occupied(place)) {
-        inf_place_touch(b, place);
+    if (instance->state == INF_SLOTS_RETIRED && !instance_occupied(instance)) {
+        inf_sequence_instance_touch(b, instance);
     }
 }
 
-place_t *
-inf_place_find(const batcher_t *b, uint32_t number)
+instance_t *
+inf_sequence_instance_find(const batcher_t *b, uint32_t number)
 {
-    uint32_t low = 0, high = b->place_count;
+    uint32_t low = 0, high = b->instance_count;
 
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (b->places[mid]->number < number) {
+        if (b->instances[mid]->number < number) {
             low = mid + 1;
         } else {
             high = mid;
         }
     }
-    return low < b->place_count && b->places[low]->number == number
-        ? b->places[low] : NULL;
+    return low < b->instance_count && b->instances[low]->number == number
+        ? b->instances[low] : NULL;
 }
 
 static inf_err_t *
-place_new(const batcher_t *b, uint32_t number, inf_instance_t *instance,
-    void *owner, place_t **out)
+instance_new(const batcher_t *b, uint32_t number,
+    inf_instance_t *model_instance, void *owner, instance_t **out)
 {
     const inf_sequence_batcher_options_t *o = &b->options;
-    place_t *place = calloc(1, sizeof(*place)
-        + o->slots * sizeof(place->slots[0]));
+    instance_t *instance = calloc(1, sizeof(*instance)
+        + o->slots * sizeof(instance->slots[0]));
     inf_err_t *err = NULL;
-    if (place == NULL) {
+    if (instance == NULL) {
         return inf_err_nomem();
     }
 
-    place->number = number;
-    place->owner = owner;
-    place->keeps = o->inputs != NULL && inf_sequence_inputs_keep(o->inputs);
-    inf_link_init(&place->touch);
-    inf_link_init(&place->link);
+    instance->number = number;
+    instance->owner = owner;
+    instance->keeps = o->inputs != NULL && inf_sequence_inputs_keep(o->inputs);
+    inf_link_init(&instance->touch);
+    inf_link_init(&instance->link);
     for (uint32_t i = 0; i < o->slots; i++) {
-        slot_t *s = &place->slots[i];
-        s->place = place;
+        slot_t *s = &instance->slots[i];
+        s->instance = instance;
         s->number = i;
         inf_link_init(&s->queue);
     }
@@ -416,31 +417,31 @@ place_new(const batcher_t *b, uint32_t number, inf_instance_t *instance,
             .limit = o->limit,
             .delay_us = o->delay_us,
             .tensors = o->tensors
-        }, &place->batcher);
+        }, &instance->batcher);
     }
     for (uint32_t i = 0; err == NULL && o->inputs != NULL && i < o->slots;
         i++)
     {
-        err = inf_slot_inputs_open(o->inputs, instance,
-            &place->slots[i].inputs);
+        err = inf_slot_inputs_open(o->inputs, model_instance,
+            &instance->slots[i].inputs);
     }
     if (err != NULL) {
-        inf_place_free(b, place);
+        inf_sequence_instance_free(b, instance);
         return err;
     }
 
-    *out = place;
+    *out = instance;
     return NULL;
 }
 
 void
-inf_place_free(const batcher_t *b, place_t *place)
+inf_sequence_instance_free(const batcher_t *b, instance_t *instance)
 {
     for (uint32_t i = 0; i < b->options.slots; i++) {
-        inf_slot_inputs_close(place->slots[i].inputs);
+        inf_slot_inputs_close(instance->slots[i].inputs);
     }
-    if (place->batcher != NULL) {
-        place->batcher->ops->free(place->batcher);
+    if (instance->batcher != NULL) {
+        instance->batcher->ops->free(instance->batcher);
     }
-    free(place);
+    free(instance);
 }

@@ -96,7 +96,7 @@ struct inf_crash_page_s {
 
 static void judge(inf_crash_page_t *page);
 static bool clean(page_record_t *r, uint64_t now_ns);
-static void put_death(const inf_crash_page_t *page, char *text, size_t cap);
+static void put_exit(const inf_crash_page_t *page, char *text, size_t cap);
 static void judge_load(inf_crash_page_t *page, page_record_t *r,
     uint64_t now_ns);
 static void judge_execution(inf_crash_page_t *page, uint64_t now_ns,
@@ -309,7 +309,7 @@ clean(page_record_t *r, uint64_t now_ns)
 
 /* Writes "died of signal 11 (Segmentation fault)". */
 static void
-put_death(const inf_crash_page_t *page, char *text, size_t cap)
+put_exit(const inf_crash_page_t *page, char *text, size_t cap)
 {
     if (page->last_signal == PAGE_GPU || page->last_signal == PAGE_GPU_LOADING)
     {
@@ -323,15 +323,15 @@ put_death(const inf_crash_page_t *page, char *text, size_t cap)
 static void
 judge_load(inf_crash_page_t *page, page_record_t *r, uint64_t now_ns)
 {
-    char death[96];
+    char end[96];
 
     r->crashes++;
     r->crash_ns = now_ns;
     atomic_store(&r->state, r->crashes >= PAGE_LOADS
         ? PAGE_QUARANTINED : PAGE_CRASHED);
-    put_death(page, death, sizeof(death));
+    put_exit(page, end, sizeof(end));
     inf_log(INF_LOG_WARN, "the last core %s while model=%s version=%lld was"
-        " loading; %s", death, r->name, (long long) r->version,
+        " loading; %s", end, r->name, (long long) r->version,
         r->crashes >= PAGE_LOADS ? "it is quarantined now"
         : "it is loaded alone now");
 }
@@ -341,7 +341,7 @@ judge_load(inf_crash_page_t *page, page_record_t *r, uint64_t now_ns)
 static void
 judge_execution(inf_crash_page_t *page, uint64_t now_ns, bool certain)
 {
-    char death[96];
+    char end[96];
     page_memory_t *m = page->memory;
     const char *doer = certain ? strstr(m->words, " backend=") : NULL;
     page_record_t *r = find_record(m, m->name, m->version, PAGE_EXECUTES_IT);
@@ -358,9 +358,9 @@ judge_execution(inf_crash_page_t *page, uint64_t now_ns, bool certain)
         ? PAGE_QUARANTINED : PAGE_CRASHED);
     doer = doer != NULL ? doer : "";
     strcpy(m->doers[r - m->records], doer);
-    put_death(page, death, sizeof(death));
+    put_exit(page, end, sizeof(end));
     inf_log(INF_LOG_WARN, "the last core %s while model=%s version=%lld%s was"
-        " executing, %u in a row%s", death, r->name, (long long) r->version,
+        " executing, %u in a row%s", end, r->name, (long long) r->version,
         doer, r->crashes, r->crashes >= PAGE_EXECUTIONS
         ? "; it is quarantined now" : "");
 }

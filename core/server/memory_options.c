@@ -1,5 +1,6 @@
 #include "core/server/memory_options.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "core/proto/core_config.h"
@@ -13,6 +14,11 @@ static inf_err_t *min_capability(const NginxInference__CoreConfig *config,
 inf_err_t *
 inf_memory_share_configured(const NginxInference__CoreConfig *config)
 {
+    /* Beside a preloaded allocator the first malloc_trim() sets up the C
+       library's own, and a second one meanwhile crashes.  Backends call it in
+       several threads at once. */
+    malloc_trim(0);
+
     size_t pools = config->n_cuda_pools;
     size_t ranges = config->n_cuda_virtual_sizes;
     inf_memory_options_t options = {

@@ -7,22 +7,12 @@
 #include "core/proto/message.h"
 #include "core/server/rest_request.h"
 
-#define FILE_PREFIX "file:"
-
-#define IS(kind)                                                             \
-    INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_##kind##_PARAM
-
-typedef Inference__ModelRepositoryParameter parameter_t;
-typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
-typedef Inference__RepositoryModelUnloadRequest__ParametersEntry
-    unload_entry_t;
-
 static inf_err_t *start_load(inf_server_t *server, const ProtobufCMessage *m,
     bool again, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *start_unload(inf_server_t *server,
     const ProtobufCMessage *m, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *add_parameter(inf_override_t *o, const char *key,
-    const parameter_t *value);
+    const inf_repository_parameter_t *value);
 static inf_err_t *wrong_type(const char *key, const char *expected);
 
 inf_err_t *
@@ -32,9 +22,9 @@ inf_model_control_allowed(const inf_server_t *server)
 
     return control == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
         : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
-            " not allowed%s", control == NGINX_INFERENCE__MODEL_CONTROL__POLL
-            ? " if polling is enabled"
-            : ": inference_model_control is none");
+            " not allowed if polling is enabled%s",
+            control == NGINX_INFERENCE__MODEL_CONTROL__POLL ? ""
+            : "; inference_model_control is none");
 }
 
 inf_err_t *
@@ -65,7 +55,7 @@ inf_model_control_override(const Inference__RepositoryModelLoadRequest *q,
 
     inf_err_t *err = inf_override_new(&o);
     for (size_t i = 0; err == NULL && i < q->n_parameters; i++) {
-        const load_entry_t *e = q->parameters[i];
+        const inf_load_entry_t *e = q->parameters[i];
         err = add_parameter(o, e->key, e->value);
     }
     if (err != NULL) {
@@ -79,20 +69,20 @@ inf_model_control_override(const Inference__RepositoryModelLoadRequest *q,
 
 bool
 inf_model_control_parameter(const inf_override_t *override, size_t i,
-    parameter_t *value, char **key)
+    inf_repository_parameter_t *value, char **key)
 {
     if (i == override->file_count) {
         *key = strdup("config");
-        value->parameter_choice_case = IS(STRING);
+        value->parameter_choice_case = INF_PARAMETER_CHOICE(STRING);
         value->string_param = override->config;
         return *key != NULL;
     }
 
     const inf_override_file_t *f = &override->files[i];
-    value->parameter_choice_case = IS(BYTES);
+    value->parameter_choice_case = INF_PARAMETER_CHOICE(BYTES);
     value->bytes_param.data = (uint8_t *) f->data;
     value->bytes_param.len = f->len;
-    if (asprintf(key, FILE_PREFIX "%s", f->path) < 0) {
+    if (asprintf(key, INF_FILE_PREFIX "%s", f->path) < 0) {
         *key = NULL;
     }
     return *key != NULL;
@@ -177,12 +167,12 @@ start_unload(inf_server_t *server, const ProtobufCMessage *m,
         err = inf_model_control_allowed(server);
     }
     for (size_t i = 0; err == NULL && i < q->n_parameters; i++) {
-        const unload_entry_t *e = q->parameters[i];
+        const inf_unload_entry_t *e = q->parameters[i];
         if (strcmp(e->key, "unload_dependents") != 0) {
             continue;
         }
         if (e->value == NULL
-            || e->value->parameter_choice_case != IS(BOOL))
+            || e->value->parameter_choice_case != INF_PARAMETER_CHOICE(BOOL))
         {
             return inf_err_new(INF_ERR_INVALID_ARG, "invalid value type for"
                 " '%s' parameter, expected bool_param.", e->key);
@@ -197,18 +187,19 @@ start_unload(inf_server_t *server, const ProtobufCMessage *m,
 }
 
 static inf_err_t *
-add_parameter(inf_override_t *o, const char *key, const parameter_t *value)
+add_parameter(inf_override_t *o, const char *key,
+    const inf_repository_parameter_t *value)
 {
     int type = value != NULL ? (int) value->parameter_choice_case : 0;
 
     if (strcmp(key, "config") == 0) {
-        return type == IS(STRING)
+        return type == INF_PARAMETER_CHOICE(STRING)
             ? inf_override_set_config(o, inf_slice_str(value->string_param))
             : wrong_type(key, "string_param");
     }
-    if (strncmp(key, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) == 0) {
-        return type == IS(BYTES)
-            ? inf_override_add_file(o, key + sizeof(FILE_PREFIX) - 1,
+    if (strncmp(key, INF_FILE_PREFIX, sizeof(INF_FILE_PREFIX) - 1) == 0) {
+        return type == INF_PARAMETER_CHOICE(BYTES)
+            ? inf_override_add_file(o, key + sizeof(INF_FILE_PREFIX) - 1,
                 inf_slice((const char *) value->bytes_param.data,
                     value->bytes_param.len))
             : wrong_type(key, "bytes_param");

@@ -10,19 +10,12 @@
 #include "core/server/rest_settings.h"
 #include "grpc_service.pb-c.h"
 
-#define FILE_PREFIX "file:"
-
-#define IS(kind)                                                             \
-    INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_##kind##_PARAM
-
-typedef Inference__ModelRepositoryParameter parameter_t;
-typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
-typedef Inference__RepositoryModelUnloadRequest__ParametersEntry
-    unload_entry_t;
+#define PARSE_FAILED "failed to parse the request JSON buffer"
 
 static inf_err_t *split(inf_slice_t record, inf_slice_t *body,
     inf_slice_t *name);
 static inf_err_t *parse(inf_slice_t body, inf_json_doc_t *doc);
+static inf_err_t *parse_error(inf_slice_t body, inf_err_t *err);
 static inf_err_t *make_message(uint16_t method, ProtobufCMessage **out);
 static inf_err_t *fill(uint16_t method, const json_t *root, inf_slice_t name,
     ProtobufCMessage *m);
@@ -43,8 +36,8 @@ static inf_err_t *set_handle(ProtobufCBinaryData *handle, const json_t *root);
 static inf_err_t *set_uint64(uint64_t *field, const json_t *root,
     const char *key, bool required);
 static inf_err_t *new_parameter(const char *key, char **key_copy,
-    parameter_t **out);
-static inf_err_t *set_parameter(parameter_t *p, const char *key,
+    inf_repository_parameter_t **out);
+static inf_err_t *set_parameter(inf_repository_parameter_t *p, const char *key,
     const json_t *value);
 static inf_err_t *put_name(char **field, inf_slice_t name);
 
@@ -106,11 +99,28 @@ parse(inf_slice_t body, inf_json_doc_t *doc)
     inf_err_t *err = inf_json_doc_parse(doc, body,
         INF_JSON_DOC_NO_DUPLICATES);
     if (err != NULL) {
-        return inf_err_add(err, "failed to parse the request JSON buffer");
+        return parse_error(body, err);
     }
 
     return json_is_object(doc->root) ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
         "the request's JSON must be an object");
+}
+
+/* Takes err. */
+static inf_err_t *
+parse_error(inf_slice_t body, inf_err_t *err)
+{
+    size_t at;
+    const char *fault = inf_err_code(err) == INF_ERR_INVALID_ARG
+        ? inf_json_doc_fault(body, &at) : NULL;
+
+    if (fault == NULL) {
+        return inf_err_add(err, PARSE_FAILED);
+    }
+
+    inf_err_free(err);
+    return inf_err_new(INF_ERR_INVALID_ARG, PARSE_FAILED ": %s at %zu", fault,
+        at);
 }
 
 static inf_err_t *
@@ -235,7 +245,7 @@ fill_load(Inference__RepositoryModelLoadRequest *q, const json_t *parameters)
     const char *key;
     json_t *value;
 
-    q->parameters = calloc(count + 1, sizeof(load_entry_t *));
+    q->parameters = calloc(count + 1, sizeof(inf_load_entry_t *));
     if (q->parameters == NULL) {
         return inf_err_nomem();
     }
@@ -249,7 +259,7 @@ fill_load(Inference__RepositoryModelLoadRequest *q, const json_t *parameters)
             return err;
         }
 
-        load_entry_t *entry = (void *) m;
+        inf_load_entry_t *entry = (void *) m;
         q->parameters[q->n_parameters++] = entry;
         err = new_parameter(key, &entry->key, &entry->value);
         if (err == NULL) {
@@ -278,7 +288,7 @@ fill_unload(Inference__RepositoryModelUnloadRequest *q,
         return inf_err_new(INF_ERR_INVALID_ARG, "'%s' must be a boolean", key);
     }
 
-    q->parameters = calloc(1, sizeof(unload_entry_t *));
+    q->parameters = calloc(1, sizeof(inf_unload_entry_t *));
     inf_err_t *err = q->parameters == NULL ? inf_err_nomem()
         : inf_message_new(
     &inference__repository_model_unload_request__parameters_entry__descriptor,
@@ -287,11 +297,11 @@ fill_unload(Inference__RepositoryModelUnloadRequest *q,
         return err;
     }
 
-    unload_entry_t *entry = (void *) m;
+    inf_unload_entry_t *entry = (void *) m;
     q->parameters[q->n_parameters++] = entry;
     err = new_parameter(key, &entry->key, &entry->value);
     if (err == NULL) {
-        entry->value->parameter_choice_case = IS(BOOL);
+        entry->value->parameter_choice_case = INF_PARAMETER_CHOICE(BOOL);
         entry->value->bool_param = json_is_true(value);
     }
     return err;
@@ -389,7 +399,8 @@ set_uint64(uint64_t *field, const json_t *root, const char *key,
 }
 
 static inf_err_t *
-new_parameter(const char *key, char **key_copy, parameter_t **out)
+new_parameter(const char *key, char **key_copy,
+    inf_repository_parameter_t **out)
 {
     ProtobufCMessage *m;
     char *copy = strdup(key);
@@ -409,7 +420,8 @@ new_parameter(const char *key, char **key_copy, parameter_t **out)
 /* Sets a parameter; "config" and unknown keys are text, "file:PATH" is
    base64. */
 static inf_err_t *
-set_parameter(parameter_t *p, const char *key, const json_t *value)
+set_parameter(inf_repository_parameter_t *p, const char *key,
+    const json_t *value)
 {
     inf_slice_t text;
 
@@ -418,7 +430,7 @@ set_parameter(parameter_t *p, const char *key, const json_t *value)
             "load parameter '%s' must be a string", key);
     }
 
-    if (strncmp(key, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) != 0) {
+    if (strncmp(key, INF_FILE_PREFIX, sizeof(INF_FILE_PREFIX) - 1) != 0) {
         if (memchr(text.data, '\0', text.len) != NULL) {
             return inf_err_new(INF_ERR_INVALID_ARG,
                 "load parameter '%s' holds a NUL character", key);
@@ -427,7 +439,7 @@ set_parameter(parameter_t *p, const char *key, const json_t *value)
         if (copy == NULL) {
             return inf_err_nomem();
         }
-        p->parameter_choice_case = IS(STRING);
+        p->parameter_choice_case = INF_PARAMETER_CHOICE(STRING);
         p->string_param = copy;
         return NULL;
     }
@@ -443,7 +455,7 @@ set_parameter(parameter_t *p, const char *key, const json_t *value)
             "load parameter '%s' is not base64", key);
     }
 
-    p->parameter_choice_case = IS(BYTES);
+    p->parameter_choice_case = INF_PARAMETER_CHOICE(BYTES);
     p->bytes_param.data = bytes;
     p->bytes_param.len = len;
     return NULL;

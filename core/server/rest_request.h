@@ -15,6 +15,20 @@
 
 #include "core/base/slice.h"
 #include "core/proto/message.h"
+#include "grpc_service.pb-c.h"
+
+/* Begins the name of a load's parameter that brings a file of the model. */
+#define INF_FILE_PREFIX "file:"
+
+/* The type of a parameter: BOOL, STRING, BYTES. */
+#define INF_PARAMETER_CHOICE(type)                                           \
+    INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_##type##_PARAM
+
+typedef Inference__ModelRepositoryParameter inf_repository_parameter_t;
+typedef Inference__RepositoryModelLoadRequest__ParametersEntry
+    inf_load_entry_t;
+typedef Inference__RepositoryModelUnloadRequest__ParametersEntry
+    inf_unload_entry_t;
 
 /* record: in the format of INF_SUBMIT_FLAG_REST (channel.h). */
 INF_CHECK inf_err_t *inf_rest_request(uint16_t method, inf_slice_t record,

@@ -309,7 +309,8 @@ put_number(answer_t *a, const char *key, int64_t number)
     put(a, key, copy);
 }
 
-/* Adds the configured options as written in the configuration. */
+/* Adds the options of the collector, those that are not configured with their
+   defaults. */
 static void
 put_options(answer_t *a, const NginxInference__TraceSettings *c)
 {
@@ -317,16 +318,9 @@ put_options(answer_t *a, const NginxInference__TraceSettings *c)
     for (size_t i = 0; i < c->n_resources; i++) {
         put_resource(a, c->resources[i]);
     }
-    if (c->bsp_max_queue_size != 0) {
-        put_number(a, "bsp_max_queue_size", c->bsp_max_queue_size);
-    }
-    if (c->bsp_schedule_delay_ms != 0) {
-        put_number(a, "bsp_schedule_delay", c->bsp_schedule_delay_ms);
-    }
-    if (c->bsp_max_export_batch_size != 0) {
-        put_number(a, "bsp_max_export_batch_size",
-            c->bsp_max_export_batch_size);
-    }
+    put_number(a, "bsp_max_queue_size", c->bsp_max_queue_size);
+    put_number(a, "bsp_schedule_delay", c->bsp_schedule_delay_ms);
+    put_number(a, "bsp_max_export_batch_size", c->bsp_max_export_batch_size);
 }
 
 /* Adds "key=value" under its key. */

@@ -16,6 +16,7 @@ typedef struct {
     inf_trace_setting_t **models;       /* one per model                     */
 } renewal_t;
 
+static bool has_turn(inf_trace_setting_t *setting);
 static inf_trace_values_t configured(const NginxInference__TraceSettings *c);
 static void merge(inf_trace_values_t *to, uint32_t what,
     const inf_trace_values_t *from);
@@ -162,30 +163,35 @@ inf_trace_settings_sample(inf_trace_settings_t *s, const char *model,
     atomic_fetch_add_explicit(&setting->refs, 1, memory_order_relaxed);
     inf_unlock(&s->lock);
 
-    const inf_trace_values_t *v = &setting->values;
-    bool taken = invalid(s, v) == NULL;
-    if (taken) {
-        uint64_t seen = atomic_fetch_add_explicit(&setting->seen, 1,
-            memory_order_relaxed) + 1;
-        taken = forced || (v->rate != 0 && seen % v->rate == 0);
-    }
-    if (taken) {
-        int64_t left = atomic_load_explicit(&setting->left,
-            memory_order_relaxed);
-        while (left > 0 && !atomic_compare_exchange_weak_explicit(
-            &setting->left, &left, left - 1, memory_order_relaxed,
-            memory_order_relaxed))
-        {
-            /* left was reloaded by the failed exchange */
-        }
-        taken = left != 0;
-    }
-    if (!taken) {
+    if (invalid(s, &setting->values) != NULL
+        || (!has_turn(setting) && !forced))
+    {
         inf_trace_setting_unref(setting);
         return NULL;
     }
 
     return setting;
+}
+
+/* Whether it is the turn of this request: each rate-th one has it, while the
+   count lasts. */
+static bool
+has_turn(inf_trace_setting_t *setting)
+{
+    uint32_t rate = setting->values.rate;
+    uint64_t seen = atomic_fetch_add_explicit(&setting->seen, 1,
+        memory_order_relaxed) + 1;
+    if (rate == 0 || seen % rate != 0) {
+        return false;
+    }
+
+    int64_t left = atomic_load_explicit(&setting->left, memory_order_relaxed);
+    while (left > 0 && !atomic_compare_exchange_weak_explicit(&setting->left,
+        &left, left - 1, memory_order_relaxed, memory_order_relaxed))
+    {
+        /* left was reloaded by the failed exchange */
+    }
+    return left != 0;
 }
 
 void

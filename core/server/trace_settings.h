@@ -114,8 +114,9 @@ uint32_t inf_trace_settings_own(inf_trace_settings_t *s, const char *model,
 
 /*
  * Whether this request of model is traced: a reference of its setting, or
- * NULL. forced: the request's context asks for it.  Called only where s->on is
- * set.
+ * NULL. forced: the request's context asks for it; rate and count do not limit
+ * such traces, and only those whose turn it is anyway use the count up.
+ * Called only where s->on is set.
  */
 inf_trace_setting_t *inf_trace_settings_sample(inf_trace_settings_t *s,
     const char *model, bool forced);

@@ -12,16 +12,13 @@
 
 #define TRACER_RANK     74
 #define TRACER_MEMORY   (UINT64_C(64) << 20)    /* of records in progress    */
-#define QUEUE_DEFAULT   2048u
-#define DELAY_NS        UINT64_C(5000000000)    /* maximum age of a batch    */
-#define BATCH_DEFAULT   512u
 #define COMPLAIN_NS     UINT64_C(10000000000)   /* between two log lines     */
 
 struct inf_tracer_s {
     inf_trace_settings_t   settings;    /* has a lock of its own             */
     uint32_t               limit;       /* set in new(): limit of queued
                                            records                           */
-    uint64_t               delay_ns;
+    uint64_t               delay_ns;    /* maximum age of a batch         */
     uint32_t               batch;
     inf_trace_file_t      *file;        /* file or collector; at most one is
                                            set                               */
@@ -60,15 +57,12 @@ inf_tracer_new(const NginxInference__TraceSettings *config,
     }
 
     atomic_init(&t->refs, 1);
-    t->limit = config->bsp_max_queue_size != 0 ? config->bsp_max_queue_size
-        : QUEUE_DEFAULT;
-    t->batch = config->bsp_max_export_batch_size != 0
-        ? config->bsp_max_export_batch_size : BATCH_DEFAULT;
+    t->limit = config->bsp_max_queue_size;
+    t->batch = config->bsp_max_export_batch_size;
     if (t->batch > t->limit) {
         t->batch = t->limit;
     }
-    t->delay_ns = config->bsp_schedule_delay_ms != 0
-        ? config->bsp_schedule_delay_ms * UINT64_C(1000000) : DELAY_NS;
+    t->delay_ns = config->bsp_schedule_delay_ms * UINT64_C(1000000);
     inf_link_init(&t->queue);
     inf_cond_init(&t->work);
     inf_lock_init(&t->lock, TRACER_RANK);

@@ -652,12 +652,6 @@ take_over(core_t *core, const inf_core_config_t *wanted)
     inf_err_log(inf_err_add(core->server == NULL ? NULL
         : inf_server_reconfigure(core->server, before, core->now),
         "models and their repositories stay as they were"));
-    inf_core_config_differences(before, core->now, INF_RELOAD_LOADS, text,
-        sizeof(text));
-    if (text[0] != '\0') {
-        inf_log(INF_LOG_NOTICE, "models that are loaded from now on go by the"
-            " changed %s; those that are loaded keep what they have", text);
-    }
     inf_core_config_differences(core->start, wanted, INF_RELOAD_CORE, text,
         sizeof(text));
     if (text[0] != '\0') {

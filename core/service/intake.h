@@ -2,19 +2,21 @@
  * intake.h - takes entries, cancels and disconnections of workers.
  *
  * Owner    core_main owns the intake; the intake owns its sessions.
- * Thread   run: the main thread.  The intake role (poll the rings, sleep on
- *          their eventfds) is held by one thread at a time: an idle instance
- *          thread if there is one (inf_intake_host's idle operations), else
- *          the main thread, which also checks every ms whether the rings were
- *          left unattended for too long.  wake, leave and stop: any thread and
- *          signal handlers.
- * Units    ns.
- * Errors   Invalid entries of a worker end that worker's session only.
+ * Thread   run: the main thread.  wake, leave, stop: any thread and signal
+ *          handlers.  One thread at a time has the intake role: this thread
+ *          polls the rings and sleeps on their eventfds.  An idle instance
+ *          thread has the role if there is one (the idle operations of
+ *          inf_intake_host), else the main thread.
+ * Units    ns, bytes.
+ * Errors   Invalid entries of a worker end the session of that worker alone.
  * Route    rings, admission -> [intake] -> infer, control
  *
- * A thread with the role that takes work of its own instance executes it
- * without waking another thread, if its executions are known to be short;
- * otherwise it first wakes the main thread.
+ * Order: new, attach, run, close, free.
+ *
+ * An instance thread that has the role and takes work for its own instance
+ * executes that work itself.  If its executions are not known to be short, the
+ * thread wakes the main thread first, so that the rings are attended.  The main
+ * thread checks every ms whether the rings were left unattended for too long.
  */
 
 #ifndef INF_SERVICE_INTAKE_H
@@ -40,49 +42,54 @@ typedef struct {
     uint64_t response_wait_ns;  /* for a client that takes no responses      */
     uint64_t generation;        /* of the current configuration              */
 
-    /* A configuration was received on configure_fd; takes the fd. */
+    /* Called for a configuration received on configure_fd; takes fd. */
     void   (*configure)(void *userp, int fd, uint64_t generation);
 
-    /* The supervisor checks that the core is alive. */
+    /* Called when the supervisor asks whether the core is alive. */
     void   (*beat)(void *userp);
 
-    /* The core is leaving; returns the time limit of executions from now on,
-       ns. */
+    /* Called when the core begins to leave.  Returns the limit, from now on, of
+       the executions that have begun. */
     uint64_t (*leaves)(void *userp);
     void    *userp;
 } inf_intake_options_t;
 
-/* Copies the options; free calls close if it was not called. */
+/* new copies the options.  free closes an intake that is not closed. */
 INF_CHECK inf_err_t *inf_intake_new(const inf_intake_options_t *options,
     inf_intake_t **out);
 void inf_intake_free(inf_intake_t *intake);
 
-/* Called once, before run: the intake exists first, because models wake it. */
+/* Gives the intake its server, once, before run.  The intake exists first,
+   because loaded models wake the intake. */
 INF_CHECK inf_err_t *inf_intake_attach(inf_intake_t *intake,
     inf_server_t *server);
 
-/* Returns after a stop, or when no nginx process is left. */
+/* Serves the workers.  Returns after a stop, or when no nginx process is
+   left. */
 void inf_intake_run(inf_intake_t *intake);
 
 /* Ends all sessions and the control thread; called after run. */
 void inf_intake_close(inf_intake_t *intake);
 
-/* Implements options->configure; called by control.h. */
+/* Gives the intake and its control thread a new configuration; called by
+   options->configure.  log: the settings of the log change. */
 void inf_intake_configure(inf_intake_t *intake, inf_core_config_t *config,
     bool log);
 
-/* Checks for changed models soon; async-signal-safe like leave and stop. */
+/* Makes run check soon for changed models.  wake, leave and stop are
+   async-signal-safe. */
 void inf_intake_wake(inf_intake_t *intake);
 
 /*
- * Prepares for a core that replaces this one: no worker is admitted and no
- * request begins; run returns when requests that have begun, and calls, are
- * answered, or after a bounded time.
+ * leave prepares for the core that replaces this one.  From then on no worker
+ * is admitted and no request begins.  run returns when the requests that have
+ * begun and all calls are answered, or after a bounded time.  stop: run returns
+ * without waiting for them.
  */
 void inf_intake_leave(inf_intake_t *intake);
 void inf_intake_stop(inf_intake_t *intake);
 
-/* For inf_server_start; userp is the intake. */
+/* The host operations for inf_server_start; their userp is the intake. */
 extern const inf_server_host_t inf_intake_host;
 
 #endif /* INF_SERVICE_INTAKE_H */

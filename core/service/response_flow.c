@@ -25,9 +25,11 @@ struct inf_response_flow_s {
     uint64_t         missing_until_ns;  /* end of the wait for missing       */
     uint64_t         again_ns;
     uint64_t         loose;     /* responses without order, not released     */
-    uint64_t         held;      /* bytes not released by the worker          */
+    uint64_t         held;      /* bytes not released by the worker, and those
+                                   of responses that wait                    */
     uint64_t         releases;  /* number so far                             */
-    bool             stalled;   /* full, and no thread waits                 */
+    bool             stalled;   /* nothing was released in time: no thread
+                                   waits                                     */
 };
 
 /* Fields except flow are under the flow's lock. */
@@ -145,17 +147,21 @@ inf_response_turn_unorder(inf_response_turn_t *turn)
 }
 
 bool
-inf_response_turn_admit(inf_response_turn_t *turn,
+inf_response_turn_admit(inf_response_turn_t *turn, uint64_t bytes,
     const inf_response_patience_t *patience)
 {
     inf_response_flow_t *flow = turn->flow;
 
     inf_lock(&flow->lock);
+    flow->held += bytes;
     while (!flow->stalled && is_full_locked(flow)) {
         await_release_locked(flow, patience);
     }
 
     bool admitted = !flow->stalled;
+    if (!admitted) {
+        flow->held -= bytes;
+    }
     inf_unlock(&flow->lock);
 
     return admitted;
@@ -176,7 +182,7 @@ inf_response_turn_may_send(inf_response_turn_t *turn)
 static bool
 is_full_locked(const inf_response_flow_t *flow)
 {
-    return flow->held >= INF_RESPONSE_FLOW_MAX && is_due_locked(flow);
+    return flow->held > INF_RESPONSE_FLOW_MAX && is_due_locked(flow);
 }
 
 /* Whether the worker has a response that its client may take: one without
@@ -205,7 +211,7 @@ is_forgotten_locked(const inf_response_flow_t *flow)
 static void
 flow_changed_locked(inf_response_flow_t *flow)
 {
-    flow->stalled &= is_full_locked(flow);
+    flow->stalled &= is_due_locked(flow);
     inf_cond_broadcast(&flow->room);
 }
 
@@ -246,7 +252,8 @@ await_release_locked(inf_response_flow_t *flow,
 }
 
 void
-inf_response_turn_send(inf_response_turn_t *turn, uint64_t bytes, bool final)
+inf_response_turn_send(inf_response_turn_t *turn, uint64_t admitted,
+    uint64_t bytes, bool final)
 {
     inf_response_flow_t *flow = turn->flow;
 
@@ -254,8 +261,8 @@ inf_response_turn_send(inf_response_turn_t *turn, uint64_t bytes, bool final)
     if (bytes > 0) {
         turn->unreleased++;
         flow->loose += turn->loose;
-        flow->held += bytes;
     }
+    flow->held += bytes - admitted;
     turn->answered |= final;
     if (turn->answered && turn->unreleased == 0) {
         inf_link_remove(&turn->link);
@@ -274,6 +281,7 @@ inf_response_turn_release(void *userp, uint64_t bytes)
     flow->loose -= turn->loose;
     flow->held -= bytes;
     flow->releases++;
+    flow->stalled = false;
     if (turn->answered && turn->unreleased == 0) {
         inf_link_remove(&turn->link);
         if (flow->loose == 0 && inf_list_empty(&flow->line)) {

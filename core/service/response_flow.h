@@ -26,9 +26,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Limit of bytes held by worker and core before a backend waits, and the
-   overhead counted for each region (a record or an output). */
-#define INF_RESPONSE_FLOW_MAX    (UINT64_C(8) << 20)
+/* Limit of bytes held by worker and core, from which on a backend waits, and
+   the overhead counted for each region (a record or an output).  With 256
+   requests in flight, of about 8 KiB in a worker, a call holds 8 MiB. */
+#define INF_RESPONSE_FLOW_MAX    (UINT64_C(6) << 20)
 #define INF_RESPONSE_FLOW_REGION UINT64_C(512)
 
 /* Interval at which a waiting thread polls for releases: a worker does not wake
@@ -68,19 +69,21 @@ inf_response_turn_t *inf_response_turn_new(inf_response_flow_t *flow,
 /* Marks the model as decoupled: the responses are sent as they come. */
 void inf_response_turn_unorder(inf_response_turn_t *turn);
 
-/* Waits until worker and core hold less than the limit, or only responses that
-   wait for an earlier request.  False: the worker has released nothing for the
-   time in patience; further calls do not wait until it has released enough. */
-bool inf_response_turn_admit(inf_response_turn_t *turn,
+/* Waits until worker and core hold no more than the limit, or only responses
+   that wait for an earlier request; bytes, which the response has, count from
+   here on.  False: the worker has released nothing for the time in patience;
+   further calls do not wait until it has released something. */
+bool inf_response_turn_admit(inf_response_turn_t *turn, uint64_t bytes,
     const inf_response_patience_t *patience);
 
 /* Likewise without a wait: false only if calls do not wait. */
 bool inf_response_turn_may_send(inf_response_turn_t *turn);
 
-/* Notes a response of so many bytes that is sent, or none (0 bytes); final: it
-   is the request's last. */
-void inf_response_turn_send(inf_response_turn_t *turn, uint64_t bytes,
-    bool final);
+/* Notes a response of so many bytes that is sent, or none (0 bytes).  admitted:
+   the bytes with which it was admitted, or 0; final: it is the request's
+   last. */
+void inf_response_turn_send(inf_response_turn_t *turn, uint64_t admitted,
+    uint64_t bytes, bool final);
 
 /* Notes that a response was released.  turn: inf_response_turn_t. */
 void inf_response_turn_release(void *turn, uint64_t bytes);

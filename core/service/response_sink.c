@@ -21,13 +21,13 @@ static void sink_complete(void *userp, inf_response_t *response,
 static inf_channel_region_t *write_response(inf_in_flight_t *in_flight,
     inf_response_t *response, inf_completion_t *c, uint64_t *size);
 static inf_response_t *flow_admit(inf_in_flight_t *in_flight,
-    inf_response_t *response, uint32_t flags);
+    inf_response_t *response, uint32_t flags, uint64_t *admitted);
 static bool may_send(const inf_in_flight_t *in_flight,
-    const inf_response_t *response, uint32_t flags);
+    const inf_response_t *response, uint32_t flags, uint64_t *admitted);
 static void flow_send(inf_in_flight_t *in_flight,
-    const inf_response_t *response, inf_channel_region_t *region,
-    uint64_t size, bool final);
-static uint64_t held_bytes(const inf_response_t *response, uint64_t size);
+    const inf_response_t *response, uint64_t admitted,
+    inf_channel_region_t *region, uint64_t size, bool final);
+static uint64_t output_bytes(const inf_response_t *response);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
 static void answer_for_backend(inf_in_flight_t *in_flight);
 
@@ -112,7 +112,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
         .status = INF_OK
     };
     inf_channel_region_t *region = NULL;
-    uint64_t size = 0;
+    uint64_t size = 0, admitted = 0;
 
     if (inf_infer_is_withdrawn(in_flight, response)) {
         inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
@@ -120,7 +120,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
         return;
     }
 
-    response = flow_admit(in_flight, response, flags);
+    response = flow_admit(in_flight, response, flags, &admitted);
     if (response == NULL && !(flags & INF_SEND_FINAL)) {
         return;
     }
@@ -137,7 +137,8 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
     INF_POINT(SLOT_ANSWERED);
-    flow_send(in_flight, response, region, size, flags & INF_SEND_FINAL);
+    flow_send(in_flight, response, admitted, region, size,
+        flags & INF_SEND_FINAL);
     if (in_flight->trace != NULL) {
         inf_request_trace_answer(in_flight, response, region);
     }
@@ -180,13 +181,14 @@ write_response(inf_in_flight_t *in_flight, inf_response_t *response,
  * had no room becomes the error, those after it are dropped.
  */
 static inf_response_t *
-flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
+flow_admit(inf_in_flight_t *in_flight, inf_response_t *response,
+    uint32_t flags, uint64_t *admitted)
 {
     uint64_t wait_ns = in_flight->session->patience.patience_ns;
 
     if (response == NULL || in_flight->turn == NULL
         || (!atomic_load_explicit(&in_flight->stalled, memory_order_relaxed)
-            && may_send(in_flight, response, flags)))
+            && may_send(in_flight, response, flags, admitted)))
     {
         return response;
     }
@@ -204,7 +206,7 @@ flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
     response->err = inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "the"
         " client has not taken its responses for %u ms: the request is"
         " cancelled; inference_response_wait sets another time",
-        (unsigned) (wait_ns / 1000000)), INF_CAUSE_FULL);
+        (unsigned) (wait_ns / 1000000)), INF_CAUSE_UNTAKEN);
     return response;
 }
 
@@ -213,7 +215,7 @@ flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
    response cache or an ensemble. */
 static bool
 may_send(const inf_in_flight_t *in_flight, const inf_response_t *response,
-    uint32_t flags)
+    uint32_t flags, uint64_t *admitted)
 {
     if (response->err != NULL && (flags & INF_SEND_FINAL)) {
         return true;
@@ -222,14 +224,21 @@ may_send(const inf_in_flight_t *in_flight, const inf_response_t *response,
         return inf_response_turn_may_send(in_flight->turn);
     }
 
-    return inf_response_turn_admit(in_flight->turn,
-        &in_flight->session->patience);
+    uint64_t bytes = output_bytes(response);
+    if (!inf_response_turn_admit(in_flight->turn, bytes,
+        &in_flight->session->patience))
+    {
+        return false;
+    }
+
+    *admitted = bytes;
+    return true;
 }
 
 /* A worker that is told to try again keeps the request's place. */
 static void
 flow_send(inf_in_flight_t *in_flight, const inf_response_t *response,
-    inf_channel_region_t *region, uint64_t size, bool final)
+    uint64_t admitted, inf_channel_region_t *region, uint64_t size, bool final)
 {
     inf_response_turn_t *turn = in_flight->turn;
 
@@ -237,30 +246,32 @@ flow_send(inf_in_flight_t *in_flight, const inf_response_t *response,
         return;
     }
 
-    uint64_t bytes = region == NULL ? 0 : held_bytes(response, size);
+    uint64_t bytes = region == NULL ? 0
+        : size + INF_RESPONSE_FLOW_REGION + output_bytes(response);
     bool again = response != NULL && response->err != NULL
         && inf_err_cause(response->err) == INF_CAUSE_STARTING;
-    inf_response_turn_send(turn, bytes, final && !again);
+    inf_response_turn_send(turn, admitted, bytes, final && !again);
     if (region != NULL) {
         inf_channel_region_on_free(region, inf_response_turn_release, turn,
             bytes);
     }
 }
 
-/* Of the record and the outputs beside it. */
+/* Bytes of the outputs, which lie beside the record. */
 static uint64_t
-held_bytes(const inf_response_t *response, uint64_t size)
+output_bytes(const inf_response_t *response)
 {
-    size += INF_RESPONSE_FLOW_REGION;
+    uint64_t bytes = 0;
+
     for (const inf_output_t *out = response->err == NULL ? response->first
          : NULL; out != NULL; out = out->next)
     {
         if (out->sink_userp != NULL) {
-            size += out->byte_size + INF_RESPONSE_FLOW_REGION;
+            bytes += out->byte_size + INF_RESPONSE_FLOW_REGION;
         }
     }
 
-    return size;
+    return bytes;
 }
 
 static void
@@ -317,7 +328,7 @@ answer_for_backend(inf_in_flight_t *in_flight)
 
     inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
         model != NULL ? model->name : "", in_flight->factory.id, text);
-    flow_send(in_flight, NULL, NULL, 0, true);
+    flow_send(in_flight, NULL, 0, NULL, 0, true);
     inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));

@@ -46,6 +46,7 @@ static element_t name_element(const char *name, element_t parent, int depth);
 static void take_value(reader_t *r, element_t e);
 static void take_text(reader_t *r, char **to);
 static void take_object(reader_t *r, bool prefix);
+static int64_t parse_time(const char *text);
 static void stop(reader_t *r, const char *problem);
 static void object_fini(inf_s3_object_t *o);
 static inf_err_t *parse_failed(reader_t *r);
@@ -102,8 +103,9 @@ inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
     return err;
 }
 
-int64_t
-inf_s3_time_ns(const char *text)
+/* Parses "2026-11-21T15:24:46.000Z"; -1: invalid. */
+static int64_t
+parse_time(const char *text)
 {
     struct tm tm = { 0 };
     double fraction = 0;
@@ -237,7 +239,7 @@ take_value(reader_t *r, element_t e)
         }
         break;
     case ELEMENT_MODIFIED:
-        r->object.modified_ns = inf_s3_time_ns(r->text);
+        r->object.modified_ns = parse_time(r->text);
         if (r->object.modified_ns < 0) {
             stop(r, "a time is not of the form 2026-11-21T15:24:46.000Z");
         }

@@ -42,7 +42,4 @@ void inf_s3_listing_fini(inf_s3_listing_t *l);
 INF_CHECK inf_err_t *inf_s3_listing_parse(inf_s3_listing_t *l,
     const char *xml, size_t len);
 
-/* Parses "2026-11-21T15:24:46.000Z"; -1: invalid. */
-int64_t inf_s3_time_ns(const char *text);
-
 #endif /* INF_STORAGE_S3_LISTING_H */

@@ -1,6 +1,5 @@
 #include "core/tensor/cuda_driver.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/os/library.h"
 #include "core/tensor/cuda_functions.h"
 
 typedef struct {
@@ -545,33 +545,15 @@ inf_cuda_ipc_close(inf_cuda_t *cuda, int64_t device, void *base)
 static inf_err_t *
 load(inf_cuda_t *cuda, const char *library)
 {
-    static const struct {
-        const char *symbol;
-        size_t      offset;
-    } rows[] = {
+    static const inf_library_row_t rows[] = {
 #define INF_CU_ROW(field, name, parameters)                                  \
         { #name, offsetof(inf_cu_functions_t, field) },
         INF_CU_FUNCTIONS(INF_CU_ROW)
 #undef INF_CU_ROW
     };
 
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "%s", dlerror());
-    }
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        void *function = dlsym(handle, rows[i].symbol);
-        if (function == NULL) {
-            dlclose(handle);
-            return inf_err_new(INF_ERR_UNSUPPORTED, "%s has no function %s:"
-                " the driver is too old", library, rows[i].symbol);
-        }
-        memcpy((char *) &cuda->f + rows[i].offset, &function,
-            sizeof(function));
-    }
-
-    return NULL;
+    return inf_library_open(library, rows, sizeof(rows) / sizeof(rows[0]),
+        ": the driver is too old", &cuda->f);
 }
 
 /* Reads a device; a device that cannot be read does not affect the others. */

@@ -1,17 +1,19 @@
 /*
  * memory.h - the kinds of memory for tensors: CPU, pinned, GPU.
  *
- * Owner    One manager serves the process: servers share it, the options of
- *          the first count, and the pools are freed with the last server (or
- *          kept for the next if memory is still allocated).  Allocated memory
- *          belongs to the caller.
- * Thread   share, unshare: any, serialized.  The rest: any.  A pool has one
- *          lock; CPU memory has none.
- * Units    bytes; GPUs by the driver's numbers.
- * Errors   CPU: UNAVAILABLE without memory.  Without a driver CPU_PINNED and
- *          GPU are UNSUPPORTED.  With a driver: CPU_PINNED without a pool is
- *          INTERNAL, all other failures are UNAVAILABLE.
+ * Owner    The process has one manager, which all servers share.  The options
+ *          of the first server count.  The last unshare frees the pools,
+ *          unless memory is still allocated; then the next share takes them.
+ *          Allocated memory is the caller's.
+ * Thread   share, unshare: any, one at a time.  All others: any.  A pool has
+ *          one lock; CPU memory has none.
+ * Units    bytes.  GPUs have the driver's numbers.
+ * Errors   CPU: UNAVAILABLE without memory.  CPU_PINNED and GPU: UNSUPPORTED
+ *          without a driver.  With a driver: INTERNAL for CPU_PINNED without a
+ *          pool, else UNAVAILABLE.
  * Route    backend -> abi -> [memory] -> pool, driver; states, copies
+ *
+ * Order: share, then alloc and release of the shared manager, then unshare.
  */
 
 #ifndef INF_TENSOR_MEMORY_H
@@ -62,75 +64,78 @@ typedef struct {
     uint64_t used;
 } inf_memory_usage_of_pool_t;
 
-/* Creates a separate manager; missing kinds of memory are logged, not an
-   error. */
+/* Creates a manager of its own, for tests.  A missing kind of memory is logged,
+   and is no error. */
 INF_CHECK inf_err_t *inf_memory_new(const inf_memory_options_t *options,
     inf_memory_t **out);
 void inf_memory_free(inf_memory_t *m);
 
-/* share creates the process's manager in the first call; as many unshare calls
-   free it. */
+/* The first share creates the manager of the process; the last unshare, of as
+   many, frees the manager. */
 INF_CHECK inf_err_t *inf_memory_share(const inf_memory_options_t *options);
 void inf_memory_unshare(void);
 
-/* Whether the process has GPUs, for which memory can be pinned. */
+/* Whether the process has GPUs, so that pinning has a use. */
 bool inf_memory_pins(void);
 
 /*
- * Pins whole pages of the caller for the process's GPUs; false: no GPUs, or a
- * failure (which is logged).  Until unpin (not after false) the process keeps
- * its manager, as with share.
+ * Pins whole pages of the caller for all GPUs.  false: there are no GPUs, or
+ * pinning failed, which is logged.  After true the caller calls unpin; until
+ * then the manager stays, as after share.
  */
 bool inf_memory_pin(void *base, uint64_t size);
 
-/* Likewise for a shared read-only mapping that GPUs only read.  If a GPU cannot
-   pin such memory, the pages become writable in this process. */
+/* The same for a shared mapping that is read-only and that GPUs only read.  The
+   pages become writable in this process if a GPU cannot pin them otherwise. */
 bool inf_memory_pin_read_only(void *base, uint64_t size);
 void inf_memory_unpin(void *base);
 
-/* Not NULL: before the first share it has CPU memory only. */
+/* The manager of the process, never NULL.  Before the first share the manager
+   has CPU memory only. */
 inf_memory_t *inf_memory_shared(void);
 
-/* size 0 gives a valid pointer.  No other kind is used instead. */
+/* Allocates memory of exactly that kind.  A size of 0 gives a valid pointer. */
 INF_CHECK inf_err_t *inf_memory_alloc(inf_memory_t *m, inf_memory_type_t type,
     int64_t id, uint64_t size, void **out);
 
-/* Whether that kind exists: a pool, full or not, or the CPU's. */
+/* Whether that kind exists: CPU, or a kind with a pool, even a full one. */
 bool inf_memory_has(inf_memory_t *m, inf_memory_type_t type, int64_t id);
 
-/* INVALID_ARG: base was not allocated by inf_memory_alloc with that kind. */
+/* Frees memory of inf_memory_alloc.  INVALID_ARG: base is no allocation of that
+   kind. */
 INF_CHECK inf_err_t *inf_memory_release(inf_memory_t *m, void *base,
     inf_memory_type_t type, int64_t id);
 
 /* The usable GPUs, ascending; the array is valid as long as m. */
 const int32_t *inf_memory_gpus(const inf_memory_t *m, size_t *count);
 
-/* no_gpus: why no GPU is usable (NULL: no driver, or no GPUs).  left_out: why
-   that GPU is not usable; NULL: only its capability, or no such GPU.  Both are
-   valid as long as m. */
+/* no_gpus: why no GPU is usable; NULL: there is no driver or no GPU.  left_out:
+   why one GPU is not usable; NULL: for its capability alone, or there is no
+   such GPU.  Both texts are valid as long as m. */
 const char *inf_memory_no_gpus(const inf_memory_t *m);
 const char *inf_memory_left_out(const inf_memory_t *m, int64_t device);
 
 /* The least compute capability of usable GPUs. */
 double inf_memory_min_capability(const inf_memory_t *m);
 
-/* NULL: none. */
+/* The driver; NULL: there is none. */
 inf_cuda_t *inf_memory_driver(const inf_memory_t *m);
 
 /*
- * Failures of a GPU in this process: check queries the driver (UNAVAILABLE:
- * the reason; NULL for a GPU not in use), gpu_failure is the known reason
- * (NULL: none).  failed_gpu: the first failed one, -1: none.
+ * Failures of GPUs, as in cuda_driver.h.  check_gpu queries the driver;
+ * UNAVAILABLE, with the reason: the GPU has failed; NULL also for a GPU that is
+ * not in use.  gpu_failure: the reason found before; NULL: none.  failed_gpu:
+ * the first GPU that has failed; -1: none.
  */
 INF_CHECK inf_err_t *inf_memory_check_gpu(inf_memory_t *m, int64_t device);
 const char *inf_memory_gpu_failure(const inf_memory_t *m, int64_t device);
 int64_t inf_memory_failed_gpu(const inf_memory_t *m);
 
-/* The size of the address range for growable memory on that GPU. */
+/* The size of the address range of one growable memory on that GPU. */
 uint64_t inf_memory_virtual_bytes(inf_memory_t *m, int64_t device);
 
-/* Takes a stream of that GPU, an idle one if possible; give: all its copies
-   must be done. */
+/* take: a stream of that GPU, an idle one if there is one.  give: a stream
+   whose copies are all done. */
 INF_CHECK inf_err_t *inf_memory_take_stream(inf_memory_t *m, int64_t device,
     void **out);
 void inf_memory_give_stream(inf_memory_t *m, int64_t device, void *stream);

@@ -1,11 +1,11 @@
 #include "core/tensor/nvml.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/os/library.h"
 #include "core/tensor/nvml_functions.h"
 
 struct inf_nvml_s {
@@ -110,10 +110,7 @@ inf_nvml_read(const inf_nvml_t *nvml, void *device, inf_nvml_field_t field,
 static inf_err_t *
 load(inf_nvml_t *nvml, const char *library)
 {
-    static const struct {
-        const char *symbol;
-        size_t      offset;
-    } rows[] = {
+    static const inf_library_row_t rows[] = {
 #define INF_NVML_ROW(field, name, parameters)                                \
         { #name, offsetof(inf_nvml_functions_t, field) },
         INF_NVML_FUNCTIONS(INF_NVML_ROW)
@@ -121,23 +118,8 @@ load(inf_nvml_t *nvml, const char *library)
         { "nvmlErrorString", offsetof(inf_nvml_functions_t, error_string) }
     };
 
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "%s", dlerror());
-    }
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        void *function = dlsym(handle, rows[i].symbol);
-        if (function == NULL) {
-            dlclose(handle);
-            return inf_err_new(INF_ERR_UNSUPPORTED, "%s has no function %s",
-                library, rows[i].symbol);
-        }
-        memcpy((char *) &nvml->f + rows[i].offset, &function,
-            sizeof(function));
-    }
-
-    return NULL;
+    return inf_library_open(library, rows, sizeof(rows) / sizeof(rows[0]),
+        "", &nvml->f);
 }
 
 static inf_err_t *

@@ -31,18 +31,30 @@ inf_parameter_at(const inf_parameter_list_t *list, uint32_t index)
 const void *
 inf_parameter_value(const inf_parameter_t *p)
 {
+    uint64_t len;
+    return inf_parameter_bytes(p, &len);
+}
+
+const void *
+inf_parameter_bytes(const inf_parameter_t *p, uint64_t *len)
+{
     switch (p->type) {
     case INF_PARAMETER_STRING:
     case INF_PARAMETER_BYTES:
+        *len = p->text_len;
         return p->text;
     case INF_PARAMETER_INT:
+        *len = sizeof(p->i);
         return &p->i;
     case INF_PARAMETER_BOOL:
+        *len = sizeof(p->b);
         return &p->b;
     case INF_PARAMETER_DOUBLE:
+        *len = sizeof(p->d);
         return &p->d;
     }
 
+    *len = 0;
     return NULL;
 }
 

@@ -45,4 +45,7 @@ const inf_parameter_t *inf_parameter_at(const inf_parameter_list_t *list,
 /* The value in the form of the C ABI. */
 const void *inf_parameter_value(const inf_parameter_t *p);
 
+/* The same, and its size without a terminating NUL. */
+const void *inf_parameter_bytes(const inf_parameter_t *p, uint64_t *len);
+
 #endif /* INF_TENSOR_PARAMETER_H */

@@ -1,13 +1,16 @@
 /*
  * request.h - one inference request: inputs, requested outputs, parameters.
  *
- * Owner    The submitter creates it and gets it back through ops->released;
- *          between submit and release it belongs to the core.  Names, shapes
- *          and tables are in its arena.
- * Thread   one at a time, except the factory's cancel flag.
- * Units    bytes, dims as in the tensor's shape, ns on the monotonic clock.
+ * Owner    The submitter creates a request.  From submit to release the core
+ *          owns the request; ops->released gives the request back.  Names,
+ *          shapes and tables are in the request's arena.
+ * Thread   one at a time, except where a field says otherwise.
+ * Units    bytes; dims as in the tensor's shape; ns on the monotonic clock.
  * Errors   out of memory.
  * Route    service -> [request] -> sched -> abi -> backend -> release.
+ *
+ * Order: init; add inputs and outputs; submit; after released, reset for the
+ * next request or fini.
  */
 
 #ifndef INF_TENSOR_REQUEST_H
@@ -237,39 +240,40 @@ void inf_request_fini(inf_request_t *r);
 /* Clears r for reuse and keeps its memory. */
 void inf_request_reset(inf_request_t *r);
 
-/* Adds an input; name and shape are copied; NULL: out of memory. */
+/* Adds an input, with copies of name and shape.  NULL: out of memory. */
 inf_input_t *inf_request_add_input(inf_request_t *r, const char *name,
     size_t name_len, inf_datatype_t datatype, const int64_t *shape,
     uint32_t dim_count);
 
-/* Adds data, referenced until release.  Zero size adds nothing. */
+/* Adds data to an input; the bytes stay valid until the release.  A buffer of 0
+   bytes adds nothing. */
 INF_CHECK inf_err_t *inf_request_add_data(inf_request_t *r, inf_input_t *input,
     const inf_buffer_t *buffer);
 
-/* NULL: no such input. */
+/* The input of that name; NULL: there is none. */
 inf_input_t *inf_request_find_input(const inf_request_t *r, const char *name);
 
-/* Adds a requested output, before the request is normalised, which checks the
-   names. */
+/* Adds a requested output.  Called before the request is normalised; that
+   checks the names. */
 INF_CHECK inf_err_t *inf_request_add_output(inf_request_t *r, const char *name,
     size_t name_len);
 
 /* Whether a normalised request has requested the output. */
 bool inf_request_wants_output(const inf_request_t *r, const char *name);
 
-/* Prepends the request's id to err; takes err and returns the new one. */
+/* Takes err and returns an error whose text begins with the request's id. */
 INF_CHECK inf_err_t *inf_request_name_error(const inf_request_t *r,
     inf_err_t *err);
 
-/* Ends the request: state RELEASED, drops the factory reference, calls
-   ops->released.  r then belongs to the submitter. */
+/* Ends the request: moves r to RELEASED, drops the factory's reference and
+   calls ops->released.  Then the submitter owns r again. */
 void inf_request_release(inf_request_t *r, uint32_t flags);
 
 /* Writes r->state; no other function does. */
 void inf_request_move(inf_request_t *r, inf_request_state_t to);
 
 /* Writes r->inputs_state; no other function does.  Lost inputs stay lost until
-   the request is normalised, which begins with PRIVATE. */
+   the request is normalised again: then the state begins as PRIVATE. */
 static inline void
 inf_request_move_inputs(inf_request_t *r, inf_inputs_state_t to)
 {

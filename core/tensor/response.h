@@ -1,14 +1,16 @@
 /*
  * response.h - a backend's response, and the factory that creates responses.
  *
- * Owner    A response belongs to its creator (backend) until it is sent; the
- *          sink then owns and frees it.  The factory is shared: request,
- *          responses and the backend's factory handles have references.
- * Thread   one at a time for a response; different responses of a factory from
- *          any thread.
- * Units    bytes.
- * Errors   as documented per function.
+ * Owner    The backend owns a response until the response is sent.  Then the
+ *          sink owns the response, and frees it.  A factory is shared: the
+ *          request, its responses and the backend's handles have references.
+ * Thread   a response: one at a time.  A factory: any.
+ * Units    bytes, ns.
+ * Errors   Each prototype says its own.
  * Route    backend -> abi -> [response] -> sink.
+ *
+ * Order: start the factory; new, outputs and send for each response; the last
+ * response, or send_flags, has FINAL.
  */
 
 #ifndef INF_TENSOR_RESPONSE_H
@@ -112,27 +114,29 @@ struct inf_factory_s {
     inf_response_t        embedded;     /* the usual single response         */
 };
 
-/* init uses the submitter's memory; start sets it up with one reference. */
+/* init and fini: in the submitter's memory.  start sets f up for a request,
+   with one reference. */
 void inf_factory_init(inf_factory_t *f);
 void inf_factory_fini(inf_factory_t *f);
 void inf_factory_start(inf_factory_t *f, struct inf_model_s *model,
     const char *id, const inf_sink_ops_t *sink, void *userp);
 
-/* Adds a reference, dropped by inf_factory_unref on any thread. */
+/* Adds a reference; any thread may drop it by inf_factory_unref. */
 void inf_factory_ref(inf_factory_t *f);
 
-/* Adds a reference, unless the last one is dropped; the memory of f must still
-   be valid. */
+/* Adds a reference.  false: the last reference is gone, or about to go.  The
+   caller knows that the memory of f is valid. */
 bool inf_factory_try_ref(inf_factory_t *f);
 
 /* The last unref calls the sink's factory_free. */
 void inf_factory_unref(inf_factory_t *f);
 
-/* Likewise for a handle of the backend. */
+/* The same for a handle of the backend. */
 void inf_factory_ref_handle(inf_factory_t *f);
 void inf_factory_unref_handle(inf_factory_t *f);
 
-/* When the request began, for the first caller; then 0: it is counted. */
+/* When the request began, for the first caller, who counts the first response;
+   0 for all later callers. */
 static inline uint64_t
 inf_factory_take_start(inf_factory_t *f)
 {
@@ -140,37 +144,38 @@ inf_factory_take_start(inf_factory_t *f)
         : atomic_exchange_explicit(&f->start_ns, 0, memory_order_relaxed);
 }
 
-/* Creates a response with no outputs; calls the sink's start. */
+/* Creates a response without outputs, and calls the sink's start. */
 INF_CHECK inf_err_t *inf_response_new(inf_factory_t *f, inf_response_t **out);
 
-/* Likewise, after the sink's start was called. */
+/* Creates a response for a caller who has called the sink's start. */
 INF_CHECK inf_err_t *inf_response_new_started(inf_factory_t *f,
     inf_response_t **out);
 
-/* Frees the response, its buffers by the sink's release; response may be
-   NULL. */
+/* Frees a response that is not sent; the sink's release frees its buffers.
+   response may be NULL. */
 void inf_response_free(inf_response_t *response);
 
-/* Adds an output; name and shape are copied.  NULL: out of memory. */
+/* Adds an output, with copies of name and shape.  NULL: out of memory. */
 inf_output_t *inf_response_add_output(inf_response_t *response,
     const char *name, inf_datatype_t datatype, const int64_t *shape,
     uint32_t dim_count);
 
-/* Allocates out's buffer from the sink; NULL is valid for 0 bytes only. */
+/* Allocates the buffer of out from the sink.  The buffer of 0 bytes may be
+   NULL. */
 INF_CHECK inf_err_t *inf_output_alloc(inf_output_t *out, uint64_t size);
 
-/* Sink functions alloc and release for responses that stay in this process:
-   outputs in CPU memory of the heap. */
+/* alloc and release of a sink whose responses stay in this process: outputs are
+   on the heap. */
 INF_CHECK inf_err_t *inf_output_alloc_heap(void *userp, inf_output_t *out,
     size_t size);
 void inf_output_free_heap(void *userp, inf_output_t *out);
 
-/* Sends response and takes it; err (may be NULL) is copied into it.  Does not
-   fail. */
+/* Sends response, which is taken, with a copy of err, which may be NULL.  Does
+   not fail. */
 void inf_response_send(inf_response_t *response, uint32_t flags,
     const inf_err_t *err);
 
-/* Answers the request of f by err (taken) as FINAL response. */
+/* Sends a FINAL response with err, which is taken. */
 void inf_factory_send_error(inf_factory_t *f, inf_err_t *err);
 
 /* Sends flags without a response. */

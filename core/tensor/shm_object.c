@@ -97,8 +97,8 @@ check_key(const char *name, const char *key)
     for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
         if (strncmp(plain, reserved[i], strlen(reserved[i])) == 0) {
             return inf_err_new(INF_ERR_INVALID_ARG, "cannot register shared"
-                " memory region '%s' with key '%s': keys that begin with '%s'"
-                " are reserved", name, key, reserved[i]);
+                " memory region '%s' with key '%s' as the key contains the"
+                " reserved prefix '%s'", name, key, reserved[i]);
         }
     }
 

@@ -32,6 +32,8 @@ typedef enum {
 static inf_err_t *register_system(inf_shm_regions_t *set, const char *name,
     const char *key, uint64_t offset, uint64_t byte_size,
     const inf_shm_identity_t *known);
+static inf_err_t *check_range(const inf_shm_region_t *region, uint64_t offset,
+    uint64_t size);
 static inf_err_t *not_found(inf_slice_t name, bool restoring);
 static inf_err_t *check_new(inf_shm_regions_t *set, const char *name);
 static shm_verdict_t judge_locked(const inf_shm_regions_t *set,
@@ -238,13 +240,10 @@ inf_shm_region_find(inf_shm_regions_t *set, inf_slice_t name, uint64_t offset,
         return not_found(name, restoring);
     }
 
-    inf_err_t *err = offset >= region->byte_size
-        ? inf_err_new(INF_ERR_INVALID_ARG, "Invalid offset for shared memory"
-            " region: '%s'", region->name)
-        : size > region->byte_size - offset
-        ? inf_err_new(INF_ERR_INVALID_ARG, "Invalid offset + byte size for"
-            " shared memory region: '%s'", region->name)
-        : inf_shm_region_check(region);
+    inf_err_t *err = check_range(region, offset, size);
+    if (err == NULL) {
+        err = inf_shm_region_check(region);
+    }
     if (err != NULL) {
         inf_shm_region_unref(region);
         return inf_err_because(err, INF_CAUSE_UNNAMED);
@@ -252,6 +251,27 @@ inf_shm_region_find(inf_shm_regions_t *set, inf_slice_t name, uint64_t offset,
 
     *out = region;
     return NULL;
+}
+
+static inf_err_t *
+check_range(const inf_shm_region_t *region, uint64_t offset, uint64_t size)
+{
+    if (offset >= region->byte_size) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Invalid offset for shared"
+            " memory region: '%s'", region->name);
+    }
+
+    if (size > UINT64_MAX - offset) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Integer overflow detected:"
+            " byte_size (%llu) + offset (%llu) exceeds maximum value (%llu) for"
+            " region '%s'", (unsigned long long) size,
+            (unsigned long long) offset, (unsigned long long) UINT64_MAX,
+            region->name);
+    }
+
+    return size <= region->byte_size - offset ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "Invalid offset + byte size for"
+            " shared memory region: '%s'", region->name);
 }
 
 static inf_err_t *

@@ -1,22 +1,24 @@
 /*
  * region.h - an allocator of the bytes of an arena, by offset.
  *
- * Owner    The allocating side of the arena.  The bookkeeping is in private
- *          memory; the arena's bytes are never accessed, so a peer that maps
- *          them cannot damage it.
- * Thread   one at a time; the core's side has a lock around it.
- * Units    bytes; offsets and sizes are multiples of INF_ARENA_ALIGN.
- * Errors   NULL or false if the bound, the address space or memory is
- *          exhausted; stats.failures counts these.
+ * Owner    The side that allocates owns the regions and their bookkeeping,
+ *          which is in private memory.  The allocator never touches the bytes
+ *          of the arena, so a peer that maps the arena cannot damage the
+ *          bookkeeping.
+ * Thread   one at a time; the core's side has a lock around all calls.
+ * Units    bytes.  Offsets and sizes are multiples of INF_ARENA_ALIGN.
+ * Errors   NULL or false: the bound, the address space or memory is used up;
+ *          stats.failures counts these.
  * Route    body, outputs -> [region] -> offsets in records
  *
- * The arena is a sparse memfd: address space is cheap, pages are not.
- * Therefore the bound is on the sum of charges, and a region may be reserved
- * before its bytes arrive.  Reservations have their own part of the address
- * space, so that they cannot fragment the part of charged regions.  The region
- * freed last is allocated first (its pages are warm); inf_regions_trim returns
- * unused pages to the system.  Where the beginning of a part is pinned,
- * regions in it are allocated before all others.
+ * The arena is a sparse memfd: address space is cheap, pages are not.  So the
+ * bound is on the sum of charges, and a region may be reserved before its bytes
+ * arrive.  Reservations have their own part of the address space, and so do not
+ * fragment the part of charged regions.
+ *
+ * The region that was freed last is allocated first, because its pages are
+ * warm; but pinned space comes before all other space.  inf_regions_trim
+ * returns cold free pages to the system.
  */
 
 #ifndef INF_WIRE_REGION_H
@@ -100,51 +102,52 @@ typedef struct {
     void                *chunks;    /* blocks of region records              */
 } inf_regions_t;
 
-/* The last `reservable` of size bytes are for reservations.  fd -1: nothing is
-   trimmed. */
+/* The last `reservable` of the size bytes are for reservations.  fd -1: no
+   pages are trimmed. */
 void inf_regions_init(inf_regions_t *r, int fd, uint64_t size,
     uint64_t reservable, uint64_t bound);
 void inf_regions_fini(inf_regions_t *r);
 
-/* The first `pinned` bytes of either part are no longer trimmed, since a driver
-   holds their pages, and are allocated first.  Called once. */
+/* A driver holds the pages of the first `pinned` bytes of each part: these
+   bytes are allocated first and not trimmed.  Called once. */
 void inf_regions_pin(inf_regions_t *r, uint64_t pinned);
 
-/* Sets fd if init was called with -1; regions may be in use. */
+/* Sets the fd of an allocator that began with -1; regions may be in use. */
 void inf_regions_trim_from(inf_regions_t *r, int fd);
 
-/* Allocates size bytes, charged at once.  size 0 counts as 1. */
+/* Allocates size bytes and charges all of them.  A size of 0 counts as 1. */
 inf_region_t *inf_regions_alloc(inf_regions_t *r, uint64_t size);
 
-/* Allocates as alloc; this region may exceed the bound by room bytes. */
+/* Allocates like alloc, but with a bound that is room bytes higher. */
 inf_region_t *inf_regions_alloc_beyond(inf_regions_t *r, uint64_t size,
     uint64_t room);
 
-/* Allocates address space, to be charged as the bytes arrive.  NULL also if the
-   part for reservations is full: allocate a small region and grow it then. */
+/* Reserves address space; the caller charges the bytes as they arrive.  NULL
+   also if the part for reservations is full: the caller then allocates a small
+   region and lets that region grow. */
 inf_region_t *inf_regions_reserve(inf_regions_t *r, uint64_t size);
 
 /* Raises the charge to cover the first len bytes (len <= size). */
 bool inf_regions_charge(inf_regions_t *r, inf_region_t *region, uint64_t len);
 
 /*
- * Allocates a region of at least size bytes, not a reservation, and moves
- * from's charge to it; for data that moves as it grows.  The caller copies
- * from's bytes, then frees it.
+ * Allocates a charged region of at least size bytes, to which the charge of
+ * from moves: for data that moves as it grows.  The caller copies the bytes of
+ * from, and then frees from.
  */
 inf_region_t *inf_regions_replace(inf_regions_t *r, inf_region_t *from,
     uint64_t size);
 
-/* Enlarges region->size to at least size in place, without charging. */
+/* Enlarges region->size to at least size, in place and without a charge. */
 bool inf_regions_grow(inf_regions_t *r, inf_region_t *region, uint64_t size);
 
-/* region may be NULL. */
+/* Frees region, which may be NULL. */
 void inf_regions_free(inf_regions_t *r, inf_region_t *region);
 
 /*
- * Returns cold free pages to the system, at most max_bytes per call, while
- * more is resident than the peak use of the last 10 to 20 s.  Called by a
- * timer; returns the number of bytes.
+ * Returns cold free pages to the system while more is resident than the peak
+ * use of the last 10 to 20 s, but at most max_bytes.  Returns the number of
+ * bytes.  Called by a timer.
  */
 uint64_t inf_regions_trim(inf_regions_t *r, uint64_t now_ns,
     uint64_t max_bytes);

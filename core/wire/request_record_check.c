@@ -198,10 +198,6 @@ record_check_input(const inf_infer_record_t *r, uint64_t *left,
         return err;
     }
 
-    if (!raw && input->name.len == 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "the name is empty");
-    }
-
     if (input->datatype >= INF_TYPE_COUNT
         || (!raw && input->datatype == INF_TYPE_INVALID))
     {
@@ -260,11 +256,6 @@ record_check_outputs(const inf_infer_record_t *r, uint64_t *left)
     const inf_record_output_t *outputs = inf_infer_record_outputs(r);
     for (uint32_t i = 0; i < r->output_count; i++) {
         const inf_record_output_t *o = &outputs[i];
-
-        if (o->name.len == 0) {
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                "output %u: the name is empty", i);
-        }
 
         if (o->data_kind > INF_DATA_SHM_REGION
             || (o->data_kind == INF_DATA_SHM_REGION

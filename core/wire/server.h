@@ -1,20 +1,21 @@
 /*
  * server.h - the core's side of one channel.
  *
- * Owner    Reference counted: the intake holds one reference, as does every
- *          object that may still read request bytes or write response bytes
- *          (including each live response region).  Mappings and descriptors
- *          are released with the last.
- * Thread   pop, sleep: one thread at a time (the intake role).  All else: any
- *          thread.
- * Units    bytes; times are ns on CLOCK_MONOTONIC.
- * Errors   accept returns them; a worker's later invalid entries are counted
- *          and answered where possible, or give INF_CHANNEL_BROKEN.
+ * Owner    A channel has references: one of the intake, and one of every object
+ *          that may still read request bytes or write response bytes, such as a
+ *          live response region.  The last unref releases mappings and
+ *          descriptors.
+ * Thread   pop, sleep: one thread at a time, the one with the intake role.  All
+ *          others: any.
+ * Units    bytes; ns on CLOCK_MONOTONIC.
+ * Errors   accept returns errors.  Later, an invalid entry of the worker is
+ *          counted, and answered if that is possible, or the result is
+ *          INF_CHANNEL_BROKEN.
  * Route    registration socket -> accept -> (pop, complete)* -> dead -> unref
  *
- * The worker is not trusted: an entry is copied before it is checked, and in
- * an entry from pop the slot is inside the table and the record inside the
- * arena; record.h checks the record's contents.
+ * The worker is not trusted: pop copies an entry before checking the copy.  In
+ * an entry from pop, the slot is inside the table and the record is inside the
+ * arena.  request_record.h checks the contents of the record.
  */
 
 #ifndef INF_WIRE_SERVER_H
@@ -96,19 +97,20 @@ INF_CHECK inf_err_t *inf_channel_accept(const void *hello, size_t len,
    once. */
 void inf_channel_pin(inf_channel_t *ch);
 
-/* Pinned bytes: of the responses, and of each half of the requests. */
+/* How many bytes are pinned: of the responses, and of each half of the
+   requests. */
 uint64_t inf_channel_pinned(const inf_channel_t *ch);
 uint64_t inf_channel_pinned_requests(const inf_channel_t *ch);
 
-/* ref returns ch; the last unref frees it, unref(NULL) does nothing. */
+/* ref returns ch.  The last unref frees ch; unref(NULL) does nothing. */
 inf_channel_t *inf_channel_ref(inf_channel_t *ch);
 void inf_channel_unref(inf_channel_t *ch);
 
 /*
- * Ends the channel of a worker that is gone or broken: closes the control
- * socket, drops spilled completions and the worker's regions.  Later
- * completions are dropped and their regions freed.  Idempotent; drops no
- * reference.
+ * dead ends the channel of a worker that is gone or broken: closes the control
+ * socket, and drops spilled completions and the regions of the worker.  Later
+ * completions are dropped, and their regions freed.  dead drops no reference; a
+ * repetition does nothing.
  */
 void inf_channel_dead(inf_channel_t *ch);
 bool inf_channel_is_dead(const inf_channel_t *ch);
@@ -120,7 +122,7 @@ bool inf_channel_is_overrun(const inf_channel_t *ch);
 /* Whether the worker has announced that it accepts no more clients. */
 bool inf_channel_is_leaving(const inf_channel_t *ch);
 
-/* From the hello, not verified. */
+/* The worker's own words of the hello, not verified. */
 uint32_t inf_channel_pid(const inf_channel_t *ch);
 uint32_t inf_channel_slots(const inf_channel_t *ch);
 
@@ -135,7 +137,8 @@ int inf_channel_control_fd(const inf_channel_t *ch);   /* EOF: worker gone */
 inf_channel_result_t inf_channel_pop(inf_channel_t *ch,
     inf_submission_t *out);
 
-/* Called before waiting on the eventfd; false: pop again first. */
+/* Called before waiting on the eventfd.  false: there are entries, pop
+   again. */
 bool inf_channel_sleep(inf_channel_t *ch);
 
 /* Request bytes; NULL unless [offset, offset + len) lies in the request
@@ -182,8 +185,8 @@ void inf_channel_flush(inf_channel_t *ch);
    the backend) or dead. */
 inf_channel_region_t *inf_channel_alloc(inf_channel_t *ch, uint64_t size);
 
-/* Allocates for the answer of a call, for which the bound is raised: clients
-   that do not read their outputs must not block health. */
+/* Allocates for the answer of a call, with a higher bound: clients that do not
+   read their outputs do not block health. */
 inf_channel_region_t *inf_channel_alloc_answer(inf_channel_t *ch,
     uint64_t size);
 inf_channel_region_t *inf_channel_region_ref(inf_channel_region_t *region);
@@ -198,15 +201,15 @@ uint64_t inf_channel_region_size(const inf_channel_region_t *region);
 bool inf_channel_region_pinned(const inf_channel_region_t *region);
 
 /*
- * Makes record hold one reference of each part until it is freed (taken here:
- * the caller keeps its own).  Called once per record, before publishing it.
+ * Makes record hold a reference of its own of each part until record is freed.
+ * Called once per record, before the record is published.
  */
 INF_CHECK inf_err_t *inf_channel_region_attach(inf_channel_region_t *record,
     inf_channel_region_t *const *parts, uint32_t count);
 
-/* Sets fn to be called once when the region is free again, on the thread that
-   drops it; at most INF_CHANNEL_ON_FREE times per region, before publishing
-   it. */
+/* Sets fn, which is called once when region is freed, on the thread that drops
+   the last reference.  Called at most INF_CHANNEL_ON_FREE times per region,
+   before the region is published. */
 void inf_channel_region_on_free(inf_channel_region_t *region,
     void (*fn)(void *userp, uint64_t bytes), void *userp, uint64_t bytes);
 

@@ -1,7 +1,8 @@
 """Each function of core has a caller in what is built for users.
 
 A call from a test alone keeps dead code alive.  A name that a plug-in or a
-table refers to counts as a call; the C API is called from outside.
+table refers to counts as a call; the C API is called from outside.  A function
+that a single file names is static.
 """
 
 import pathlib
@@ -40,6 +41,13 @@ WATCHED = {
     "inf_watch_count": "directories that are watched",
 }
 
+# Functions that one file alone calls, and that are not static.
+PAIRED = {
+    "inf_repository_list_ref",      # with its unref, which others call
+    "inf_run_free",                 # with inf_run_new
+    "inf_run_new",                  # inline, the compiler takes *out for NULL
+}
+
 
 def uncalled(files):
     """Functions defined in core that nothing names but their prototypes."""
@@ -67,6 +75,39 @@ def test_every_function_has_a_caller():
     assert found - set(WATCHED) == set(), \
         "only tests call these: delete them, or say in WATCHED why they stay"
     assert set(WATCHED) - found == set(), "these have callers now"
+
+
+def of_one_file(files, tests):
+    """Functions of core that a header declares, and one file alone calls."""
+    files, tests = list(files), list(tests)
+    words = {path: Counter(re.findall(r"\w+", c_source.without_comments(text)))
+             for path, text in files + tests}
+    prototypes = Counter()
+    for path, text in files:
+        if path.startswith("core/") and path.endswith(".h"):
+            prototypes.update(name for name, *_ in c_source.prototypes(text))
+    home = {name: path for path, text in files
+            if path.startswith("core/") and not path.endswith(".h")
+            for name in DEFINITION.findall(c_source.without_comments(text))}
+    return {name for name, path in home.items()
+            if prototypes[name] and not API.match(name)
+            and sum(found[name] for found in words.values())
+            == words[path][name] + prototypes[name]}
+
+
+def test_a_function_of_one_file_is_static():
+    tests = [(str(path), path.read_text())
+             for path in sorted((ROOT / "t").rglob("*.[ch]"))]
+    assert of_one_file(product(), tests) == PAIRED, \
+        "make these static, or say in PAIRED why they are not"
+
+
+def test_a_function_of_one_file_is_found():
+    files = [("core/a.h", "/* a.h */\n\nvoid inf_a(void);\nvoid inf_b(void);\n"),
+             ("core/a.c", "void\ninf_a(void)\n{\n    inf_b();\n}\n\n"
+              "void\ninf_b(void)\n{\n}\n")]
+    assert of_one_file(files, []) == {"inf_a", "inf_b"}
+    assert of_one_file(files, [("t/a.c", "inf_a();")]) == {"inf_b"}
 
 
 def test_a_function_without_a_caller_is_found():

@@ -156,6 +156,7 @@ BAD_HTTP = [
     ('inference_forward_header ""; inference_forward_header x;',
      ["inference_forward_header"]),
     ("inference_deflate maybe;", ["maybe", "inference_deflate"]),
+    ("inference_binary_type a/b all;", ["all", "inference_binary_type"]),
     ("inference_unheard_of on;", ["inference_unheard_of"]),
 ]
 
@@ -269,6 +270,7 @@ GOOD = """
     inference_timeout 5s;
     inference_tries 5;
     inference_deflate on;
+    inference_binary_type a/b requests;
     inference_forward_header ^x-;
     inference_forward_header "^y{1,2}$";
     inference_max_body 0;

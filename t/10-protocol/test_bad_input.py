@@ -108,10 +108,11 @@ JSON_ERRORS = {
                     400, []),
     "shape whose product overflows": (
         "id_any", {"inputs": [tensor("IN", "FP32", [2**32, 2**32], [1])]},
-        400, []),
+        400, ["causes total element count to exceed maximum size of",
+              "'IN'"]),
     "shape whose bytes overflow": (
         "id_any", {"inputs": [tensor("IN", "FP32", [2**62, 1], [1])]},
-        400, []),
+        400, ["byte size overflow for input 'IN'"]),
     "shape whose product wraps to the data": (
         "id_any", {"inputs": [tensor("IN", "FP32", [2**63 + 1, 2], [1, 2])]},
         400, []),

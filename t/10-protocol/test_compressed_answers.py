@@ -1,5 +1,6 @@
 """Responses that a client wants compressed: gzip by nginx, deflate by us."""
 
+import asyncio
 import gzip
 import json
 import zlib
@@ -7,6 +8,8 @@ import zlib
 import numpy
 import pytest
 import tritonclient.http
+import tritonclient.http.aio
+from tritonclient.utils import InferenceServerException
 
 from lib import models
 from lib.server import Server
@@ -24,7 +27,8 @@ UNPACK = {"gzip": gzip.decompress, "deflate": zlib.decompress}
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(models.standard_repository, server=GZIP, http2=True) as s:
+    with Server(models.standard_repository, server=GZIP, http2=True,
+                parts="all repository") as s:
         yield s
 
 
@@ -64,6 +68,45 @@ def check(answer, values, encoding, binary):
     ("identity, gzip;q=0.5", "gzip")])      # stock nginx: any q above 0
 def test_the_best_encoding_is_chosen(server, accept, encoding, count, binary):
     check(*ask(server, accept, count, binary), encoding, binary)
+
+
+@pytest.mark.parametrize("method,path,status", [
+    ("GET", "/v2", 200), ("GET", "/v2/models/id_int32", 200),
+    ("GET", "/v2/models/id_int32/config", 200),
+    ("GET", "/v2/models/stats", 200), ("POST", "/v2/repository/index", 200),
+    ("GET", "/v2/models/none", 404), ("GET", "/v2/none", 404),
+    ("POST", "/v2/models/none/infer", 404),
+    ("POST", "/v2/models/id_int32/infer", 400)])
+def test_other_answers_are_plain(server, method, path, status):
+    """A client decodes what it has not asked for in vain."""
+    body = b'{"inputs":[]}' if path.endswith("infer") else b""
+    with server.wire() as w:
+        answer = w.request(method, path, body, {"Accept-Encoding": "gzip"})
+    assert answer.status == status, answer
+    assert "content-encoding" not in answer.headers
+    assert json.loads(answer.body)
+
+
+def test_asynchronous_tritonclient(server):
+    """It takes gzip for each call, and unpacks inferences alone."""
+    async def use():
+        async with tritonclient.http.aio.InferenceServerClient(
+                server.url) as client:
+            found = [await client.get_server_metadata(),
+                     await client.get_model_metadata("id_int32"),
+                     await client.get_model_config("id_int32"),
+                     (await client.get_inference_statistics())["model_stats"],
+                     await client.get_model_repository_index()]
+            value = tritonclient.http.aio.InferInput("IN", [500], "INT32")
+            value.set_data_from_numpy(numpy.arange(500, dtype=numpy.int32))
+            answer = await client.infer("id_int32", [value])
+            with pytest.raises(InferenceServerException, match="'none'"):
+                await client.infer("none", [value])
+            return found, answer.as_numpy("OUT").tolist()
+
+    found, values = asyncio.run(use())
+    assert all(found)
+    assert values == list(range(500))
 
 
 def test_only_where_it_is_on(server):

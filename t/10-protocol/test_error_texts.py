@@ -115,8 +115,12 @@ TEXTS = [
     # against the model
     ("id_int32", of(one(name="X")),
      "unexpected inference input 'X' for model 'id_int32'"),
+    ("id_int32", of(one(name="")),
+     "unexpected inference input '' for model 'id_int32'"),
     ("id_int32", of(one(), outputs=[{"name": "X"}]),
      "unexpected inference output 'X' for model 'id_int32'"),
+    ("id_int32", of(one(), outputs=[{"name": ""}]),
+     "unexpected inference output '' for model 'id_int32'"),
     ("id_int32", of(one(), one()), "input 'IN' already exists in request"),
     ("id_pair", of(one(name="IN0")), NO_ID + "expected 2 inputs but got 1 "
      "inputs for model 'id_pair'. Got input(s) ['IN0'], but missing required "
@@ -124,6 +128,10 @@ TEXTS = [
     ("optional", of(one(name="IN0")), NO_ID + "expected number of inputs "
      "between 3 and 4 but got 1 inputs for model 'optional'. Got input(s) "
      "['IN0'], but missing required input(s) ['IN1','IN2']." + PROVIDE),
+    ("optional", of(one(name="IN2"), one(name="IN0")), NO_ID + "expected "
+     "number of inputs between 3 and 4 but got 2 inputs for model 'optional'. "
+     "Got input(s) ['IN0','IN2'], but missing required input(s) ['IN1']."
+     + PROVIDE),
     ("id_int32", of(one(datatype="FP32")), NO_ID + "inference input 'IN' "
      "data-type is 'FP32', but model 'id_int32' expects 'INT32'"),
     ("id_fixed", of(one(shape=[6], data=[1] * 6)),

@@ -61,7 +61,9 @@ def fill(repository):
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(fill, http=f"    inference_memory {ARENA};") as s:
+    with Server(fill, log_level="debug",
+                http=f"    inference_memory {ARENA};\n"
+                "    inference_log info verbose=1;\n") as s:
         yield s
 
 
@@ -116,6 +118,8 @@ def test_abort_of_queued_and_executing_requests(server, how):
     began = time.monotonic()
     assert server.post("/v2/models/slow/infer", b"last", RAW).status == 200
     assert time.monotonic() - began < 3 * SLOW      # 30 would take 6 s
+    server.wait_log("Cancellation notification received for model=slow"
+                    " version=1")
     arena.assert_empty(server, ARENA)
 
 

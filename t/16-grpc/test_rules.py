@@ -124,6 +124,8 @@ def test_no_data(client):
 @pytest.mark.parametrize("tensor_,text", [
     (tensor("NONE", "INT32", [1], bytes(4)),
      "unexpected inference input 'NONE' for model 'id_int32'"),
+    (tensor("", "INT32", [1], bytes(4)),
+     "unexpected inference input '' for model 'id_int32'"),
     (tensor("IN", "INT32", [-1], bytes(4)),
      "[request id: <id_unknown>] All input dimensions should be specified for "
      "input 'IN' for model 'id_int32', got [-1]")])

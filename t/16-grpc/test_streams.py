@@ -9,7 +9,8 @@ import numpy
 import pytest
 import tritonclient.grpc
 
-from lib.grpc_client import (Failure, infer, is_final, number, numbers,
+from lib import decoupled, models
+from lib.grpc_client import (Client, Failure, infer, is_final, number, numbers,
                              tensor)
 from lib.server import SLOW
 
@@ -61,6 +62,27 @@ def test_no_request_at_all(client):
     with client.stream() as stream:
         stream.end()
         assert stream.rest() == []
+
+
+@pytest.mark.parametrize("metadata", [(), ERRORS_END])
+def test_a_model_that_is_not_decoupled_answers_once(start, metadata):
+    """By its first response; others do not reach the client."""
+    def fill(repository):
+        decoupled.square(repository, "once", policy=False)
+        models.identity(repository, "slow", [("IN", "INT32", [-1])],
+                        parameters={"execute_delay_ms": "300"})
+
+    server = start(fill)
+    with Client(server.port2) as client:
+        with client.stream(metadata=metadata) as stream:
+            stream.send(*(numbers("once", [n], id=str(n))
+                          for n in (3, 1, 500, 2)), numbers("slow", [7]),
+                        numbers("once", [4], id="4"))
+            stream.end()
+            answers = stream.rest()
+    assert ids(answers) == ["3", "1", "500", "2", "", "4"]
+    assert [number(a) for a in answers] == [3, 1, 500, 2, 7, 4]
+    assert server.log_text().count("expected a single response") == 4
 
 
 def test_half_close_with_requests_in_flight(client):

@@ -87,7 +87,8 @@ def test_the_spans_of_a_request(traced, collector):
     assert server.get("/v2/trace/setting").json() == {
         "trace_level": ["TIMESTAMPS"], "trace_rate": "1",
         "trace_count": "-1", "trace_mode": "opentelemetry",
-        "url": collector.url, "bsp_schedule_delay": "100"}
+        "url": collector.url, "bsp_schedule_delay": "100",
+        "bsp_max_queue_size": "2048", "bsp_max_export_batch_size": "512"}
 
 
 def test_an_ensemble_nests(traced, collector):
@@ -104,6 +105,20 @@ def test_an_ensemble_nests(traced, collector):
         chain.attributes["triton.trace_id"]}
     assert collector.resources == [
         {"service.name": "mine", "place": "here"}]
+
+
+def test_a_client_s_context_is_traced_after_the_count(traced, collector):
+    server = traced("rate=2 count=1")
+    for _ in range(4):
+        infer(server)
+    collector.wait(1)
+    for _ in range(3):
+        infer(server, headers={"traceparent": PARENT})
+        infer(server)
+    collector.wait(4)
+    assert [r.parent for r in collector.named("InferRequest")].count(SPAN) \
+        == 3
+    assert server.get("/v2/trace/setting").json()["trace_count"] == "0"
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])

@@ -8,7 +8,7 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 from lib import exposition, models, process
-from lib.server import SLOW
+from lib.server import SANITIZER, SLOW
 from lib.wire import tensor
 
 HTTP = ["HTTP_RECV_START", "HTTP_RECV_END", "REQUEST_START", "QUEUE_START",
@@ -166,7 +166,8 @@ def test_tensors(traced, datatype, values, text):
 
 
 def test_a_large_trace_leaves_no_memory_behind(traced):
-    """Text of control characters is seven times as long in the file."""
+    """Text of control characters is seven times as long in the file.  (TSan
+    keeps its shadow of memory that was freed.)"""
     server = traced("rate=1 level=tensors")
     infer(server, model="id_int32")
     wait_for(traced.path, 1)
@@ -178,7 +179,7 @@ def test_a_large_trace_leaves_no_memory_behind(traced):
         "outputs": [{"name": "OUT", "parameters": {"binary_data": True}}]},
         data).status == 200
     wait_for(traced.path, 2)
-    assert process.wait_until(
+    assert SANITIZER == "tsan" or process.wait_until(
         lambda: process.pss_bytes(server.core()) < before + (40 << 20),
         10 * SLOW), process.pss_bytes(server.core()) - before
 

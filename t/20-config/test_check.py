@@ -224,14 +224,15 @@ def test_by_hand_with_a_file(tmp_path):
     assert "core.pbtxt:1:15" in done.stderr
 
 
-NOT_BELOW_0 = r'expected an integer that is not negative, got "-"'
+NOT_BELOW_0 = r"Expected integer, got: - \(0 or more\)"
 BATCHING = r"dynamic_batching\."
 
 # the policy, where in it the finding stands, the finding, its field; a file
 # that cannot be parsed has none
 POLICIES = [
     ("max_queue_delay_microseconds: -1", "-1", NOT_BELOW_0, None),
-    ("max_queue_delay_microseconds: 1.5", "1.5", "expected an integer", None),
+    ("max_queue_delay_microseconds: 1.5", "1.5", "Expected integer, got: 1.5",
+     None),
     ("preferred_batch_size: [ 4, 9 ]", "9", "<= max",
      BATCHING + r"preferred_batch_size\[1\]"),
     ("preferred_batch_size: 0", "preferred", "positive",

@@ -133,8 +133,9 @@ def test_who_runs_as_whom(closed):
         uid = int(status["Uid"].split()[1])
         master = pid == closed.process.pid
         assert (uid == 0) == master, process.cmdline(pid)
-        assert int(status["CapEff"], 16) == (left if master else 0)
-        assert int(status["NoNewPrivs"]) == 1
+        if not SANITIZER:       # those are not restricted
+            assert int(status["CapEff"], 16) == (left if master else 0)
+            assert int(status["NoNewPrivs"]) == 1
 
 
 def test_clients_with_a_certificate_get_inference_alone(closed):

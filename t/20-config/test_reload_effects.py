@@ -65,6 +65,7 @@ ROWS = [
     ("inference_errors", "precise", HTTP, WORKERS),
     ("inference_grpc_compression", "low", HTTP, WORKERS),
     ("inference_deflate", "on", HTTP, WORKERS),
+    ("inference_binary_type", "a/b", HTTP, WORKERS),
     ("inference_forward_header", "x", HTTP, WORKERS),
     ("inference_max_body", "1m", HTTP, WORKERS),
     ("inference_min_body_rate", "2k", HTTP, WORKERS),
@@ -86,8 +87,9 @@ def server():
         yield s
 
 
-def reload(server, where=HTTP, directive="", value=""):
-    """Returns what the log says until the core has taken it over."""
+def reload(server, where=HTTP, directive="", value="", later=False):
+    """Returns what the log says until the core has taken it over; later: and
+    goes by it when it loads models."""
     before = server.log_text()
     generations = "inference: configuration "
     server.write_config(
@@ -100,7 +102,7 @@ def reload(server, where=HTTP, directive="", value=""):
 
     def said():
         text = server.log_text()[len(before):]
-        if " is watched" not in text:
+        if " is watched" not in text or (later and not LOADS.search(text)):
             return None
         told = re.findall(generations + r"(\d+)\n", text)
         return text if all(f"configuration generation {n} is in force" in text
@@ -115,9 +117,9 @@ def reload(server, where=HTTP, directive="", value=""):
                          ids=[" ".join(row[:2]) for row in ROWS])
 def test_the_log_names_what_waits(server, directive, value, where, said):
     core = server.core()
-    text = reload(server, where, directive, value)
+    text = reload(server, where, directive, value, LATER in said)
     if LATER in said:
-        reload(server)          # the way back counts for loads, too
+        reload(server, later=True)      # the way back counts for loads, too
     waits = CORE_WAITS.findall(text)
     loads = LOADS.findall(text)
     assert len(waits) == (NEXT in said), text

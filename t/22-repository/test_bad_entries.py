@@ -349,7 +349,8 @@ def test_unreadable_folders_hurt_only_themselves(make_server):
         http="    inference_model_control poll interval=200ms;\n")
     assert server.wait_for("/v2/models/good/ready")
     found = settled(server)
-    is_away(found["locked"][0], "can't be read")
+    is_away(found["locked"][0], "can't be read", "Permission denied",
+            str(server.models / "locked"))
     is_away(found["secret"][0], "config.pbtxt", "Permission denied")
     is_away(found["labels"][0], "labels.txt", "Permission denied")
     works(server)

@@ -145,6 +145,10 @@ def test_what_cannot_be_loaded_says_why(explicit, client):
     answer = ask(explicit, "load", "empty")
     assert answer.status == 400
     assert "at least one version must be available" in error(answer)
+    assert error(explicit.get("/v2/models/empty")) \
+        == "Request for unknown model: 'empty' has no available versions"
+    assert error(explicit.get("/v2/models/broken")) \
+        == "Request for unknown model: 'broken' is not found"
     assert ask(explicit, "load", "..").status in (400, 404)
     with pytest.raises(InferenceServerException, match="failed to poll"):
         client.load_model("missing")
@@ -236,7 +240,7 @@ def test_none_mode_rejects_loads(make_server):
         answer = ask(server, verb, "one")
         assert answer.status == 503
         assert error(answer) == "explicit model load / unload is not allowed" \
-            ": inference_model_control is none"
+            " if polling is enabled; inference_model_control is none"
     assert index(server) == [{"name": "one", "version": "1",
                               "state": "READY"}]
 

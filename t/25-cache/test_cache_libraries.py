@@ -67,7 +67,7 @@ def test_a_cache_that_cannot_start_is_left_out(make_server, trouble, text):
 
 @pytest.mark.parametrize("trouble,text", [
     ("lookup", "lookup failed: the cache can't look up on purpose"),
-    ("insert", "insert failed: the cache can't insert on purpose"),
+    ("insert", "Failed to insert key: the cache can't insert on purpose"),
     ("throwing", "lookup failed: TRITONCACHE_CacheLookup of 'throwing' threw"
      " an exception, std::runtime_error: thrown on purpose"),
     ("no_copy", "lookup failed: cache \"no_copy\" found a key and did not"

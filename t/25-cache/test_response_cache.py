@@ -202,7 +202,7 @@ def test_an_answer_larger_than_the_cache_is_served_uncached(make_server):
     server = start(make_server, "local size=2k")
     assert [count(ask(server, [1] * 1000)) for _ in range(3)] == [1, 2, 3]
     assert [count(ask(server, [1] * 10)) for _ in range(3)] == [4, 4, 4]
-    server.wait_log("insert failed: Requested byte_size: .* is greater than")
+    server.wait_log("Failed to insert key: Requested byte_size: .* is greater than")
 
 
 def test_without_a_cache_models_are_served(make_server):

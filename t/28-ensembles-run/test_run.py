@@ -76,6 +76,9 @@ def repository(folder):
     ensemble(folder, "nested", [x("IN")], [x("OUT")],
              step("fan", {"IN": "IN"}, {"A": "m"}),
              step("id", {"IN": "m"}, {"OUT": "OUT"}))
+    ensemble(folder, "limited", [x("IN")], [x("OUT")],
+             "max_inflight_requests: 3",
+             step("id", {"IN": "IN"}, {"OUT": "OUT"}))
     decoupled.square(folder)
     ensemble(folder, "stream", [("IN", "INT32", [1])],
              [("OUT", "INT32", [1])],
@@ -84,7 +87,8 @@ def repository(folder):
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(repository, workers=2, parts=PARTS,
+    with Server(repository, workers=2, parts=PARTS, log_level="debug",
+                http="    inference_log info verbose=1;\n",
                 server="location = /scrape { inference metrics; }\n") as s:
         yield s
 
@@ -127,9 +131,16 @@ def test_what_is_not_asked_for_does_not_run(server):
 
 def test_an_optional_input_that_is_not_there(server):
     assert data(ask(server, "maybe", [1.0])) == {"A": [1.0]}
+    server.wait_log("model=maybe: Composing models did not output tensor B")
     both = server.infer("maybe", {"inputs": [
         tensor("IN", "FP32", [1], [1.0]), tensor("MORE", "FP32", [1], [2.0])]})
     assert data(both) == {"A": [1.0], "B": [2.0]}
+
+
+def test_the_limit_of_a_step_is_logged(server):
+    assert data(ask(server, "limited", [1.0])) == {"OUT": [1.0]}
+    server.wait_log("Ensemble model 'limited' configured with"
+                    " max_inflight_requests: 3")
 
 
 def test_strings_and_batches(server):

@@ -4,6 +4,7 @@ import numpy
 from onnx import TensorProto, helper, numpy_helper
 
 from lib import cycles, models
+from lib.server import SANITIZER
 from lib.wire import tensor
 
 SIDES = 2048, 1024      # of the weights: 8 MiB, which show if one load keeps them
@@ -42,4 +43,5 @@ def test_onnxruntime_gives_memory_back(make_server):
 
     early, late = cycles.run(server, "heavy", infer)
     print(f"held after a third: {early >> 10} kB, in the end: {late >> 10} kB")
-    assert late - early < SPARE, (early, late)
+    # a sanitizer keeps what is freed
+    assert SANITIZER or late - early < SPARE, (early, late)

@@ -100,6 +100,54 @@ def test_optional_input_may_be_left_out(make_server):
     assert [o["name"] for o in answer.json()["outputs"]] == ["OUT0"]
 
 
+def test_left_out_input_of_fixed_dims_is_zeros(make_server):
+    """As with Triton's backend; rows are those of the other input."""
+    server = make_server(lambda r: models.identity(
+        r, "opt", [("IN0", "FP32", [-1]),
+                   ("IN1", "INT16", [2, 3], "optional: true"),
+                   ("IN2", "BYTES", [2], "optional: true")], max_batch=8))
+    answer = server.infer("opt", {"inputs": [
+        tensor("IN0", "FP32", [2, 1], [1, 2])]})
+    assert answer.status == 200, answer
+    got = {o["name"]: (o["shape"], o["data"])
+           for o in answer.json()["outputs"]}
+    assert got == {"OUT0": ([2, 1], [1, 2]), "OUT1": ([2, 2, 3], [0] * 12),
+                   "OUT2": ([2, 2], [""] * 4)}
+
+
+def test_each_instance_has_a_delay_of_its_own(make_server):
+    """Of three instances the second sleeps 200 ms, the third 400 ms."""
+    server = make_server(lambda r: models.identity(
+        r, "slow", [("IN", "FP32", [-1])], instances=3,
+        parameters={"execute_delay_ms": "100",
+                    "instance_wise_delay_multiplier": "2"}))
+
+    def one(i):
+        began = time.monotonic()
+        assert server.infer("slow", {"inputs": [
+            tensor("IN", "FP32", [1], [i])]}).status == 200
+        return time.monotonic() - began
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        took = sorted(pool.map(one, range(3)))
+    for seconds, least in zip(took, (0.1, 0.2, 0.4)):
+        assert least <= seconds, took
+    assert took[0] < 0.2 * SLOW, took
+
+
+def test_a_load_that_takes_its_time(make_server):
+    server = make_server(lambda r: models.identity(
+        r, "late", [("IN", "FP32", [-1])],
+        parameters={"creation_delay_sec": "2"}), wait="live")
+    assert server.get("/v2/models/late/ready").status != 200
+    began = time.monotonic()
+    while server.get("/v2/models/late/ready").status != 200:
+        assert time.monotonic() - began < 20 * SLOW
+        time.sleep(0.1)
+    assert server.infer("late", {"inputs": [
+        tensor("IN", "FP32", [1], [1])]}).status == 200
+
+
 @pytest.mark.parametrize("outputs,words", [
     ([("OUT", "INT32", [-1])], ["FP32", "INT32"]),
     ([("OUT", "FP32", [-1, -1])], ["dimension"]),

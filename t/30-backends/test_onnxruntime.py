@@ -10,7 +10,7 @@ import pytest
 import tritonclient.http as client
 from onnx import TensorProto, helper
 
-from lib import batches, models, process
+from lib import batches, models, process, repository
 from lib.wire import tensor
 
 ELEM = {"BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8,
@@ -82,6 +82,47 @@ def test_every_datatype(make_server, datatype):
         x.set_data_from_numpy(data)
         got = c.infer("copy", [x]).as_numpy("Y")
         assert got.tolist() == data.tolist()
+
+
+@pytest.mark.parametrize("datatype", ["FP32", "BYTES"])
+def test_a_scalar_has_the_configured_dims(make_server, datatype):
+    """Any dims of one element; the answer has them, too."""
+    def fill(repository):
+        for rank in 1, 2, 3:
+            write(repository, f"of_{rank}", copy_model(datatype, ()),
+                  extra="max_batch_size: 0\n"
+                  + models.io_block("input", [("X", datatype, [1] * rank)])
+                  + models.io_block("output", [("Y", datatype, [1] * rank)]))
+
+    server = make_server(fill)
+    value = "word" if datatype == "BYTES" else 2.5
+    for rank in 1, 2, 3:
+        answer = server.infer(f"of_{rank}", {"inputs": [
+            tensor("X", datatype, [1] * rank, [value])]})
+        assert answer.status == 200, answer
+        got, = answer.json()["outputs"]
+        assert (got["shape"], got["data"]) == ([1] * rank, [value])
+        answer = server.infer(f"of_{rank}", {"inputs": [
+            tensor("X", datatype, [1] * (rank + 1), [value])]})
+        assert answer.status == 400, answer
+
+
+def test_a_scalar_where_the_file_has_an_open_dimension(make_server):
+    """The shape of Y is the request's to say."""
+    data = graph([helper.make_node("Reshape", ["X", "S"], ["Y"])],
+                 [("X", "FP32", ("n",)), ("S", "INT64", ("rank",))],
+                 [("Y", "FP32", ("m",))])
+    server = make_server(lambda repository: write(
+        repository, "reshape", data, extra="max_batch_size: 0\n"
+        + models.io_block("input", [("X", "FP32", [-1]), ("S", "INT64", [-1])])
+        + models.io_block("output", [("Y", "FP32", [-1])])))
+    for x, shape, want in [([7.0], [], [1]), ([7.0, 8.0], [2], [2])]:
+        answer = server.infer("reshape", {"inputs": [
+            tensor("X", "FP32", [len(x)], x),
+            tensor("S", "INT64", [len(shape)], shape)]})
+        assert answer.status == 200, answer
+        got, = answer.json()["outputs"]
+        assert (got["shape"], got["data"]) == (want, x)
 
 
 def test_an_output_that_is_an_input(make_server):
@@ -361,6 +402,28 @@ def test_instances_have_one_thread_unless_configured(make_server):
     for count, more in ((1, 0), (4, 2 * 3)):
         assert core_threads(make_server, models.parameter_block(
             {"intra_op_thread_count": count})) == without + more
+
+
+def test_instances_that_share_a_session(make_server):
+    """One session of the library, with its threads, for each device."""
+    shared = models.parameter_block({"intra_op_thread_count": 4,
+                                     "share_session_between_instances": 1})
+    without = core_threads(make_server, "")
+    assert core_threads(make_server, shared) == without + 3
+    server = make_server(lambda r: write(
+        r, "add", add_model(),
+        extra="max_batch_size: 8\ninstance_group [ { count: 3 "
+        "kind: KIND_CPU }, { count: 1 kind: KIND_CPU } ]\n" + shared),
+        workers=2, parts=repository.PARTS, http=repository.EXPLICIT)
+    for _ in range(2):
+        assert repository.ask(server, "load", "add").status == 200
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda i: check_add(server, 1 + i % 8, i),
+                          range(200)))
+        assert repository.ask(server, "unload", "add").status == 200
+        repository.wait_state(server, "add", "UNAVAILABLE")
+    assert server.log_text().count(
+        "Reusing session for instance of model 'add'") == 2 * 3
 
 
 def test_response_cache(make_server):

@@ -88,31 +88,37 @@ LOADS = {
                            node("Identity", ["Y"], ["Z"])])
                     .SerializeToString()), "not acyclic"),
     "input_name": (configured([("OTHER", "FP32", [2])]),
-                   'input "OTHER" of the configuration is not in the model, '
-                   'which has "X"'),
+                   "unexpected inference input 'OTHER', allowed inputs are: "
+                   "X"),
     "more_inputs": (configured([X, ("Z", "FP32", [2])]),
-                    'input "Z" of the configuration is not in the model'),
+                    "configuration expects 2 inputs, model provides 1: the "
+                    "model has no 'Z'"),
     "output_name": (configured(outputs=[("OTHER", "FP32", [2])]),
-                    'output "OTHER" of the configuration is not in the model, '
-                    'which has "Y"'),
+                    "unexpected inference output 'OTHER', allowed outputs are:"
+                    " Y"),
     "input_type": (configured([("X", "INT64", [2])]),
-                   'input "X" is configured as TYPE_INT64, the model has '
-                   "TYPE_FP32"),
+                   "configuration expects datatype TYPE_INT64 for input 'X', "
+                   "model provides TYPE_FP32"),
     "texts": (configured([("X", "BYTES", [2])]), "TYPE_STRING"),
     "output_type": (configured(outputs=[("Y", "FP64", [2])]),
-                    'output "Y" is configured as TYPE_FP64'),
+                    "configuration expects datatype TYPE_FP64 for output "
+                    "'Y'"),
     "input_dims": (configured([("X", "FP32", [3])]),
-                   'input "X" is configured with dims [3] after the batch '
-                   "dimension, the model has shape [-1,2]"),
-    "input_rank": (configured([("X", "FP32", [2, 2])]), "dims [2,2]"),
+                   "tensor 'X': the model expects 2 dimensions (shape [-1,2]) "
+                   "but the model configuration specifies 2 dimensions (an "
+                   "initial batch dimension because max_batch_size > 0 followed"
+                   " by the explicit tensor shape, making complete shape "
+                   "[-1,3])"),
+    "input_rank": (configured([("X", "FP32", [2, 2])]),
+                   "specifies 3 dimensions (an initial batch dimension "),
     "output_dims": (configured(outputs=[("Y", "FP32", [3])]),
-                    'output "Y" is configured with dims [3]'),
+                    "tensor 'Y': the model expects 2 dimensions (shape "),
     "level": (configured(more="optimization { graph { level: 77 } }\n"),
               "optimization.graph.level is 77"),
     "accelerator": (configured(
         more="optimization { execution_accelerators { "
         'cpu_execution_accelerator { name: "unheard" } } }\n'),
-        '"unheard" is no execution accelerator'),
+        "unknown Execution Accelerator 'unheard' is requested"),
     "threads": (configured(more=models.parameter_block(
         {"intra_op_thread_count": "many"})),
         'parameter "intra_op_thread_count" is "many"'),
@@ -137,8 +143,7 @@ def test_the_reason_of_a_failed_load(server, name):
     row, = server.found[name]
     assert row["state"] == "UNAVAILABLE"
     assert LOADS[name][1] in row["reason"]
-    assert f"/models/{name}/" in row["reason"] \
-        or f'model "{name}"' in row["reason"]
+    assert 'model "' not in row["reason"]       # the row has its name
     assert "\n" not in row["reason"]
     answer = server.infer("good", {"inputs": [
         tensor("X", "FP32", [1, 2], [1, 2])]})

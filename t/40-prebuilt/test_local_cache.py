@@ -71,7 +71,8 @@ def test_the_prebuilt_cache_gives_up_the_oldest(make_server):
         assert ask(client, [0] * 1000) > first[7]
         # an answer that no cache of that size could hold
         assert ask(client, [1] * 10000) < ask(client, [1] * 10000)
-    server.wait_log("model=one version=1: response cache: insert failed")
+    server.wait_log("model=one version=1: response cache:"
+                    " Failed to insert key: ")
 
 
 def test_its_own_words_are_logged_when_it_cannot_start(make_server):

@@ -247,7 +247,8 @@ def test_bad_inputs_of_repeat(server):
                                tensor("WAIT", [0], "UINT32")])
         (result, error), = stream.wait(1)
     assert result is None
-    assert "DELAY needs as many numbers as IN" in error.message()
+    assert "expected IN and DELAY shape to match, got [2] and [1]" \
+        in error.message()
 
 
 @pytest.mark.parametrize("count", [1, 3, 50])

@@ -1,4 +1,5 @@
-"""A server with the fake driver, whose counters are read when it has ended."""
+"""A server with the fake driver, whose counters are read when it has ended, or,
+for tests without the mark fake_gpu, with the real one."""
 
 import json
 import tempfile
@@ -29,12 +30,17 @@ class Gpus:
     inference_backends {BACKENDS};
     inference_backend_config * min-compute-capability=5.0;
     inference_max_body 256m;
-{http}""", inference_env=[f"INFERENCE_CUDA_DRIVER={gpu.FAKE_DRIVER}",
-                          f"FAKE_CUDA_DEVICES={devices}",
-                          f"FAKE_CUDA_COUNTS={self.file}", *env], **kw)
+{http}""", inference_env=[*self.driver(devices), *env], **kw)
         if pinned:
             self.wait_pinned(server)
         return server
+
+    def driver(self, devices):
+        if gpu.REAL:
+            return gpu.env()
+        return [f"INFERENCE_CUDA_DRIVER={gpu.FAKE_DRIVER}",
+                f"FAKE_CUDA_DEVICES={devices}",
+                f"FAKE_CUDA_COUNTS={self.file}"]
 
     @staticmethod
     def wait_pinned(server):
@@ -49,8 +55,14 @@ class Gpus:
     def counts(self):
         """As of the last wait for a stream, or the one before."""
         counts = json.loads(self.file.read_text())
-        assert counts["wrong"] == 0, counts
+        for c in counts, *self.interpreters():
+            assert c["wrong"] == 0, c
         return counts
+
+    def interpreters(self):
+        """Those of the processes of models in Python."""
+        return [json.loads(f.read_text())
+                for f in self.folder.glob("counts.of.*")]
 
     def ended(self, server):
         """Those of the whole life of the core."""

@@ -201,8 +201,10 @@ def test_a_core_ends_while_a_driver_pins(gpus):
     check(server, 4096, "CPU:0 CPU:0")
     core = server.core()
     server.signal("QUIT")
-    server.process.wait(20 * SLOW)
+    assert process.wait_until(lambda: not server.workers(), 20 * SLOW)
+    assert process.alive(core)
     gate.unlink()
+    server.process.wait(20 * SLOW)      # the master, which waits for the core
     assert process.wait_until(lambda: not process.alive(core), 20 * SLOW)
     calls = gpus.counts()["calls"]
     assert calls["cuMemHostRegister_v2"] == calls["cuMemHostUnregister"] == 3

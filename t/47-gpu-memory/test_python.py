@@ -1,4 +1,5 @@
-"""Models in Python get inputs that lie on a GPU in the CPU's memory."""
+"""Models in Python get inputs that lie on a GPU in the CPU's memory, unless
+they want them there (test_python_gpu.py)."""
 
 import random
 
@@ -6,12 +7,10 @@ import pytest
 
 from lib import device_copy, models, python_backend
 from lib.device_copy import ask, chain, result
+from lib.python_gpu import IO, PYTHON
 
 pytestmark = pytest.mark.fake_gpu         # the driver counts
 
-IO = models.io_block("input", [("IN", "UINT8", [-1])]) \
-    + models.io_block("output", [("OUT", "UINT8", [-1])])
-PYTHON = [f'"PATH={python_backend.INTERPRETER.parent}:/usr/bin:/bin"']
 
 # the input as it is, after its array has been looked at
 SAME = """\
@@ -35,8 +34,7 @@ def fill(repository):
         device_copy.model(repository, f"on{gpu}",
                           f"kind: KIND_GPU gpus: [{gpu}]")
     for name, parameters in [
-            ("plain", {}), ("view", {"ZERO_COPY_INPUTS": "yes"}),
-            ("gpu", {"FORCE_CPU_ONLY_INPUT_TENSORS": "no"})]:
+            ("plain", {}), ("view", {"ZERO_COPY_INPUTS": "yes"})]:
         python_backend.model(
             repository, name, IO + models.parameter_block(parameters)
             + "instance_group { kind: KIND_GPU gpus: [0] }\n", SAME)
@@ -45,7 +43,7 @@ def fill(repository):
                   pathless=[name])
 
 
-@pytest.mark.parametrize("model", ["plain", "view", "gpu"])
+@pytest.mark.parametrize("model", ["plain", "view"])
 @pytest.mark.parametrize("gpu", [0, 1])
 def test_inputs_of_a_gpu(gpus, model, gpu):
     """In the message and in a block of its own, of the instance's own GPU and

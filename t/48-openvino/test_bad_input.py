@@ -1,5 +1,6 @@
 """Loads and requests that cannot work say why; other models serve."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -25,6 +26,11 @@ def file(name, data):
         models.write_model(repository, "bad", 'backend: "openvino"\n', (1,),
                            {1: {name: data} if name else {}})
     return fill
+
+
+def pipe(repository):
+    file(None, b"")(repository)
+    os.mkfifo(pathlib.Path(repository) / "bad/1/model.onnx")
 
 
 def add(extra, change=None, model=add_model):
@@ -114,6 +120,7 @@ LOADS = {
         add('default_model_filename: "../../bad/1/model.xml"\n'),
         ["default_model_filename", "../../bad/1/model.xml"]),
     "an empty file": (file("model.xml", b""), ["/bad/1/model.xml"]),
+    "a pipe": (pipe, ["/bad/1/model.onnx", "neither a file nor a directory"]),
     "no model": (file("model.xml", b"<net><layers/></net>"),
                  ["/bad/1/model.xml"]),
     "not XML": (file("model.xml", b"\0\1\2 no model" * 10),
@@ -144,21 +151,27 @@ LOADS = {
     "another input": (
         add("max_batch_size: 4\n" + io(LHS=None, OTHER=("input", "FP32",
                                                        [2]))),
-        ["/bad/1/model.xml", 'input "OTHER"', '"LHS", "RHS"']),
+        ["/bad/1/model.xml", "unexpected inference input 'OTHER', allowed"
+         " inputs are: LHS, RHS"]),
     "an input too few": (add("max_batch_size: 4\n" + io(LHS=None)),
-                         ['input "LHS" of the model']),
+                         ["unable to load model 'bad', configuration expects"
+                          " 1 inputs, model provides 2: none is for 'LHS'"]),
     "another output": (
         add("max_batch_size: 4\n" + io(OTHER=("output", "FP32", [2]))),
-        ['output "OTHER"', '"SUM", "DIFFERENCE"']),
+        ["unexpected inference output 'OTHER', allowed outputs are: SUM,"
+         " DIFFERENCE"]),
     "other dims": (
         add("max_batch_size: 4\n" + io(LHS=("input", "FP32", [3]))),
-        ['input "LHS"', "[3]", "[-1,2]"]),
+        ["model 'bad', tensor 'LHS': the model expects 2 dimensions (shape"
+         " [-1,2]) but", "making complete shape [-1,3])"]),
     "other dims of an output": (
         add("max_batch_size: 4\n" + io(SUM=("output", "FP32", [2, 2]))),
-        ['output "SUM"', "[2,2]", "[-1,2]"]),
+        ["model 'bad', tensor 'SUM': the model expects 2 dimensions (shape"
+         " [-1,2]) but", "making complete shape [-1,2,2])"]),
     "texts for numbers": (
         add("max_batch_size: 4\n" + io(LHS=("input", "BYTES", [2]))),
-        ['input "LHS"', "TYPE_STRING", "TYPE_FP32"]),
+        ["configuration expects datatype TYPE_STRING for input 'LHS', model"
+         " provides TYPE_FP32"]),
     "reshape to another rank": (
         add("max_batch_size: 4\n" + io(LHS=("input", "FP32", [2, 2]))
             + models.parameter_block({"RESHAPE_IO_LAYERS": "YES"})),

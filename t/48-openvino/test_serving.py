@@ -13,7 +13,7 @@ import tritonclient.http as client
 from onnx import TensorProto, helper
 
 from lib import batches, models, openvino_models, process
-from lib.openvino_models import add_model, op, parameter
+from lib.openvino_models import add_model, op, openvino, parameter
 from lib.repository import EXPLICIT, PARTS, ask
 from lib.server import ROOT, SLOW
 from lib.wire import infer_path, request_bytes, tensor
@@ -115,6 +115,31 @@ def test_scalars(make_server):
         assert {o["name"]: (o["shape"], o["data"])
                 for o in answer.json()["outputs"]} == {
             "SUM": ([3], [3, 4, 5]), "TWICE": ([1], [4])}
+
+
+@pytest.mark.parametrize("batch,extra", [
+    (0, ""), (4, ""), (4, "ENABLE_BATCH_PADDING"), (0, "RESHAPE_IO_LAYERS")])
+def test_a_file_that_leaves_the_number_of_dimensions_open(
+        make_server, batch, extra):
+    """The configuration has it."""
+    x = openvino_models.parameter("X", "FP32",
+                                  openvino.PartialShape.dynamic())
+    dims = [2] if batch else [-1, 2]
+    config = f"max_batch_size: {batch}\n" \
+        + models.io_block("input", [("X", "FP32", dims)]) \
+        + models.io_block("output", [("Y", "FP32", dims)]) \
+        + models.parameter_block({extra: "YES"} if extra else {})
+    server = make_server(lambda r: openvino_models.write(
+        r, "open", openvino_models.model([x], {"Y": op.negative(x)}),
+        extra=config))
+    for rows in (1, 3):
+        data = [float(i) for i in range(2 * rows)]
+        answer = server.infer("open", {"inputs": [
+            tensor("X", "FP32", [rows, 2], data)]})
+        assert answer.status == 200, answer
+        output, = answer.json()["outputs"]
+        assert output["shape"] == [rows, 2]
+        assert output["data"] == [-v for v in data]
 
 
 @pytest.mark.parametrize("instances", [1, 2])

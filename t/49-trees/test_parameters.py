@@ -2,6 +2,7 @@
 two names of the backend."""
 
 import json
+from concurrent import futures
 
 import numpy
 import pytest
@@ -11,7 +12,7 @@ from lib import forests, models, repository
 from lib.trees import answer
 
 
-def serve(make_server, forest, name="m", backend="fil", config="", file=None,
+def serve(make_server, forest, name="m", backend="trees", config="", file=None,
           **parameters):
     """A server with one model; config: more of its configuration."""
     return make_server(lambda r: models.write_model(
@@ -52,6 +53,19 @@ def test_threshold(make_server, binary, threshold):
                    threshold=threshold)
     expected = binary.expected > numpy.float32(threshold)
     assert ask(server, binary.x).tolist() == expected.astype(float).tolist()
+
+
+@pytest.mark.parametrize("threshold", [None, "0.3", "0.9"])
+def test_threshold_of_two_classes(make_server, threshold):
+    """A binary forest of scikit-learn has a number for each class."""
+    forest = forests.skl_two_classes()
+    parameters = {} if threshold is None else {"threshold": threshold}
+    server = serve(make_server, forest, output_class="true", **parameters)
+    second = forest.expected[:, 1].astype("float32")
+    got = ask(server, forest.x)[:, 0]
+    assert got.tolist() == (
+        second > numpy.float32(threshold or "0.5")).astype(float).tolist()
+    assert 0 < got.sum() < len(got)
 
 
 def test_one_column_of_probabilities(make_server, binary):
@@ -137,8 +151,37 @@ def test_both_names_of_the_backend_in_one_server(make_server, binary):
                                (1,), {1: {binary.filename: binary.content}})
 
     server = make_server(fill)
-    assert ask(server, binary.x, "trees").tobytes() \
-        == ask(server, binary.x, "fil").tobytes()
+    ours, tritons = (ask(server, binary.x, n) for n in ("trees", "fil"))
+    assert ours.tobytes() == tritons.tobytes()
+    assert (ours.shape, tritons.shape) == ((forests.ROWS, 1),
+                                           (forests.ROWS,))
+
+
+@pytest.mark.parametrize("name, kind, columns", [
+    ("xgb_binary", "classes", 1), ("xgb_multiclass", "classes", 1),
+    ("lgb_regression", "numbers", 1), ("xgb_binary", "probabilities", 1),
+    ("xgb_binary", "probabilities", 2), ("xgb_multiclass", "probabilities", 3)])
+def test_fil_has_no_dimension_for_one_number(make_server, name, kind, columns):
+    """As Triton's: dims are [1], and the answer's shape is [batch]; also of a
+    single row, and where requests run together."""
+    forest = getattr(forests, name)()
+    server = serve(
+        make_server, forest, backend="fil",
+        config=output(columns) + "instance_group { count: 1 kind: KIND_CPU }\n"
+        "dynamic_batching { preferred_batch_size: 8"
+        " max_queue_delay_microseconds: 50000 }\n",
+        output_class=str(kind != "numbers").lower(),
+        predict_proba=str(kind == "probabilities").lower())
+    last = () if columns == 1 else (columns,)
+    whole = ask(server, forest.x)
+    assert whole.shape == (forests.ROWS, *last)
+    assert ask(server, forest.x[:1]).shape == (1, *last)
+    with futures.ThreadPoolExecutor(8) as pool:
+        parts = list(pool.map(lambda i: ask(server, forest.x[i:i + 1]),
+                              range(8)))
+    assert numpy.concatenate(parts).tolist() == whole[:8].tolist()
+    metadata = server.get("/v2/models/m").json()
+    assert metadata["outputs"][0]["shape"] == [-1, columns]
 
 
 def test_unknown_fields_of_xgboost_s_json(make_server, binary):

@@ -49,7 +49,8 @@ def test_places(batching, place):
         "", hold=7, parameters=parameters,
         also=lambda folder: backends.strategy("volume", folder, place))
     assert sizes(batching.ask_all(range(7))) == [6, 1]
-    server.wait_log("batches are formed by .*" + place.split("/")[-1])
+    server.wait_log("Loading custom batching strategy library .*"
+                    + place.split("/")[-1] + " for model m")
 
 
 @pytest.mark.parametrize("source,parameters,reason", [

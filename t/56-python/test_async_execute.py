@@ -28,6 +28,48 @@ class TritonPythonModel:
         return tell(word.decode())
 """
 
+# without the collector of cycles; how many inputs of earlier requests are left
+LEFT = TELL + """
+import gc, weakref
+
+class TritonPythonModel:
+    def initialize(self, args):
+        gc.disable()
+        self.seen = []
+    async def execute(self, requests):
+        (request,) = requests
+        left = sum(r() is not None for r in self.seen)
+        tensor = pb.get_input_tensor_by_name(request, "IN").as_numpy()
+        self.seen.append(weakref.ref(tensor))
+        if tensor[0] == b"raise":
+            raise ValueError("awaited in vain")
+        return [tell(left)]
+"""
+
+# a task that outlives execute answers
+LATER = TELL + """
+import asyncio
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.tasks = set()
+    async def execute(self, requests):
+        for r in requests:
+            word = pb.get_input_tensor_by_name(r, "IN").as_numpy()[0]
+            if word == b"exit":
+                raise SystemExit("from a coroutine")
+            task = asyncio.create_task(
+                self.later(word.decode(), r.get_response_sender()))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+        return None
+    async def later(self, word, sender):
+        await asyncio.sleep(0.2)
+        sender.send(tell(word), 1)
+        if word == "leave":
+            raise SystemExit("from a task")
+"""
+
 # a request "wait" is answered when "go" has come
 MEET = TELL + """
 import asyncio
@@ -53,9 +95,28 @@ class TritonPythonModel:
         return None
 """
 
+# asks meet, and iterates its responses while the loop waits
+THROUGH = TELL + """
+class TritonPythonModel:
+    async def execute(self, requests):
+        for r in requests:
+            call = pb.InferenceRequest(model_name="meet", inputs=r.inputs(),
+                                       requested_output_names=["OUT"])
+            for answer in await call.async_exec(decoupled=True):
+                if answer.output_tensors():
+                    r.get_response_sender().send(answer)
+            r.get_response_sender().send(flags=1)
+        return None
+"""
+
 
 def fill(repository):
     python_backend.model(repository, "simple", TEXT, SIMPLE)
+    python_backend.model(repository, "left", TEXT, LEFT)
+    python_backend.model(repository, "later", TEXT, LATER)
+    python_backend.model(
+        repository, "through", TEXT
+        + "model_transaction_policy { decoupled: true }\n", THROUGH)
     python_backend.model(
         repository, "meet", TEXT
         + "model_transaction_policy { decoupled: true }\n", MEET)
@@ -99,6 +160,26 @@ def test_an_exception(server):
     assert told(server.infer("simple", text("x"))) == "x"
 
 
+def test_an_exception_keeps_no_inputs(server):
+    for _ in range(3):
+        assert server.infer("left", text("raise")).status == 500
+    assert told(server.infer("left", text("x"))) == 0
+
+
+def test_a_task_outlives_execute(server):
+    for word in ("one", "two"):
+        assert told(server.infer("later", text(word))) == word
+
+
+@differs("the loop has ended there, and the next request waits for ever")
+def test_a_task_that_exits_leaves_the_loop(server):
+    assert "SystemExit: from a coroutine" in server.infer(
+        "later", text("exit")).error
+    assert told(server.infer("later", text("leave"))) == "leave"
+    server.wait_log("SystemExit: from a task")
+    assert told(server.infer("later", text("next"))) == "next"
+
+
 def test_batches_begin_while_others_wait(server):
     with Stream(server.port2) as stream:
         for word in ("wait", "wait", "wait", "go"):
@@ -108,6 +189,16 @@ def test_batches_begin_while_others_wait(server):
     got = [json.loads(r.as_numpy("OUT")[0]) for r, _ in answers]
     assert got[0] == ["go", 3]
     assert [w for w, _ in got[1:]] == ["wait"] * 3
+
+
+def test_calls_of_decoupled_models_are_awaited_until_a_response(server):
+    with Stream(server.port2) as stream:
+        for word in ("wait", "wait", "go"):
+            stream.send("through", given(word), id=word)
+        answers = stream.wait(3)
+    assert [e for _, e in answers] == [None] * 3
+    got = [json.loads(r.as_numpy("OUT")[0])[0] for r, _ in answers]
+    assert sorted(got) == ["go", "wait", "wait"]
 
 
 @differs("the request is never answered there")

@@ -98,6 +98,11 @@ EVIL = {
     "far_symlink": (("out", b""), {"type": tarfile.SYMTYPE,
                                    "linkname": "/etc"},
                     "outside the directory"),
+    "venv": (("bin/python3.11", b""), {"type": tarfile.SYMTYPE,
+                                       "linkname": "/usr/bin/python3.11"},
+             "is a link to \"/usr/bin/python3.11\", outside the directory "
+             "that the archive is extracted to; an environment made by "
+             "\"python3 -m venv --copies\" has no such links"),
     "hardlink": (("out", b""), {"type": tarfile.LNKTYPE,
                                 "linkname": "../escaped"},
                  "outside the directory"),

@@ -165,7 +165,8 @@ class TritonPythonModel:
                 text = "as_numpy works"
             except pb.TritonModelException as e:
                 text = str(e)
-            if "dlpack" not in text:
+            if text != "Tensor dtype is BF16 and cannot be converted to " \
+                    "NumPy. Use to_dlpack() and from_dlpack() instead.":
                 answers.append(pb.InferenceResponse(
                     error=pb.TritonError("as_numpy says " + text)))
                 continue
@@ -177,7 +178,7 @@ class TritonPythonModel:
 
 @pytest.fixture(scope="module")
 def server():
-    with python_backend.serve(fill) as s:
+    with python_backend.serve(fill, env=["INFERENCE_CUDA_DRIVER="]) as s:
         yield s
 
 
@@ -396,6 +397,45 @@ result = [np.array_equal(back, a), list(again.shape()),
           list(t.__dlpack_device__())]
 """) == [True, [2, 3], True, True, [1, 0]]
 
+
+@pytest.mark.parametrize("kind", ["np.int64", "np.uint8", "np.float32"])
+def test_dlpack_of_a_scalar_that_is_read_only(server, kind):
+    """Its bytes, not so many as its value says."""
+    assert ask(server, f"""
+a = np.array(3, {kind})
+a.flags.writeable = False
+t = pb.Tensor.from_dlpack("B", pb.Tensor("A", a).to_dlpack())
+result = [t.shape(), t.as_numpy().tolist()]
+""") == [[], 3]
+
+
+def test_dlpack_of_no_elements(server):
+    assert ask(server, """
+t = pb.Tensor.from_dlpack("B", pb.Tensor("A", np.zeros((0, 3))).to_dlpack())
+result = [t.shape(), list(t.as_numpy().shape)]
+""") == [[0, 3], [0, 3]]
+
+
+@differs("has no such arguments")
+def test_arguments_of_dlpack(server):
+    """A stream, also by position, a copy, and a device, which must be its own."""
+    assert ask(server, """
+a = np.arange(4.)
+t = pb.Tensor("A", a)
+take = pb.Tensor.from_dlpack
+same = [take("B", c) for c in (
+    t.__dlpack__(None), t.__dlpack__(-1), t.__dlpack__(stream=2),
+    t.__dlpack__(dl_device=(1, 0), copy=False, max_version=(1, 0)))]
+copied = take("B", t.__dlpack__(copy=True))
+a[0] = 7
+result = [s.as_numpy()[0] for s in same] + [copied.as_numpy()[0]]
+try:
+    t.__dlpack__(dl_device=(2, 0))
+except BufferError as e:
+    result.append(str(e))
+""") == [7, 7, 7, 7, 0, "tensor 'A' is not copied to another device"]
+
+
 # a tensor of a library that has it on a GPU: CPU is how it copies
 ON_GPU = """
 class OnGpu:
@@ -449,6 +489,16 @@ for k in (np.bool_, np.uint8, np.int64, np.float16, np.float64):
                    t.as_numpy().tolist() == a.tolist()])
 result.append(pb.Tensor.from_dlpack("A", np.zeros((4, 4))[1:3]).shape())
 """) == [[n, n, True] for n in (1, 2, 9, 10, 12)] + [[2, 4]]
+
+
+@differs("numpy complains there of another name")
+def test_a_used_capsule_has_the_name_that_dlpack_gives_it(server):
+    assert "used_dltensor" in ask(server, """
+capsule = np.ones(3).__dlpack__()
+pb.Tensor.from_dlpack("A", capsule)
+result = repr(capsule)
+""")
+    assert "PyCapsule_GetPointer" not in server.log_text()
 
 
 def test_dlpack_holds_the_memory(server):

@@ -168,11 +168,13 @@ REASONS = {
     "at_import": ["division by zero", '*model.py", line 3'],
     "initialize": ["not today", '*model.py", line 9'],
     "constructor": ["no room", '*model.py", line 9'],
-    "leaves": ["*exited with status 9"],
+    "leaves": ["Stub process 'b_leaves_0", " is not healthy.",
+               "*exited with status 9"],
     "nul": ["source code string cannot contain null bytes", "*/1/model.py"],
     "argument": ["initialize() takes 1 positional argument but 2 were given",
                  "*/1/model.py"],
-    "file": ["Python model file not found in '", "b_file/1/model.py'"],
+    "file": ["model.py does not exist in the model repository path: /",
+             "b_file/1/model.py"],
 }
 
 COMPLETES_WRONG = {
@@ -440,3 +442,48 @@ def test_finalize_is_called_and_its_exception_is_logged(server):
         lambda: rows(server, "end")[0].get("state") == "UNAVAILABLE",
         20 * SLOW)
     os.unlink(server.models / "end/finalized")
+
+
+LAST_WORDS = ECHO + """
+    def initialize(self, args):
+        import pathlib
+        self.place = pathlib.Path(args["model_repository"])
+    def finalize(self):
+        import time
+        print("the end begins")
+        while (self.place / "hold").exists():
+            time.sleep(0.02)
+        pb.Logger.log_info("the end is over")
+        (self.place / "finalized").touch()
+"""
+
+
+@pytest.fixture
+def ending():
+    def fill(repository):
+        python_backend.model(repository, "last", TEXT, LAST_WORDS)
+        (repository / "last").chmod(0o777)
+    with python_backend.serve(fill) as s:
+        yield s
+
+
+def test_nginx_ends_when_models_are_finalized(ending):
+    hold = ending.models / "last/hold"
+    hold.touch()
+    ending.signal("QUIT")
+    ending.wait_log("the end begins", 20)
+    assert ending.process.poll() is None
+    hold.unlink()
+    assert ending.process.wait(20 * SLOW) == 0
+    assert (ending.models / "last/finalized").exists()
+    assert "the end is over" in ending.log_text()
+
+
+def test_a_termination_does_not_wait(ending):
+    hold = ending.models / "last/hold"
+    hold.touch()
+    ending.signal("QUIT")
+    ending.wait_log("the end begins", 20)
+    ending.signal("TERM")
+    assert ending.process.wait(20 * SLOW) == 0
+    hold.unlink()

@@ -2,13 +2,14 @@
 and nobody else notices."""
 
 import os
+import re
 import signal
 import threading
 
 import pytest
 
 from lib import models, process, python_backend
-from lib.python_backend import TEXT, text, words
+from lib.python_backend import TEXT, differs, text, words
 from lib.server import SLOW
 
 # a word, or what it does to its process
@@ -22,6 +23,10 @@ import triton_python_backend_utils as pb
 class TritonPythonModel:
     def initialize(self, args):
         self.place = pathlib.Path(args["model_repository"])
+        while (self.place / "hold").exists():
+            time.sleep(0.02)
+        if (self.place / "dies").exists():
+            os._exit(3)
     def execute(self, requests):
         answers = []
         for r in requests:
@@ -102,6 +107,33 @@ def test_a_process_that_is_killed_while_it_is_idle(server):
     before = pid(server)
     os.kill(before, signal.SIGKILL)
     assert next_pid(server, before) != before
+
+
+@differs("2.51 asks no instance")
+def test_a_model_without_its_process_is_not_ready(server):
+    before, hold = pid(server), server.models / "one/hold"
+    hold.touch()
+    os.kill(before, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.status("/v2/models/one/ready") == 400, 20 * SLOW)
+    server.wait_log(r"Model 'one' version 1 is not ready: Stub process "
+                    r"'one_0\S*' is not healthy\.\n")
+    hold.unlink()
+    next_pid(server, before)
+
+
+@differs("2.51 asks no instance")
+def test_a_process_that_dies_before_it_serves(server):
+    before, dies = pid(server), server.models / "one/dies"
+    dies.touch()
+    os.kill(before, signal.SIGKILL)
+    assert process.wait_until(lambda: server.get(
+        "/v2/models/one/ready").status == 400 and re.search(
+            r"is not ready: Stub process 'one_0\S*' is not healthy\. The "
+            r"interpreter exited with status 3 before it had initialized its "
+            r"model\n", server.log_text()), 20 * SLOW)
+    dies.unlink()
+    next_pid(server, before)
 
 
 def test_nothing_is_left_of_them(server):

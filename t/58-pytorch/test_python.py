@@ -99,7 +99,8 @@ def with_torch(make_server, tmp_path):
 
     def make(fill, **more):
         return make_server(
-            fill, http="    inference_backend_config python "
+            fill, http="    inference_log info verbose=1;\n"
+            "    inference_backend_config python "
             f"interpreter={interpreter};\n", parts="all repository", **more)
 
     return make
@@ -142,6 +143,11 @@ def test_threads_and_options(with_torch):
         IO.replace("[ 2 ]", "[ -1, 2 ]")))
     assert ask(server, "net", [1, 2], [3, 4]) == [[13, 24], [3, 4]]
     server.wait_log(r'\{"intra": 3, "inter": 1\}, \{"dynamic": true\}, "cpu"')
+    text = server.log_text()
+    assert "Torch parallelism settings for 'net': NUM_THREADS = 3;" \
+        " NUM_INTEROP_THREADS = 1;" in text
+    assert "'torch.compile' optional parameter(s) for 'net':" \
+        " {'dynamic': True}" in text
 
 
 def test_an_interpreter_without_torch(make_server):
@@ -192,6 +198,10 @@ def bad_loads():
             "line 1 column 2"]),
         "no_options": (*set_to(TORCH_COMPILE_OPTIONAL_PARAMETERS="[]"), [
             'is "[]": it must be a JSON object']),
+        "no_inputs": (FILES, "", IO[IO.index("output"):], [
+            "model configuration must contain at least one input"]),
+        "no_outputs": (FILES, "", IO[:IO.index("output")], [
+            "model configuration must contain at least one output"]),
         "texts": (FILES, "", IO.replace("TYPE_FP32", "TYPE_STRING", 1), [
             "input 'x' is configured as TYPE_STRING"]),
     }

@@ -119,10 +119,11 @@ def test_arena_is_empty_again_after_deaths(make_server):
         assert set(load.results) <= {200, 404, 503}, load.results
     whole = large(12_000_000)
     with server.wire() as connection:
-        # what the load's clients have left is gone soon
-        assert process.wait_until(lambda: whole(connection) == 200, 20 * SLOW)
-        for _ in range(5):
-            assert whole(connection) == 200
+        # what the load's clients have left is gone soon, and a request's bytes
+        # soon after its response
+        for _ in range(6):
+            assert process.wait_until(lambda: whole(connection) == 200,
+                                      20 * SLOW)
 
 
 def test_executing_request_gets_503_at_once_with_one_try(make_server):

@@ -1,5 +1,6 @@
 """Reload, stop, log reopening, environment: what an operator does."""
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import time
 
 import pytest
 
-from lib import backends, models, process
+from lib import backends, models, preload, process
 from lib.exposition import figure
 from lib.h2 import H2
 from lib.load import Load
@@ -341,3 +342,27 @@ def test_jemalloc_is_preloaded_by_the_master_s_environment(make_server):
     server = environment_server(make_server,
                                 env={"LD_PRELOAD": jemalloc()})
     assert value_of(server, "/maps:libjemalloc") == "mapped"
+
+
+def test_unloads_beside_another_allocator(make_server):
+    """The first malloc_trim() is not one of several at once."""
+    names = [f"m{i}" for i in range(8)]
+
+    def fill(repository):
+        for name in names:
+            models.identity(repository, name, [("IN", "INT32", [-1])])
+
+    server = make_server(
+        fill, parts="health repository", inference_env=[
+            preload.environment("late_allocator")],
+        http="    inference_model_control explicit;"
+             "    inference_load_model *;")
+    core = server.core()
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+        answers = list(pool.map(lambda name: server.post(
+            f"/v2/repository/models/{name}/unload", b""), names))
+    assert [a.status for a in answers] == [200] * len(names), answers
+    assert process.wait_until(
+        lambda: all(row.get("reason") == "unloaded" for row in server.post(
+            "/v2/repository/index", b"").json()), 20 * SLOW)
+    assert server.core() == core

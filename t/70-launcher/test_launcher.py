@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from lib import backends, models, process, wire
+from lib import backends, models, process, python_backend, wire
 from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
 from lib.s3 import KEY_ID, REGION, SECRET, Service, upload
 from lib.server import BACKENDS, BUILD, SLOW, free_port
@@ -86,6 +86,47 @@ def test_a_silent_sequence_holds_up_no_end(launch, repository):
         launcher.process.send_signal(signal.SIGTERM)
         assert waits.read().status == 200
         assert launcher.process.wait(60 * SLOW) == 0
+
+
+SAVES = """
+import pathlib
+import time
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([]) for r in requests]
+    def finalize(self):
+        time.sleep(1)
+        pb.Logger.log_info("the model has saved")
+        pathlib.Path(__file__).with_name("saved").touch()
+        raise ValueError("after that")
+"""
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_models_are_finalized_before_the_end(launch, repository, name):
+    """A container ends with the launcher, and kills the processes in it."""
+    python_backend.model(repository, "saves", python_backend.TEXT, SAVES)
+    launcher = launch(f"--backend-config=python,interpreter={sys.executable}")
+    core, = [p for p in launcher.tree()
+             if process.stat(p)[0] == "inference-core"]
+    launcher.process.send_signal(name)
+    assert launcher.process.wait(30 * SLOW) == 0
+    assert (repository / "saves/1/saved").exists()
+    assert not process.alive(core)
+    log = launcher.log.read_text()
+    assert "the model has saved" in log
+    assert "ValueError: after that" in log
+
+
+def test_a_finalizer_that_takes_too_long(launch, repository):
+    python_backend.model(repository, "saves", python_backend.TEXT,
+                         SAVES.replace("sleep(1)", "sleep(20)"))
+    launcher = launch("--exit-timeout-secs=1",
+                      f"--backend-config=python,interpreter={sys.executable}")
+    assert launcher.stop() == 1
+    assert not (repository / "saves/1/saved").exists()
 
 
 def test_both_spellings_of_a_value(launch, repository):
@@ -498,19 +539,32 @@ def test_poll_control(tmp_path, repository):
     (["--model-repository=/x", "--disable-auto-complete-config=true"],
      ["takes no value"]),
     (["--model-repository=/x", "--strict-readiness=maybe"], ["maybe"]),
-    (["--model-repository=/x", "--backend-config=nothing"], ["nothing"]),
-    (["--model-repository=/x", "--cache-config=local"], ["local"]),
-    (["--model-repository=/x", "--cache-config=local,=5"], ["local,=5"]),
+    *((["--model-repository=/x", f"--backend-config={text}"],
+       ["--backend-config option format is", "<setting>=<value>", text])
+      for text in ("nothing", "setting=", "x,setting", "x,setting=", "x,=1",
+                   ",setting=1")),
+    (["--model-repository=/x", "--cache-config=local"],
+     ["No cache specified. --cache-config option format is <cache name>,"
+      "<setting>=<value>. Got local"]),
+    (["--model-repository=/x", "--cache-config=local,=5"],
+     ["--cache-config option format is '<cache name>,<setting>=<value>'. Got"
+      " local,=5"]),
     (["--model-repository=/x", "--cache-config=,a=5"], [",a=5"]),
     (["--model-repository=/x", "--cache-config=local,size="], ["local,size="]),
     (["--model-repository=/x", "--cache-config=local,size=5000",
-      "--cache-config=redis,host=x"], ["one cache", "redis"]),
+      "--cache-config=redis,host=x"],
+     ["found multiple cache configurations, but only a single cache is"
+      " currently supported", "redis"]),
     (["--model-repository=/x", "--cache-config=local,size=5000",
-      "--response-cache-byte-size=5000"], ["both"]),
+      "--response-cache-byte-size=5000"],
+     ["Error: Incompatible flags --response-cache-byte-size and --cache-config"
+      " both provided. Please provide one or the other."]),
     (["--model-repository=/x", "--response-cache-byte-size=-1"], ["-1"]),
     (["--model-repository=/x", "--http-address=a;b"], ["a;b"]),
     (["--model-repository=/x", "--metrics-address=a;b"], ["a;b"]),
-    (["--model-repository=/x", "--host-policy=cpu"], ["--host-policy"]),
+    (["--model-repository=/x", "--host-policy=cpu"],
+     ["--host-policy option format is '<policy name>,<setting>=<value>'. Got"
+      " cpu"]),
     (["--model-repository=/x", "--host-policy=cpu-cores=1"],
      ["--host-policy"]),
     (["--model-repository=/x", "--metrics-port=8000"], ["8000"]),
@@ -611,6 +665,8 @@ def test_memory_options_reach_the_core(launch, tmp_path, options, scratch):
     ("--min-supported-compute-capability=new", "is a number such as 7.5"),
     ("--min-supported-compute-capability=nan", "is a number such as 7.5"),
     ("--model-load-gpu-limit=0:1.5", "in range [0.0, 1.0]"),
+    ("--model-load-gpu-limit=0:-0.4", "in range [0.0, 1.0], got -0.4"),
+    ("--model-load-gpu-limit=-1:0.6", "expects device ID >= 0, got -1"),
     ("--model-load-gpu-limit=0", "a GPU's number and a colon"),
 ])
 def test_memory_options_are_checked(option, word):

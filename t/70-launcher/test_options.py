@@ -83,6 +83,7 @@ OPTIONS = {
         ("end", "health:=v", "group,...:header=value"),
         ("end", "health:k=", "group,...:header=value"),
         ("end", "heal:k=v", '"heal" is none of'),
+        ("end", "heal:k=v", "unknown restricted api 'heal'"),
         ("end", "health,health:k=v", "twice"),
         ("end", "health:k y=v", "name of a header")],
     # ---- gRPC
@@ -130,7 +131,8 @@ OPTIONS = {
     "grpc-restricted-protocol": [
         ("conf", "inference:key=v",
          '"$inference_rule:$http_triton_grpc_protocol_key"'),
-        ("end", "nothing:key=v", '"nothing" is none of')],
+        ("end", "nothing:key=v", '"nothing" is none of'),
+        ("end", "nothing:key=v", "unknown restricted protocol 'nothing'")],
     # ---- logging
     "log-verbose": [("conf", "3", "verbose=3;"), ("conf", "true", "verbose=1"),
                     ("end", "-1", "from 0")],
@@ -201,16 +203,19 @@ OPTIONS = {
         ("conf", 'x y,a={"b": 1};\\',
          'inference_backend_config "x y" "a={\\"b\\": 1};\\\\";'),
         ("conf", "#,a=b", 'inference_backend_config "#" a=b;'),
-        ("end", "x,a=", "value is missing"),
-        ("end", ",a=b", "name is missing"),
-        ("end", "x", "[backend,]setting=value")],
+        ("end", "x,a=", "option format is '<backend name>,<setting>=<value>'."
+         " Got x,a="),
+        ("end", ",a=b", "No backend specified. --backend-config option"),
+        ("end", "x", "option format is '<backend name>,<setting>=<value>'."
+         " Got x")],
     "repoagent-directory": [("conf", "/a", 'inference_agents "/a";'),
                             ("end", "", "empty")],
     "cache-config": [("conf", "local,size=9999",
                       "inference_response_cache local size=9999;"),
                      ("conf", "redis,password=a ;$\"",
                       'inference_response_cache redis "password=a ;$\\"";'),
-                     ("end", "local", "cache,setting=value")],
+                     ("end", "local", "<cache name>,<setting>=<value>. "
+                      "Got local")],
     "cache-directory": [("conf", "/c", 'inference_cache_directory "/c";')],
     "rate-limit": [("conf", "execution_count",
                     'inference_rate_limit "execution_count";'),
@@ -236,7 +241,8 @@ OPTIONS = {
                      "inference_host_policy cpu cpu-cores=0-1;"),
                     ("conf", "a b,cpu-cores=1",
                      'inference_host_policy "a b" cpu-cores=1;'),
-                    ("end", "cpu", "policy,setting=value")],
+                    ("end", "cpu", "<policy name>,<setting>=<value>'. "
+                     "Got cpu")],
     "model-load-gpu-limit": [
         ("conf", "1:0.5", "model-load-gpu-limit-device-1=0.5;"),
         ("end", "1:2", "[0.0, 1.0]")],
@@ -276,7 +282,12 @@ OURS = {
         ("end", "-1", "0 to 86400")],
     "stuck-secs": [("conf", "0", 'inference_stuck "0s";'),
                    ("end", "-1", "0 to 86400")],
-    "control-from": [], "print-config": [], "request-memory": [], "user": []
+    "control-from": [], "print-config": [], "user": [],
+    "request-memory": [
+        ("conf", "3g", "inference_memory 3g responses=3g"),
+        ("conf", "1073741825",
+         "inference_memory 1073741825 responses=1073741825"),
+        ("gone", "1024M", "responses="), ("gone", "512m", "responses=")]
 }
 CASES = [(name, *case) for name, cases in (OPTIONS | OURS).items()
          for case in cases]

@@ -287,6 +287,13 @@ def test_each_group_has_its_paths(launch, group, path, method):
                       {"K": "v"}).status not in (0, 403)
 
 
+def test_statistics_are_no_metadata(launch):
+    launcher = launch("--http-restricted-api=metadata:k=v")
+    for path, status in (("/v2/models/stats", 200), ("/v2/models/one", 403),
+                         ("/v2/models/stats/versions/1", 403)):
+        assert wire.fetch(launcher.port, "GET", path).status == status
+
+
 def test_restricted_groups_of_grpc(launch):
     launcher = launch("--grpc-restricted-protocol=model-config,trace:key=v")
     for method in ("ModelConfig", "TraceSetting"):
@@ -506,6 +513,61 @@ def test_vertex_ai(launch):
         assert "over this port" in answer.error
     for path in ("/", INFER, "/predict/x"):
         unmatched(post(launcher, path, port=port))
+
+
+def test_vertex_ai_posts_every_request(launch):
+    port = free_port()
+    launcher = launch(
+        "--allow-vertex-ai=true", f"--vertex-ai-port={port}",
+        "--vertex-ai-default-model=one",
+        "--http-restricted-api=metadata,model-config:k=v", env=VERTEX)
+
+    def redirected(path, headers=None):
+        return post(launcher, "/predict", {
+            "X-Vertex-Ai-Triton-Redirect": path, **(headers or {})}, port=port)
+
+    for path, found in (("v2/models/stats", "model_stats"),
+                        ("v2/models/slow/stats", "slow"),
+                        ("metrics", "nv_inference_count"),
+                        ("v2/health/live", ""), ("v2/models/one/ready", "")):
+        answer = redirected(path)
+        assert answer.status == 200 and found in answer.body.decode()
+    for path, found in (("v2", "extensions"), ("v2/models/one", "platform"),
+                        ("v2/models/one/config", "version_policy")):
+        answer = redirected(path)
+        assert answer.status == 403
+        assert answer.error == "This API is restricted, expecting header 'k'"
+        answer = redirected(path, {"k": "v"})
+        assert answer.status == 200 and found in answer.body.decode()
+    assert redirected("v2/models/slow/infer").json()["model_name"] == "slow"
+    unmatched(redirected("nowhere"))
+    launcher.stop()
+
+    launcher = launch(
+        "--allow-vertex-ai=true", f"--vertex-ai-port={port}",
+        "--vertex-ai-default-model=one", "--allow-metrics=false", env=VERTEX)
+    unmatched(redirected("metrics"))
+
+
+def test_platforms_announce_binary_tensors_by_the_media_type(launch):
+    _, platforms = on_platforms(launch)
+    text = json.dumps({
+        "inputs": [{"name": "IN", "datatype": "FP32", "shape": [1],
+                    "parameters": {"binary_data_size": 4}}],
+        "parameters": {"binary_data_output": True}}).encode()
+    data = struct.pack("<f", 2.5)
+    for ask, name in zip(platforms, ("sagemaker", "vertex-ai")):
+        media = f"application/vnd.{name}-triton.binary+json;json-header-size="
+        answer = ask(text + data, {"Content-Type": f"{media}{len(text)}"})
+        assert answer.status == 200, answer
+        assert answer.body.endswith(b"}" + data)
+        size = len(answer.body) - 4
+        assert answer.headers["inference-header-content-length"] == str(size)
+        assert answer.headers["content-type"] == (
+            f"{media}{size}" if name == "sagemaker"
+            else "application/octet-stream")
+        assert ask(text + data,
+                   {"Content-Type": f"x/{media}{len(text)}"}).status == 400
 
 
 def on_platforms(launch, *options):

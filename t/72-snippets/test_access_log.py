@@ -39,6 +39,10 @@ def logged(tmp_path_factory):
                 return file.exists() and file.read_text().splitlines()[
                     len(lines):]
             return json.loads(process.wait_until(added, 10 * SLOW)[0])
+        # lines of the requests at the start may come after their answers
+        infer("plain", id="first")(server)
+        assert process.wait_until(
+            lambda: file.exists() and '"first"' in file.read_text(), 10 * SLOW)
         yield line
 
 

@@ -14,9 +14,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tritonclient.grpc import service_pb2 as pb
 
 from bench.peer import Peer
-from lib import models, process
+from lib import models, prebuilt, process
 from lib.grpc_client import NOT_SERVING, SERVING, Client, Failure
-from lib.server import SANITIZER, SLOW, free_port
+from lib.server import SLOW, free_port
+
+MISSING = prebuilt.missing()
 
 LOCATION = """\
         location /both/ {{
@@ -72,7 +74,7 @@ def peer(tmp_path_factory):
     it.stop()
 
 
-@pytest.mark.skipif(bool(SANITIZER), reason="the peer is not instrumented")
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_a_tritonserver_s_models_are_listed(make_server, peer):
     server = start(make_server, [peer.port])
     found = [*OURS, ("theirs", "7", "READY")]       # "both" is ours
@@ -109,7 +111,7 @@ def plain(answer):
             else [plain(v) for v in value] for name, value in values}
 
 
-@pytest.mark.skipif(bool(SANITIZER), reason="the peer is not instrumented")
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_a_client_sees_one_server(triton_client, peer):
     """Index, metadata and readiness of both, by either protocol."""
     it = triton_client

@@ -105,7 +105,8 @@ def test_cve_2025_23316(server, name):
         answer = load(server, name, dict(CONFIG, name=name),
                       **{"file:1/data": b"x"})
         assert answer.status == 400, answer
-        assert f"its name has the character '{name[1]}': " in answer.error
+        assert "Invalid stub name: contains invalid characters: its name " \
+            f"has the character '{name[1]}': " in answer.error
         row = index(server).get(name, {"state": "UNAVAILABLE"})
         assert row["state"] == "UNAVAILABLE"
         # with an escape it is no model's name at all

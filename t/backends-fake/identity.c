@@ -389,7 +389,7 @@ identity_rejects_configurations_that_do_not_fit(void **state)
 }
 
 static void
-identity_leaves_out_an_optional_input(void **state)
+identity_has_zeros_for_an_optional_input(void **state)
 {
     const char *config = CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]")
         ",{\"name\":\"INPUT1\",\"data_type\":\"TYPE_UINT8\",\"dims\":[1],"
@@ -404,7 +404,9 @@ identity_leaves_out_an_optional_input(void **state)
     fake_request_want(r, "OUTPUT0");
     fake_request_want(r, "OUTPUT1");
     fake_execute(&m, &r, 1);
-    assert_int_equal(r->output_count, 1);
+    assert_int_equal(r->output_count, 2);
+    assert_int_equal(fake_request_output(r, "OUTPUT1")->chunk_lens[0], 1);
+    assert_memory_equal(fake_request_output(r, "OUTPUT1")->chunks[0], "", 1);
     fake_request_free(r);
 
     r = fake_request_new(&m);
@@ -443,7 +445,7 @@ main(int argc, char **argv)
         cmocka_unit_test(identity_reads_integers_beyond_int64),
         cmocka_unit_test(identity_passes_on_why_there_is_no_output),
         cmocka_unit_test(identity_rejects_configurations_that_do_not_fit),
-        cmocka_unit_test(identity_leaves_out_an_optional_input),
+        cmocka_unit_test(identity_has_zeros_for_an_optional_input),
         cmocka_unit_test(identity_leaves_nothing_behind)
     };
 

@@ -15,7 +15,6 @@ QUICK=1: fewer rounds.
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -25,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from lib import models, process                             # noqa: E402
 from lib.nodes import BALANCER                              # noqa: E402
 from lib.server import Server                               # noqa: E402
-from run import QUICK, h2load_times                         # noqa: E402
+from run import QUICK, h2load                               # noqa: E402
 
 ROUNDS = 3 if QUICK else 12
 PATH = "/v2/models/bytes/infer"
@@ -60,18 +59,17 @@ def balancer(nodes):
 
 def measure(front, method, folder):
     """CPU us of the balancer per request."""
-    body, log = folder / "body", folder / "h2load.log"
+    body = folder / "body"
     body.write_bytes(bytes(64))
-    log.unlink(missing_ok=True)
     pids = front.processes()
     before = process.cpu_seconds(pids)
-    out = subprocess.run(
-        ["h2load", "--h1", "-t1", "-D1", "-c8", "-d", str(body), "-H",
-         "inference-header-content-length: 0", "--log-file", str(log),
+    times = h2load(
+        ["--h1", "-D1", "-c8", "-d", str(body), "-H",
+         "inference-header-content-length: 0",
          f"http://127.0.0.1:{front.port}/{place(method)}{PATH}"],
-        capture_output=True, text=True, check=True).stdout
+        folder / "h2load.log", method)
     cpu = process.cpu_seconds(pids) - before
-    return cpu * 1e6 / len(h2load_times(log, method, out))
+    return cpu * 1e6 / len(times)
 
 
 def run():

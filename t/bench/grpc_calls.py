@@ -17,7 +17,6 @@ import pathlib
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +29,7 @@ from lib.grpc_client import (SERVICE, Client, frame, infer,     # noqa: E402
                              tensor)
 from lib.server import ROOT, Server                         # noqa: E402
 from peer import Peer                                       # noqa: E402
-from run import h2load_times, quantiles                     # noqa: E402
+from run import h2load, quantiles                           # noqa: E402
 
 QUICK = bool(os.environ.get("QUICK"))
 ROUNDS = 2 if QUICK else 5
@@ -66,25 +65,16 @@ class Unary:
             verify(client.call("ModelInfer", request(self.size)), self.size)
 
     def run(self, port, folder):
-        body, log = folder / "message", folder / "h2load.log"
+        body = folder / "message"
         body.write_bytes(frame(request(self.size)) * self.messages)
-        out = self._h2load(port, body, log)
-        if ", 0 started, " in out:      # h2load at times begins nothing
-            out = self._h2load(port, body, log)
-        times = h2load_times(log, self.name, out)
-        return (len(times) * self.messages, SECONDS, *quantiles(times))
-
-    def _h2load(self, port, body, log):
-        """The output of h2load."""
-        log.unlink(missing_ok=True)
-        return subprocess.run(
-            ["h2load", "-t1", f"-c{self.connections}",
+        times = h2load(
+            [f"-c{self.connections}",
              f"-m{self.in_flight // self.connections}", f"-D{SECONDS}",
              "-w24", "-W26", "-d", str(body),
              "-H", "content-type: application/grpc", "-H", "te: trailers",
-             "--log-file", str(log),
              f"http://127.0.0.1:{port}{SERVICE}{self.method}"],
-            capture_output=True, text=True, check=True).stdout
+            folder / "h2load.log", self.name)
+        return (len(times) * self.messages, SECONDS, *quantiles(times))
 
 
 class Streams(Unary):

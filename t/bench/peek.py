@@ -18,7 +18,6 @@ QUICK=1: one round of each start.
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -28,7 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from lib import models, process                             # noqa: E402
 from lib.grpc_client import SERVICE, Client, frame, infer, tensor   # noqa: E402
 from lib.server import Server                               # noqa: E402
-from run import QUICK, h2load_times                         # noqa: E402
+from run import QUICK, h2load                               # noqa: E402
 
 STARTS = 2 if QUICK else 4
 ROUNDS = 1 if QUICK else 6
@@ -56,21 +55,19 @@ class Row:
 
     def cpu(self, server, folder):
         """us per request of the server's processes."""
-        body, log = folder / "body", folder / "h2load.log"
+        body = folder / "body"
         body.write_bytes(self.data)
-        log.unlink(missing_ok=True)
         how = ["-c8", "-m4", "-H", "content-type: application/grpc", "-H",
                "te: trailers"] if self.grpc else [
                    "--h1", "-c8", "-H", "inference-header-content-length: 0"]
         pids = server.processes()
         before = process.cpu_seconds(pids)
-        out = subprocess.run(
-            ["h2load", "-t1", "-D1", "-d", str(body), *how, "--log-file",
-             str(log), "http://127.0.0.1:"
+        times = h2load(
+            ["-D1", "-d", str(body), *how, "http://127.0.0.1:"
              f"{server.port2 if self.grpc else server.port}{self.path}"],
-            capture_output=True, text=True, check=True).stdout
+            folder / "h2load.log", self.name)
         cpu = process.cpu_seconds(pids) - before
-        return cpu * 1e6 / len(h2load_times(log, self.name, out))
+        return cpu * 1e6 / len(times)
 
 
 def rows():

@@ -3,9 +3,11 @@
 
 #include "inside.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static const char *const kinds[FAKE_CUDA_MOVED_KINDS] = {
@@ -165,12 +167,36 @@ write_kinds(FILE *f, const char *key, const uint64_t *values)
     fprintf(f, "},");
 }
 
+/* The first process with a driver, a core, writes the file; those beside it
+   write one of their own. */
+static bool
+is_first_locked(void)
+{
+    char path[512];
+
+    if (!fake.first) {
+        snprintf(path, sizeof(path), "%s.lock", fake.counts_path);
+        int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+        fake.first = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (fd != -1 && !fake.first) {
+            close(fd);
+        }
+    }
+    return fake.first;
+}
+
 /* Readers see the file of before or all of this one. */
 void
 write_counts_locked(void)
 {
-    char path[512];
+    char path[512], to[512];
 
+    if (is_first_locked()) {
+        snprintf(to, sizeof(to), "%s", fake.counts_path);
+    } else {
+        snprintf(to, sizeof(to), "%s.of.%d", fake.counts_path,
+            (int) getpid());
+    }
     snprintf(path, sizeof(path), "%s.%d", fake.counts_path, (int) getpid());
     FILE *f = fopen(path, "w");
     if (f == NULL) {
@@ -194,7 +220,7 @@ write_counts_locked(void)
         "\"queued\":%zu,\"live\":%zu,\"wrong\":%zu,\"wrong_text\":\"%s\"}\n",
         fake.pageable, fake.waits, fake.queued, live_locked(), fake.wrong,
         fake.wrong_text);
-    if (fclose(f) != 0 || rename(path, fake.counts_path) != 0) {
+    if (fclose(f) != 0 || rename(path, to) != 0) {
         unlink(path);
     }
 }

@@ -3,9 +3,12 @@
 #include "inside.h"
 
 #include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void
@@ -17,8 +20,10 @@ map_locked(device_t *d)
 
     d->window = mmap(NULL, FAKE_CUDA_MEMORY, PROT_NONE,
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    d->file = memfd_create("fake-gpu", MFD_CLOEXEC);
+    assert(d->file != -1 && ftruncate(d->file, FAKE_CUDA_MEMORY) == 0);
     d->bytes = mmap(NULL, FAKE_CUDA_MEMORY, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        MAP_SHARED | MAP_NORESERVE, d->file, 0);
     assert(d->window != MAP_FAILED && d->bytes != MAP_FAILED);
 }
 
@@ -329,7 +334,8 @@ cuIpcGetMemHandle(inf_cu_ipc_t *handle, inf_cu_ptr_t base)
             .device = b->device,
             .pid = (int) getpid(),
             .offset = b->base - (uintptr_t) fake.devices[b->device].window,
-            .size = b->size
+            .size = b->size,
+            .file = fake.devices[b->device].file
         };
         memset(handle, 0, sizeof(*handle));
         memcpy(handle, &h, sizeof(h));
@@ -337,8 +343,31 @@ cuIpcGetMemHandle(inf_cu_ipc_t *handle, inf_cu_ptr_t base)
     return end(rc);
 }
 
-/* Unlike the real one, also where the handle was made: there is no other
-   process's GPU memory to open.  A handle of process 0 is good in any. */
+/* Maps what another process has behind the handle; NULL: nothing. */
+static char *
+bytes_of_other(const handle_t *h)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", h->pid, h->file);
+    int fd = h->file == 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    char *bytes = MAP_FAILED;
+    if (fd != -1 && fstat(fd, &st) == 0 && st.st_size == FAKE_CUDA_MEMORY
+        && h->offset <= FAKE_CUDA_MEMORY && h->size <= FAKE_CUDA_MEMORY
+        - h->offset)
+    {
+        bytes = mmap(NULL, FAKE_CUDA_MEMORY, PROT_READ | PROT_WRITE,
+            MAP_SHARED | MAP_NORESERVE, fd, 0);
+    }
+    if (fd != -1) {
+        close(fd);
+    }
+    return bytes == MAP_FAILED ? NULL : bytes + h->offset;
+}
+
+/* Unlike the real one, also where the handle was made.  A handle of process 0
+   is good in any. */
 result_t
 cuIpcOpenMemHandle_v2(inf_cu_ptr_t *base, inf_cu_ipc_t handle, unsigned flags)
 {
@@ -347,10 +376,14 @@ cuIpcOpenMemHandle_v2(inf_cu_ptr_t *base, inf_cu_ipc_t handle, unsigned flags)
     handle_t h;
 
     memcpy(&h, &handle, sizeof(h));
+    bool foreign = h.pid != 0 && h.pid != (int) getpid();
+    char *bytes = NULL;
+
     if (rc == INF_CU_SUCCESS && (memcmp(h.magic, "fakeipc", 8) != 0
-        || (h.pid != 0 && h.pid != (int) getpid()) || device_locked(h.device) == NULL
+        || device_locked(h.device) == NULL
         || current() != &fake.devices[h.device]
-        || flags != INF_CU_IPC_LAZY_PEER))
+        || flags != INF_CU_IPC_LAZY_PEER
+        || (foreign && (bytes = bytes_of_other(&h)) == NULL)))
     {
         rc = INF_CU_INVALID_VALUE;
     }
@@ -360,7 +393,9 @@ cuIpcOpenMemHandle_v2(inf_cu_ptr_t *base, inf_cu_ipc_t handle, unsigned flags)
         assert(window != MAP_FAILED);
         add_locked(&(block_t) { .device = h.device, .alias = true,
             .base = (uintptr_t) window, .size = h.size,
-            .bytes = fake.devices[h.device].bytes + h.offset });
+            .start = foreign ? bytes - h.offset : NULL,
+            .bytes = foreign ? bytes
+                : fake.devices[h.device].bytes + h.offset });
         *base = (inf_cu_ptr_t) (uintptr_t) window;
     }
     return end(rc);
@@ -393,6 +428,9 @@ cuIpcCloseMemHandle(inf_cu_ptr_t base)
             INF_CU_INVALID_VALUE));
     }
     munmap((void *) (uintptr_t) base, b->size);
+    if (b->start != NULL) {
+        munmap(b->start, FAKE_CUDA_MEMORY);
+    }
     b->live = false;
     return end(rc);
 }

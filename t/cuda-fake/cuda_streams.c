@@ -316,6 +316,32 @@ cuStreamSynchronize(inf_cu_stream_t stream)
     return end(run_locked(s, NULL));
 }
 
+/* Of the device that this thread is in. */
+result_t
+cuCtxSynchronize(void)
+{
+    BEGIN();
+    device_t *d = current();
+
+    fake.waits++;
+    if (d == NULL) {
+        return end(wrong_locked(__func__, "no context",
+            INF_CU_INVALID_CONTEXT));
+    }
+    if (forbidden_locked(__func__)) {
+        return end(CAPTURE_UNSUPPORTED);
+    }
+    if (rc == INF_CU_SUCCESS) {
+        rc = run_locked(&d->null_stream, NULL);
+    }
+    for (stream_t *s = fake.streams; s != NULL && rc == INF_CU_SUCCESS;
+        s = s->next)
+    {
+        rc = s->device == number_of(d) ? run_locked(s, NULL) : rc;
+    }
+    return end(rc);
+}
+
 result_t
 cuStreamQuery(inf_cu_stream_t stream)
 {

@@ -53,6 +53,7 @@ typedef struct {
     size_t    size;
     char     *bytes;            /* where they are                            */
     bool      alias;            /* opened by a handle                        */
+    char     *start;            /* then, of another process: all of its GPU  */
     bool      registered;       /* the test's own, pinned in place           */
     bool      read_only;        /* then: the device may only read it         */
     void     *backing;          /* mapped into a reserved range: backing_t   */
@@ -172,6 +173,7 @@ typedef struct {
 typedef struct {
     int       major, minor;
     char     *window;           /* FAKE_CUDA_MEMORY of PROT_NONE             */
+    int       file;             /* of bytes: other processes open it         */
     char     *bytes;
     uint64_t  occupied;
     uint32_t  retained;
@@ -186,6 +188,7 @@ typedef struct {
     int       pid;
     uint64_t  offset;
     uint64_t  size;
+    int       file;             /* of that process                           */
 } handle_t;
 
 /* FUNCTION:CODE:N[:DEVICE] */
@@ -229,6 +232,7 @@ typedef struct {
     const char *rules_path;     /* FAKE_CUDA_FAIL_FILE                       */
     const char *lost_path;      /* FAKE_CUDA_LOST                            */
     const char *counts_path;    /* FAKE_CUDA_COUNTS                          */
+    bool        first;          /* the process whose counters are there      */
     bool        report;         /* counters are written at the call's end    */
     counter_t   functions[COUNTERS];
     counter_t   kernels[COUNTERS];
@@ -243,7 +247,8 @@ extern pthread_mutex_t fake_lock;
 extern pthread_cond_t fake_changed;     /* a stream has stopped, a hang ended */
 extern fake_t fake;
 
-/* As the core and the backend declare them: what differs does not compile. */
+/* As the core and the backend declare them: what differs does not compile;
+   those of interprocess memory are the core's alone. */
 #define DECLARE(field, symbol, parameters) EXPORTED result_t symbol parameters;
 INF_CU_FUNCTIONS(DECLARE)
 GPU_FUNCTIONS(DECLARE)

@@ -37,6 +37,8 @@ typedef struct {
     bool              late[MODELS];         /* others do not wait for it    */
     uint32_t          deaths[MODELS];       /* while it was loading         */
     uint32_t          crashes[MODELS];      /* while it was executing       */
+    uint32_t          own;                  /* the load of this thread; MODELS:
+                                               none                         */
     uint64_t          seen[2][MODELS];      /* by this core, which rejected it:
                                                stamps, for loads and executions */
     bool              foreign;              /* somebody else has written    */
@@ -59,10 +61,19 @@ load_end(world_t *w, uint32_t i)
 {
     if (w->loading[i]) {
         inf_crash_page_watch.end(w->page, w->mark[i], w->late[i]);
+        w->own = MODELS;
         w->loading[i] = false;
         w->late[i] = false;
         w->deaths[i] = 0;
     }
+}
+
+/* The thread has no load of its own, as after a late load's end. */
+static void
+own_end(world_t *w)
+{
+    inf_crash_page_watch.end(w->page, NULL, true);
+    w->own = MODELS;
 }
 
 /* Given up, and still under way. */
@@ -116,11 +127,13 @@ load_begin(world_t *w, uint32_t i, bool requested, uint64_t stamp)
         || is_rejected(&w->crashes[i], 5, &w->seen[1][i], &load);
     check(w->foreign || (err != NULL) == out);
     w->loading[i] = err == NULL;
+    w->own = err == NULL ? i : w->own;
     inf_err_free(err);
 }
 
-/* The core is gone: its loads don't end, the next one judges.  culprit
-   executes; MODELS: nobody does. */
+/* The core is gone: its loads don't end, the next one judges.  The signal came
+   to this thread, so that it counts against the thread's own load, or against
+   all loads if it has none.  culprit executes; MODELS: nobody does. */
 static void
 core_dies(world_t *w, int signo, uint32_t culprit, bool certain)
 {
@@ -146,13 +159,16 @@ core_dies(world_t *w, int signo, uint32_t culprit, bool certain)
         w->seen[0][i] = 0;
         w->seen[1][i] = 0;
         if (w->loading[i]) {
-            w->deaths[i] = signo != 0 && !executes ? w->deaths[i] + 1 : 0;
+            bool blamed = signo != 0 && !executes
+                && (w->own == MODELS || w->own == i);
+            w->deaths[i] = blamed ? w->deaths[i] + 1 : 0;
             w->loading[i] = false;
             w->late[i] = false;
         }
     }
 
-    /* a dead process holds no lock; the mapping goes with it */
+    /* a dead process holds no lock; its threads and the mapping go with it */
+    own_end(w);
     inf_crash_page_close(w->page);
     page_open(w);
 }
@@ -194,6 +210,9 @@ step(world_t *w)
         break;
 
     case 3:
+        if (op & 8) {
+            own_end(w);
+        }
         core_dies(w, op & 0x80 ? SIGSEGV : 0, MODELS, false);
         break;
 
@@ -223,7 +242,7 @@ step(world_t *w)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    world_t w = { .in = { data, size < 512 ? size : 512 } };
+    world_t w = { .in = { data, size < 512 ? size : 512 }, .own = MODELS };
 
     silent_log_begin();
     w.fd = memfd_create("crash-page", MFD_CLOEXEC);

@@ -122,6 +122,19 @@ same_kind(const inf_generate_member_t *m, const json_t *v)
     }
 }
 
+/* Whether a member of the request and one of its parameters have a name. */
+static bool
+has_repeated(const inf_generate_members_t *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->members[i].repeated) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
 /* Where both can read the text, they find the same. */
 static void
 compare(const inf_generate_members_t *list, const json_t *root)
@@ -165,7 +178,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     inf_err_t *err = inf_generate_members_read(&list, json, &arena);
     inf_err_t *other = inf_json_doc_parse(&doc, json,
         INF_JSON_DOC_NO_DUPLICATES);
-    if (err == NULL && other == NULL) {
+    if (err == NULL && other == NULL && !has_repeated(&list)) {
         compare(&list, doc.root);
     }
     inf_err_free(err);

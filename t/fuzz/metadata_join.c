@@ -7,6 +7,7 @@
 #include "check.h"
 #include "core/include/channel.h"
 #include "core/proto/metadata_join.h"
+#include "core/proto/model_metadata.h"
 #include "core/proto/rest_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -55,7 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     join_twice(INF_METHOD_SERVER_METADATA, inf_metadata_join,
         INF_SLICE("{\"name\":\"us\",\"version\":\"1\",\"extensions\":"
                   "[\"statistics\",\"trace\"]}"), theirs);
-    join_twice(INF_METHOD_MODEL_METADATA, inf_metadata_of_model,
+    join_twice(INF_METHOD_MODEL_METADATA, inf_model_metadata_restrict,
         INF_SLICE("m"), theirs);
     return 0;
 }

@@ -7,6 +7,8 @@
 
 #include "t/fuzz/ngx/fake.h"
 
+#include "ngx_module/ngx_http_inference_variables.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef struct {

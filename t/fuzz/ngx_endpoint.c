@@ -114,7 +114,7 @@ find(const uint8_t *uri, size_t uri_len, const uint8_t *raw, size_t raw_len,
     found->status = ctx->status;
     found->endpoint = ctx->endpoint;
     found->version = ctx->version;
-    found->model = ctx->model;
+    found->model = ctx->names.model;
 
     /* the error's text */
     inf_arena_fini(&ctx->arena);

@@ -123,9 +123,12 @@ got_bytes(const char *name, const void *base, size_t size)
 #include "backends/common/request.c"
 #include "backends/python/value.c"
 #include "backends/python/heap.c"
+#include "backends/common/gpu_driver.c"
+#include "backends/common/gpu_functions.c"
+#include "backends/python/gpus.c"
+#include "backends/python/gpu_blocks.c"
 #include "backends/python/link.c"
 #include "backends/python/arenas.c"
-#include "backends/common/gpu_driver.c"
 #include "backends/python/gpu_inputs.c"
 #define write_outputs write_request_outputs
 #include "backends/python/messages.c"
@@ -231,7 +234,7 @@ entry_put(const uint8_t *data, size_t size)
     size_t len = data[3] < size - 4 ? data[3] : size - 4;
     memcpy((uint8_t *) h + h->up, data + 4, len);
     *e = (py_entry_t) {
-        .kind = data[0] % 24, .id = data[1], .slot = data[2],
+        .kind = data[0] % 28, .id = data[1], .slot = data[2],
         .offset = PY_HEAPS_AT + PY_HEAP_BYTES, .length = len
     };
     if (data[1] < REQUESTS) {

@@ -88,6 +88,7 @@ SAME(GPU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(GPU_EVENT_BLOCKING, CU_EVENT_BLOCKING_SYNC);
 SAME(GPU_EVENT_NO_TIMING, CU_EVENT_DISABLE_TIMING);
 SAME(GPU_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+SAME(GPU_IPC_LAZY_PEER, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 
 SIZE(gpu_ptr_t, CUdeviceptr);
 SIZE(gpu_result_t, CUresult);
@@ -98,6 +99,7 @@ SIZE(gpu_module_t, CUmodule);
 SIZE(gpu_function_t, CUfunction);
 SIZE(gpu_graph_t, CUgraph);
 SIZE(gpu_graph_exec_t, CUgraphExec);
+SIZE(gpu_ipc_t, CUipcMemHandle);
 
 /* The header's macros make the exported name of a function. */
 #define TEXT_OF(name) #name
@@ -139,6 +141,7 @@ main(void)
     };
     static const char *const backend[] = {
         GPU_FUNCTIONS(ROW)
+        GPU_IPC_FUNCTIONS(ROW)
         GPU_LATER_FUNCTIONS(ROW)
     };
     static const char *const for_backend[] = {
@@ -147,7 +150,7 @@ main(void)
         NAME_OF(cuDeviceGet), NAME_OF(cuDeviceGetAttribute),
         NAME_OF(cuDevicePrimaryCtxRetain), NAME_OF(cuDevicePrimaryCtxRelease),
         NAME_OF(cuCtxPushCurrent), NAME_OF(cuCtxPopCurrent),
-        NAME_OF(cuModuleLoadDataEx), NAME_OF(cuModuleUnload),
+        NAME_OF(cuCtxSynchronize), NAME_OF(cuModuleLoadDataEx), NAME_OF(cuModuleUnload),
         NAME_OF(cuModuleGetFunction), NAME_OF(cuFuncGetAttribute),
         NAME_OF(cuFuncSetAttribute), NAME_OF(cuLaunchKernel),
         NAME_OF(cuMemGetInfo), NAME_OF(cuMemAlloc), NAME_OF(cuMemFree),
@@ -160,7 +163,9 @@ main(void)
         NAME_OF(cuEventSynchronize), NAME_OF(cuStreamBeginCapture),
         NAME_OF(cuStreamEndCapture), NAME_OF(cuGraphInstantiateWithFlags),
         NAME_OF(cuGraphLaunch), NAME_OF(cuGraphDestroy),
-        NAME_OF(cuGraphExecDestroy), NAME_OF(cuFuncGetParamInfo)
+        NAME_OF(cuGraphExecDestroy), NAME_OF(cuIpcGetMemHandle),
+        NAME_OF(cuIpcOpenMemHandle), NAME_OF(cuIpcCloseMemHandle),
+        NAME_OF(cuFuncGetParamInfo)
     };
 
     _Static_assert(COUNT(core) == COUNT(for_core), "rows of the core");

@@ -77,8 +77,9 @@ lay_build()
         cd "$build"
         for file in inference-core inference-server libtritonserver.so \
             ngx_http_inference_module.so gpu_memory gpu_bare gpu_core gen/* \
-            backends/*/libtriton_*.so t-cuda/*.so t-cuda/backends/*/*.so \
-            t-backends/*/*.so
+            backends/*/libtriton_*.so backends/python/*.py \
+            backends/python/_native.abi3.so t-cuda/*.so \
+            t-cuda/backends/*/*.so t-backends/*/*.so
         do
             [ ! -e "$file" ] || cp -a --parents "$file" "$work/build"
         done
@@ -88,7 +89,8 @@ lay_build()
             [ ! -e "$file" ] || cp -L --parents "$file" "$work/build"
         done
     )
-    find "$work/build" -type f ! -path '*/gen/*' -exec strip --strip-debug {} +
+    find "$work/build" -type f ! -path '*/gen/*' ! -name '*.py' \
+        -exec strip --strip-debug {} +
     tar -C "$work" -cf - build | xz -T0 -2 > "$pack/build.tar.xz"
 }
 

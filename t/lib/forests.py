@@ -243,6 +243,12 @@ def skl_random_forest():
     return of_sklearn(m, IRIS, m.predict_proba, predict_proba="true")
 
 
+def skl_two_classes():
+    m = ensemble.RandomForestClassifier(9, random_state=0, max_depth=3).fit(
+        IRIS[50:], IRIS_Y[50:] == 2)
+    return of_sklearn(m, IRIS, m.predict_proba)
+
+
 def skl_extra_trees():
     y = numpy.c_[DIABETES_Y, -DIABETES_Y]
     m = ensemble.ExtraTreesRegressor(10, random_state=0, max_depth=6).fit(

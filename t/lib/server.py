@@ -484,10 +484,12 @@ class Server:
         return wire.Wire(self.port, timeout * SLOW)
 
     def get(self, path, headers=None):
-        return wire.fetch(self.port, "GET", path, headers=headers)
+        with self.wire() as connection:
+            return connection.request("GET", path, headers=headers)
 
     def post(self, path, body, headers=None):
-        return wire.fetch(self.port, "POST", path, body, headers)
+        with self.wire() as connection:
+            return connection.request("POST", path, body, headers)
 
     def infer(self, model, header, tail=b"", headers=None, version=""):
         with self.wire() as connection:

@@ -2,7 +2,7 @@
  * temp_tree.h - a directory for one test, made and taken away again.
  *
  * Owner    tree_new and tree_free.
- * Thread   one.
+ * Thread   one; tree_path any, its buffers are each thread's own.
  * Units    none.
  * Errors   a test fails at once.
  * Route    unit tests only
@@ -57,8 +57,8 @@ tree_free(char *tree)
 static inline const char *
 tree_path(const char *tree, const char *name)
 {
-    static char paths[8][4096];
-    static unsigned next;
+    static _Thread_local char paths[8][4096];
+    static _Thread_local unsigned next;
     char *path = paths[next++ % 8];
 
     assert_true(snprintf(path, sizeof(paths[0]), "%s/%s", tree, name)

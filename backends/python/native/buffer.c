@@ -22,6 +22,12 @@ count_fork(void)
     forks++;
 }
 
+unsigned
+py_forks(void)
+{
+    return forks;
+}
+
 static void
 buffer_dealloc(PyObject *self)
 {

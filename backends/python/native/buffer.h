@@ -31,6 +31,9 @@ bool py_buffer_init(PyObject *module);
 /* Creates a buffer object; on failure the bytes stay the caller's. */
 PyObject *py_buffer_new(const py_buffer_kind_t *kind);
 
+/* Forks before this process: what a process has made, its child frees not. */
+unsigned py_forks(void);
+
 /* Functions of the module: export(tensor, buffer, code, bits, shape) ->
    capsule, which holds the tensor, as Triton's does; and take(capsule) ->
    (buffer, code, bits, shape). */

@@ -3,19 +3,21 @@
  *            buffer.h for the two functions.
  *
  * The structures are the interface of the same name (version 0), which every
- * library still gives and takes.  Memory is the CPU's.
+ * library still gives and takes.  Memory is the CPU's, or a CUDA device's.
  */
 
 #define PY_SSIZE_T_CLEAN
 #include "buffer.h"
+#include "device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define NAME       "dltensor"
-#define USED       "used_dlpack"
+#define USED       "used_dltensor"
 #define DIMS_MAX   64
 #define DEVICE_CPU 1
+#define DEVICE_GPU 2
 #define CUDA_HOST  3                    /* pinned, treated as CPU memory     */
 
 typedef struct {
@@ -53,6 +55,8 @@ typedef struct {
     int64_t      dims[DIMS_MAX];
 } export_t;
 
+static bool data_get(PyObject *buffer, export_t *e);
+static PyObject *memory_take(dl_managed_t *m, uint64_t length);
 static bool shape_read(PyObject *shape, export_t *e);
 static void export_delete(dl_managed_t *managed);
 static void capsule_delete(PyObject *capsule);
@@ -78,17 +82,13 @@ py_dlpack_export(PyObject *self, PyObject *args)
     if (e == NULL) {
         return PyErr_NoMemory();
     }
-    if (!shape_read(shape, e)
-        || PyObject_GetBuffer(buffer, &e->view, PyBUF_WRITABLE) != 0)
-    {
+    if (!shape_read(shape, e) || !data_get(buffer, e)) {
         free(e);
         return NULL;
     }
 
     Py_INCREF(tensor);
     e->tensor = tensor;
-    e->managed.tensor.data = e->view.buf;
-    e->managed.tensor.device.type = DEVICE_CPU;
     e->managed.tensor.type = (dl_type_t) {
         .code = (uint8_t) code, .bits = (uint8_t) bits, .lanes = 1
     };
@@ -126,17 +126,13 @@ py_dlpack_take(PyObject *self, PyObject *args)
         return NULL;
     }
 
-    const py_buffer_kind_t kind = {
-        .base = (uint8_t *) m->tensor.data + m->tensor.offset,
-        .length = length, .give_back = take_back, .owner = m
-    };
     PyObject *shape = shape_of(&m->tensor);
     if (shape == NULL || PyCapsule_SetName(capsule, USED) != 0) {
         Py_XDECREF(shape);
         return NULL;
     }
 
-    PyObject *buffer = py_buffer_new(&kind);
+    PyObject *buffer = memory_take(m, length);
     if (buffer == NULL) {
         take_back(m, 0);
         Py_DECREF(shape);
@@ -144,6 +140,42 @@ py_dlpack_take(PyObject *self, PyObject *args)
     }
     return Py_BuildValue("(NiiN)", buffer, m->tensor.type.code,
         m->tensor.type.bits, shape);
+}
+
+/* Finds the data of what is exported. */
+static bool
+data_get(PyObject *buffer, export_t *e)
+{
+    dl_tensor_t *t = &e->managed.tensor;
+
+    if (py_is_device(buffer)) {
+        t->device.type = DEVICE_GPU;
+        return py_device_address(buffer, &t->data, &t->device.id);
+    }
+
+    t->device.type = DEVICE_CPU;
+    if (PyObject_GetBuffer(buffer, &e->view, PyBUF_WRITABLE) != 0) {
+        return false;
+    }
+    t->data = e->view.buf;
+    return true;
+}
+
+/* An object that holds m from now on. */
+static PyObject *
+memory_take(dl_managed_t *m, uint64_t length)
+{
+    uint8_t *base = (uint8_t *) m->tensor.data + m->tensor.offset;
+
+    if (m->tensor.device.type == DEVICE_GPU) {
+        return py_device_take(&(py_device_kind_t) {
+            .address = (uint64_t) (uintptr_t) base, .length = length,
+            .gpu = m->tensor.device.id, .give_back = take_back, .owner = m
+        });
+    }
+    return py_buffer_new(&(py_buffer_kind_t) {
+        .base = base, .length = length, .give_back = take_back, .owner = m
+    });
 }
 
 static bool
@@ -197,7 +229,9 @@ capsule_delete(PyObject *capsule)
 static const char *
 reason_against(const dl_tensor_t *t, uint64_t *length)
 {
-    if (t->device.type != DEVICE_CPU && t->device.type != CUDA_HOST) {
+    if (t->device.type != DEVICE_CPU && t->device.type != CUDA_HOST
+        && t->device.type != DEVICE_GPU)
+    {
         return "DLPack tensors of this device are not supported";
     }
     if (t->type.lanes != 1 || t->type.bits % 8 != 0) {

@@ -24,6 +24,8 @@
 #include "../heap.h"
 #include "../value.h"
 #include "buffer.h"
+#include "device.h"
+#include "messages.h"
 
 #define ARENAS 256u
 
@@ -37,6 +39,11 @@ typedef struct {
     uint32_t  refs;
 } arena_t;
 
+typedef struct {
+    uint32_t kind;              /* py_up_t                                   */
+    uint64_t id;
+} unsent_t;
+
 /* The channel's state, used with the interpreter's lock held. */
 static struct {
     py_header_t  *header;       /* NULL: no channel, as in a child made by
@@ -46,7 +53,7 @@ static struct {
     py_heap_t     heap;
     uint32_t      freed;        /* messages before it have been read         */
     uint64_t      messages[PY_RING_ENTRIES];   /* block + 1 of each         */
-    uint64_t     *unsent;       /* blocks to give back when the ring has
+    unsent_t     *unsent;       /* memory to give back when the ring has
                                    room                                      */
     size_t        unsent_count;
     size_t        unsent_capacity;
@@ -74,7 +81,6 @@ static void messages_free(void);
 static bool encode(py_writer_t *w, PyObject *o, PyObject *keep,
     unsigned depth);
 static bool encode_text(py_writer_t *w, PyObject *o);
-static bool encode_data(py_writer_t *w, PyObject *o, PyObject *keep);
 static bool encode_copy(py_writer_t *w, const Py_buffer *view,
     PyObject *keep);
 static PyObject *decode(py_reader_t *r);
@@ -168,6 +174,9 @@ next_task(PyObject *self, PyObject *args)
         if (atomic_load_explicit(&ring->tail, memory_order_acquire) == head) {
             uint32_t posted = atomic_load(&ring->posted);
 
+            if (!side) {
+                py_devices_give_back();
+            }
             atomic_store(&ring->waiting, PY_WAIT_FUTEX);
             if (atomic_load(&ring->tail) == head) {
                 Py_BEGIN_ALLOW_THREADS
@@ -238,7 +247,14 @@ call(PyObject *self, PyObject *args)
     PyObject *value;
 
     (void) self;
-    if (!PyArg_ParseTuple(args, "IKO", &kind, &id, &value) || !attached()) {
+    return PyArg_ParseTuple(args, "IKO", &kind, &id, &value)
+        ? py_call_server(kind, id, value) : NULL;
+}
+
+PyObject *
+py_call_server(uint32_t kind, uint64_t id, PyObject *value)
+{
+    if (!attached()) {
         return NULL;
     }
     if (channel.slot_count == 0) {
@@ -325,6 +341,7 @@ send_entry(uint32_t kind, uint32_t slot, uint64_t id, const py_writer_t *w)
     uint32_t block = 0;
 
     messages_free();
+    py_devices_give_back();
     if (w->len > 0) {
         if (w->len > PY_MESSAGE_MAX) {
             PyErr_Format(PyExc_RuntimeError, "a message of %zu bytes is too "
@@ -401,10 +418,17 @@ entry_put(uint32_t kind, uint32_t slot, uint64_t id, uint64_t offset,
 static void
 give_back_unsent(void)
 {
-    while (channel.unsent_count > 0 && entry_put(PY_UP_FREE, PY_NO_SLOT,
-        channel.unsent[channel.unsent_count - 1], 0, 0, 0))
+    size_t sent = 0;
+
+    while (sent < channel.unsent_count && entry_put(channel.unsent[sent].kind,
+        PY_NO_SLOT, channel.unsent[sent].id, 0, 0, 0))
     {
-        channel.unsent_count--;
+        sent++;
+    }
+    if (sent > 0) {
+        channel.unsent_count -= sent;
+        memmove(channel.unsent, channel.unsent + sent, channel.unsent_count
+            * sizeof(*channel.unsent));
     }
 }
 
@@ -475,7 +499,7 @@ encode(py_writer_t *w, PyObject *o, PyObject *keep, unsigned depth)
         }
 
     } else {
-        return encode_data(w, o, keep);
+        return py_encode_data(w, o, keep);
     }
 
     if (w->failed) {
@@ -522,11 +546,14 @@ encode_text(py_writer_t *w, PyObject *o)
     return true;
 }
 
-static bool
-encode_data(py_writer_t *w, PyObject *o, PyObject *keep)
+bool
+py_encode_data(py_writer_t *w, PyObject *o, PyObject *keep)
 {
     Py_buffer view;
 
+    if (py_is_device(o)) {
+        return py_device_encode(w, o, keep);
+    }
     if (PyObject_GetBuffer(o, &view, PyBUF_SIMPLE) != 0) {
         return false;
     }
@@ -590,6 +617,7 @@ encode_copy(py_writer_t *w, const Py_buffer *view, PyObject *keep)
 static PyObject *
 decode(py_reader_t *r)
 {
+    py_gpu_place_t place;
     py_data_t data;
     const char *text;
     uint32_t len;
@@ -621,6 +649,11 @@ decode(py_reader_t *r)
         return decode_block(r);
     case PY_TAG_ARENA:
         return decode_arena(r);
+    case PY_TAG_GPU:
+        if (py_read_gpu(r, &place)) {
+            return py_device_decode(&place);
+        }
+        break;
     case PY_TAG_NONE:
         r->at++;
         return Py_NewRef(Py_None);
@@ -821,21 +854,27 @@ static void
 give_back_down(void *owner, uint64_t id)
 {
     (void) owner;
+    py_give_back(PY_UP_FREE, id);
+}
+
+void
+py_give_back(uint32_t kind, uint64_t id)
+{
     if (channel.header == NULL) {
         return;                         /* the parent still has it           */
     }
 
     if (channel.unsent_count == channel.unsent_capacity) {
         size_t capacity = channel.unsent_capacity * 2 + 64;
-        uint64_t *wider = realloc(channel.unsent, capacity * sizeof(*wider));
+        unsent_t *wider = realloc(channel.unsent, capacity * sizeof(*wider));
         if (wider == NULL) {
-            return;                     /* the block is lost                 */
+            return;                     /* the memory is lost                */
         }
         channel.unsent = wider;
         channel.unsent_capacity = capacity;
     }
 
-    channel.unsent[channel.unsent_count++] = id;
+    channel.unsent[channel.unsent_count++] = (unsent_t) { kind, id };
     give_back_unsent();
 }
 
@@ -882,6 +921,8 @@ static PyMethodDef methods[] = {
     { "call", call, METH_VARARGS, "Sends one and waits for its reply." },
     { "export", py_dlpack_export, METH_VARARGS, "A DLPack capsule." },
     { "take", py_dlpack_take, METH_VARARGS, "What such a capsule holds." },
+    { "gpu", py_device_gpu, METH_VARARGS, "Whether a GPU can be used." },
+    { "memory", py_device_memory, METH_VARARGS, "Where a Device lies." },
     { "free_memory", free_memory, METH_NOARGS, "Bytes not in use." },
     { "check", check, METH_NOARGS, "Raises where there is no channel." },
     { NULL, NULL, 0, NULL }
@@ -903,7 +944,7 @@ PyInit__native(void)
         return NULL;
     }
 
-    if (!py_buffer_init(m)
+    if (!py_buffer_init(m) || !py_device_init(m)
         || PyModule_AddIntConstant(m, "INLINE_MAX", PY_INLINE_MAX) != 0)
     {
         Py_DECREF(m);

@@ -13,11 +13,12 @@ import traceback
 
 import _native
 import triton_python_backend_utils          # pylint: disable=W0611  # noqa
-from _host_channel import (CLOSE, COMPLETE, DONE, EXECUTE, FINALIZE, HELLO,
-                           INITIALIZE, State, push)
+from _host_channel import (CLOSE, COMPLETE, DONE, EXECUTE, FINALIZE, GPU_READY,
+                           HELLO, INITIALIZE, State, push)
 from _host_request import (FINAL, ONE_RESPONSE, RESCHEDULE,
                            InferenceRequest, InferenceResponse)
 from _host_server import Logger
+from _host_tensor import why_not_on_gpu
 from _values import ModelConfig, TritonError
 
 _INTERNAL = 1
@@ -87,8 +88,7 @@ class Model:
         self._package = package
         self._instance = None
         self._name = ""
-        self._runner = None         # of asynchronous functions
-        self._loop = None           # of those of a decoupled model
+        self._loop = None           # of asynchronous functions
 
     def initialize(self, paths, arguments):
         """Returns [error or none, whether there is is_ready]."""
@@ -104,6 +104,8 @@ class Model:
                 self._instance.initialize(args)
         except BaseException as e:              # pylint: disable=W0718
             return [[_INTERNAL, describe(e, paths[3])], False]
+        if paths[6] is not None:        # after the model's choice of devices
+            push(GPU_READY, 0, [why_not_on_gpu(paths[6])])
         State.now = State.SERVING
         has_ready = callable(getattr(self._instance, "is_ready", None))
         if has_ready:
@@ -133,7 +135,7 @@ class Model:
     def _import(self, paths, args):
         """Imports the class; directories come after the interpreter's."""
         (version_dir, model_dir, backend_dir, file, State.decoupled,
-         State.zero_copy) = paths
+         State.zero_copy, _) = paths
         State.model_dir = os.path.abspath(version_dir)
         sys.path.remove(self._package)
         name = os.path.basename(file)[:-3]
@@ -219,18 +221,32 @@ class Model:
 
     def _await(self, answers, requests):
         """Returns the result of an asynchronous execute; that of a decoupled
-        model continues in the background."""
-        if not State.decoupled:
-            if self._runner is None:
-                self._runner = asyncio.Runner()
-            return self._runner.run(_of(answers))
+        model continues in the background.  The loop runs all the time, for
+        tasks that outlive an execute."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, daemon=True,
+            threading.Thread(target=self._run, daemon=True,
                              name="execute").start()
-        asyncio.run_coroutine_threadsafe(
-            self._decoupled(answers, requests), self._loop)
-        return None
+        if State.decoupled:
+            asyncio.run_coroutine_threadsafe(
+                self._decoupled(answers, requests), self._loop)
+            return None
+        result, error = asyncio.run_coroutine_threadsafe(
+            _outcome(answers), self._loop).result()
+        if error is None:
+            return result
+        try:
+            raise error
+        finally:
+            del error           # its traceback has this frame, and the inputs
+
+    def _run(self):
+        """Runs the loop, which a SystemExit of a task ends."""
+        while True:
+            try:
+                self._loop.run_forever()
+            except BaseException as e:          # pylint: disable=W0718
+                Logger.log_error(f"a task of {self._name}: {describe(e)}")
 
     async def _decoupled(self, answers, requests):
         try:
@@ -269,3 +285,11 @@ class Model:
 
 async def _of(coroutine):
     return await coroutine
+
+
+async def _outcome(coroutine):
+    """(result, None) or (None, exception), any."""
+    try:
+        return await coroutine, None
+    except BaseException as e:                  # pylint: disable=W0718
+        return None, e

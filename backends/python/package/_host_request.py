@@ -119,15 +119,18 @@ class ResponseIterator:
         if self._position == len(self._responses):
             if self._ended:
                 raise StopIteration
-            error, reply = ask(NEXT, self._number)
-            if error is not None:
-                raise TritonModelException(error.message())
-            response, self._ended = reply
-            self._responses.append(InferenceResponse._of(response))
-            if self._ended:
-                tell(STREAM_CLOSE, self._number)
+            self._wait()
         self._position += 1
         return self._responses[self._position - 1]
+
+    def _wait(self):
+        error, reply = ask(NEXT, self._number)
+        if error is not None:
+            raise TritonModelException(error.message())
+        response, self._ended = reply
+        self._responses.append(InferenceResponse._of(response))
+        if self._ended:
+            tell(STREAM_CLOSE, self._number)
 
     def cancel(self):
         if not self._ended:
@@ -194,7 +197,7 @@ class InferenceRequest:
 
     __slots__ = ("_number", "_id", "_correlation", "_flags", "_timeout",
                  "_parameters", "_wanted", "_inputs", "_trace", "_sender",
-                 "_release", "_model", "_version")
+                 "_release", "_model", "_version", "_preferred")
 
     def __init__(self, request_id="", correlation_id=0, *args, inputs=None,
                  requested_output_names=None, model_name=None,
@@ -229,7 +232,8 @@ class InferenceRequest:
         self._version = number(model_version, "model_version", INT64)
         self._flags = number(flags, "flags", UINT32)
         self._timeout = number(timeout, "timeout", UINT64)
-        want(preferred_memory, PreferredMemory, "preferred_memory")
+        self._preferred = want(preferred_memory, PreferredMemory,
+                               "preferred_memory")
         self._trace = want(trace, InferenceTrace, "trace")
         self._parameters = check_parameters(parameters)
         self._inputs = self._check_inputs(inputs)
@@ -336,7 +340,9 @@ class InferenceRequest:
         error, reply = ask(EXEC, 0, [
             self._id, self._correlation, [t._message() for t in self._inputs],
             self._wanted, self._model, self._version, self._flags,
-            self._timeout, self._parameters, decoupled, self._trace._request])
+            self._timeout, self._parameters, decoupled,
+            None if self._preferred is _CPU else self._preferred._gpu(),
+            self._trace._request])
         if error is not None:
             error = TritonError(f"Model {self._model} - Error when running "
                                 f"inference: {error.message()}", error.code())
@@ -350,7 +356,14 @@ class InferenceRequest:
         """The same, to be awaited."""
         self._check_exec()
         return asyncio.get_running_loop().run_in_executor(
-            None, self.exec, decoupled)
+            None, self._exec_awaited, decoupled)
+
+    def _exec_awaited(self, decoupled):
+        # an iteration blocks the loop: the first response is awaited here
+        answer = self.exec(decoupled)
+        if isinstance(answer, ResponseIterator) and not answer._ended:
+            answer._wait()
+        return answer
 
 
 class SharedMemory:

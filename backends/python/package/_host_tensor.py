@@ -5,7 +5,7 @@ import enum
 import _native
 import numpy as np
 
-from _host_channel import State
+from _host_channel import GPU_NEW, State, ask
 from _pb_arguments import INT64, number, text, want
 from _values import (TritonModelException, deserialize_bytes_tensor,
                      numpy_to_triton_type, serialize_byte_tensor,
@@ -21,7 +21,12 @@ _DLPACK = {1: (6, 8), 2: (1, 8), 3: (1, 16), 4: (1, 32), 5: (1, 64),
            6: (0, 8), 7: (0, 16), 8: (0, 32), 9: (0, 64), 10: (2, 16),
            11: (2, 32), 12: (2, 64), BF16: (4, 16)}
 _OF_DLPACK = {kind: number for number, kind in _DLPACK.items()}
+_CUDA = 2                   # DLPack's device; others are copied to the CPU
 _DEVICES = {1, 3}           # the CPU's memory, and what is pinned of it
+_LEGACY = 1                 # DLPack's stream: others wait for it
+
+_Device = _native.Device
+_usable = {}                # by GPU: why the server's memory is not opened
 
 
 class MemoryType(enum.Enum):
@@ -34,11 +39,42 @@ class MemoryType(enum.Enum):
 class PreferredMemory:
     """The memory that a model prefers for outputs of another model."""
 
-    __slots__ = ()
+    __slots__ = ("_type", "_device")
 
     def __init__(self, preferred_memory_type, preferred_device_id=0):
-        want(preferred_memory_type, MemoryType, "preferred_memory_type")
-        number(preferred_device_id, "preferred_device_id", INT64)
+        self._type = want(preferred_memory_type, MemoryType,
+                          "preferred_memory_type")
+        self._device = number(preferred_device_id, "preferred_device_id",
+                              INT64)
+
+    def _gpu(self):
+        """The GPU for outputs; None: they are to be on the CPU."""
+        if self._type != MemoryType.TRITONSERVER_MEMORY_GPU:
+            return None
+        return self._device if why_not_on_gpu(self._device) is None else None
+
+
+def why_not_on_gpu(device):
+    """Why this process cannot open memory of the server's on a GPU; None: it
+    can."""
+    if device not in _usable:
+        why = _native.gpu(device)
+        if why is None:
+            error, memory = ask(GPU_NEW, 0, [device, 1])
+            why = error.message() if error is not None \
+                else _native.memory(memory)[1]
+        _usable[device] = why
+    return _usable[device]
+
+
+def _capsule(tensor):
+    """Returns the capsule of another library's tensor."""
+    kind, device = tensor.__dlpack_device__()
+    if int(kind) in _DEVICES:
+        return tensor.__dlpack__()
+    if int(kind) == _CUDA and _native.gpu(int(device)) is None:
+        return tensor.__dlpack__(stream=_LEGACY)
+    return _capsule_of_copy(tensor)
 
 
 def _capsule_of_copy(tensor):
@@ -113,12 +149,16 @@ class Tensor:
         return self._dtype
 
     def is_cpu(self):
-        return True
+        return self._buffer.__class__ is not _Device
 
     def as_numpy(self):
         """Returns an array, writable unless it is one of ZERO_COPY_INPUTS."""
         array = self._data
         if array is None:
+            if self._buffer.__class__ is _Device:
+                raise TritonModelException(
+                    "Tensor is stored in GPU and cannot be converted to "
+                    "NumPy.")
             dtype = _DTYPES.get(self._dtype)
             if dtype is not None:
                 array = np.ndarray(self._shape, dtype, self._buffer)
@@ -127,8 +167,8 @@ class Tensor:
                     self._shape)
             else:
                 raise TritonModelException(
-                    f"Tensor '{self._name}' has datatype BF16, which numpy "
-                    "does not have: use to_dlpack and from_dlpack")
+                    "Tensor dtype is BF16 and cannot be converted to NumPy. "
+                    "Use to_dlpack() and from_dlpack() instead.")
             if State.zero_copy:
                 array.flags.writeable = False
             self._data = array
@@ -145,9 +185,7 @@ class Tensor:
         if hasattr(tensor, "__dlpack__") \
                 and hasattr(tensor, "__dlpack_device__"):
             try:
-                capsule = tensor.__dlpack__() if int(
-                    tensor.__dlpack_device__()[0]) in _DEVICES \
-                    else _capsule_of_copy(tensor)
+                capsule = _capsule(tensor)
             except Exception as e:
                 raise TritonModelException(
                     f"tensor '{name}' gives no DLPack capsule: {e}") from e
@@ -158,7 +196,7 @@ class Tensor:
                 + type(tensor).__name__)
         try:
             buffer, code, bits, shape = _native.take(capsule)
-        except ValueError as e:
+        except (ValueError, RuntimeError) as e:
             raise TritonModelException(str(e)) from None
         number = _OF_DLPACK.get((code, bits))
         if number is None:
@@ -169,18 +207,38 @@ class Tensor:
 
     def to_dlpack(self):
         """Returns a capsule; of a copy if the memory is read-only."""
+        return self._export(False)
+
+    def _export(self, copied):
         kind = _DLPACK.get(self._dtype)
         if kind is None:
             raise TritonModelException(
                 "DLPack does not have support for string tensors.")
         data = self._buffer if self._data is None else self._data
-        if memoryview(data).readonly:
-            data = bytearray(data)
+        if data.__class__ is _Device:
+            device, why = _native.memory(data)
+            if why is not None:
+                raise TritonModelException(
+                    f"tensor '{self._name}' lies on GPU {device}, which this "
+                    f"process cannot open: {why}")
+        elif copied or memoryview(data).readonly:
+            # bytearray(data) of an integer scalar has as many bytes as it says
+            data = bytearray(memoryview(data))
         return _native.export(self, data, *kind, self._shape)
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None,
+    def __dlpack__(self, stream=None, *, max_version=None, dl_device=None,
                    copy=None):
-        return self.to_dlpack()
+        """Returns a capsule; no stream has to wait, as the bytes are there."""
+        if dl_device is not None \
+                and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"tensor '{self._name}' is not copied to "
+                              "another device")
+        if copy and not self.is_cpu():
+            raise BufferError(f"tensor '{self._name}' is not copied on its "
+                              "GPU")
+        return self._export(bool(copy))
 
     def __dlpack_device__(self):
+        if self._buffer.__class__ is _Device:
+            return (_CUDA, _native.memory(self._buffer)[0])
         return (1, 0)

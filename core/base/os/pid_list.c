@@ -4,27 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void add(inf_pid_list_t *list, pid_t pid);
+
 void
 inf_pid_list_fini(inf_pid_list_t *list)
 {
     free(list->pids);
     *list = (inf_pid_list_t) { .pids = NULL };
-}
-
-void
-inf_pid_list_add(inf_pid_list_t *list, pid_t pid)
-{
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-        pid_t *wider = realloc(list->pids, capacity * sizeof(*wider));
-        if (wider == NULL) {
-            return;
-        }
-        list->pids = wider;
-        list->capacity = capacity;
-    }
-
-    list->pids[list->count++] = pid;
 }
 
 void
@@ -42,7 +28,7 @@ inf_pid_list_add_threads(inf_pid_list_t *list, pid_t process)
     while ((entry = readdir(dir)) != NULL) {
         pid_t thread = (pid_t) strtol(entry->d_name, NULL, 10);
         if (thread > 0) {
-            inf_pid_list_add(list, thread);
+            add(list, thread);
         }
     }
     closedir(dir);
@@ -62,7 +48,7 @@ inf_pid_list_add_children(inf_pid_list_t *list, pid_t thread)
     }
 
     while (fscanf(f, "%d", &pid) == 1) {
-        inf_pid_list_add(list, pid);
+        add(list, pid);
     }
     fclose(f);
 }
@@ -77,4 +63,21 @@ inf_pid_list_has(const inf_pid_list_t *list, pid_t pid)
     }
 
     return false;
+}
+
+/* Does nothing without memory. */
+static void
+add(inf_pid_list_t *list, pid_t pid)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
+        pid_t *wider = realloc(list->pids, capacity * sizeof(*wider));
+        if (wider == NULL) {
+            return;
+        }
+        list->pids = wider;
+        list->capacity = capacity;
+    }
+
+    list->pids[list->count++] = pid;
 }

@@ -26,8 +26,7 @@ typedef struct {
 /* A zeroed list is empty. */
 void inf_pid_list_fini(inf_pid_list_t *list);
 
-/* Add to the list; nothing without memory. */
-void inf_pid_list_add(inf_pid_list_t *list, pid_t pid);
+/* Adds the threads of a process; without memory the list lacks some. */
 void inf_pid_list_add_threads(inf_pid_list_t *list, pid_t process);
 
 /* Adds the children started by this thread; the kernel keeps a list per thread,

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -241,7 +242,10 @@ read_inputs(TRITONBACKEND_Request *request, job_t *job, uint32_t *wait_ms)
             &wait_count);
     }
     if (err == NULL && delay_count != job->count) {
-        err = reject("DELAY needs as many numbers as IN");
+        char text[80];
+        snprintf(text, sizeof(text), "expected IN and DELAY shape to match,"
+            " got [%u] and [%u]", job->count, delay_count);
+        err = reject(text);
     }
     if (err == NULL && wait_count != 1) {
         err = reject("WAIT is one number");

@@ -1,5 +1,20 @@
 #include "t/fuzz/ngx/fake.h"
 
+#include "ngx_module/ngx_http_inference_body.h"
+#include "ngx_module/ngx_http_inference_control.h"
+#include "ngx_module/ngx_http_inference_counters.h"
+#include "ngx_module/ngx_http_inference_endpoint.h"
+#include "ngx_module/ngx_http_inference_error.h"
+#include "ngx_module/ngx_http_inference_events.h"
+#include "ngx_module/ngx_http_inference_infer.h"
+#include "ngx_module/ngx_http_inference_limits.h"
+#include "ngx_module/ngx_http_inference_load_report.h"
+#include "ngx_module/ngx_http_inference_peek.h"
+#include "ngx_module/ngx_http_inference_reply.h"
+#include "ngx_module/ngx_http_inference_response.h"
+
+#include "core/base/clock.h"
+
 #include <time.h>
 
 
@@ -681,20 +696,6 @@ ngx_destroy_pool(ngx_pool_t *p)
 
 /* No request of these fuzzers is a stream. */
 ngx_int_t
-ngx_http_inference_peek_install(ngx_conf_t *cf)
-{
-    (void) cf;
-    return NGX_OK;
-}
-
-ngx_int_t
-ngx_http_inference_early_install(ngx_conf_t *cf)
-{
-    (void) cf;
-    return NGX_OK;
-}
-
-ngx_int_t
 ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version)
 {
@@ -1033,7 +1034,7 @@ fake_open(const char *path, inf_client_t *client)
 
     if (ngx_http_top_request_body_filter == NULL) {
         ngx_http_top_request_body_filter = save_filter;
-        check(ngx_http_inference_install_filters(NULL) == NGX_OK);
+        ngx_http_inference_install_filters();
     }
 
     fake.log.log_level = NGX_LOG_NOTICE;

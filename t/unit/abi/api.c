@@ -1209,7 +1209,7 @@ each_control_mode_has_its_errors(void **state)
 
     fails(TRITONSERVER_ServerLoadModel(world.server, "echo"),
         TRITONSERVER_ERROR_UNAVAILABLE, "explicit model load / unload is not"
-        " allowed: inference_model_control is none");
+        " allowed if polling is enabled; inference_model_control is none");
     fails(TRITONSERVER_ServerUnloadModel(world.server, "echo"),
         TRITONSERVER_ERROR_UNAVAILABLE, "explicit model load / unload");
     fails(TRITONSERVER_ServerPollModelRepository(world.server),

@@ -79,15 +79,19 @@ check_names_what_differs(void **state)
     static const case_t cases[] = {
         { GOOD(""), NULL },
         { MODEL_OF("8", BOTH "," TENSOR("Z", "FP32", "3") "}", Y, ""),
-            "model \"m\": input \"Z\" of the configuration is not in the "
-            "model, which has \"X\", \"N\", \"D\"" },
+            "unable to load model 'm', configuration expects 3 inputs, model "
+            "provides 2: the model has no 'Z'" },
+        { MODEL_OF("8", X "," TENSOR("Z", "FP32", "3") "}", Y, ""),
+            "unexpected inference input 'Z', allowed inputs are: X, N, " },
         { MODEL_OF("8", BOTH, TENSOR("Z", "FP32", "3") "}", ""),
-            "output \"Z\" of the configuration is not in the model" },
-        { MODEL_OF("8", X, Y, ""), "input \"N\" of the model is not in the "
-            "configuration" },
+            "unexpected inference output 'Z', allowed outputs are: Y, " },
+        { MODEL_OF("8", X, Y, ""), "unable to load model 'm', configuration "
+            "expects 1 inputs, model provides 2: none is for 'N'" },
+        { MODEL_OF("8", X "," TENSOR("S", "FP32", "2") "}", Y, ""),
+            "input \"N\" of the model is not in the configuration" },
         { MODEL_OF("8", TENSOR("X", "FP64", "3") "}," N, Y, ""),
-            "input \"X\" is configured as TYPE_FP64, the model has "
-            "TYPE_FP32" },
+            "unable to load model 'm', configuration expects datatype "
+            "TYPE_FP64 for input 'X', model provides TYPE_FP32" },
         { MODEL_OF("8", BOTH, TENSOR("MAP", "FP32", "1") "}", ""),
             "output \"MAP\" of the model is not a tensor of a type that "
             "requests can carry" },
@@ -106,10 +110,12 @@ check_compares_dims(void **state)
 {
     static const case_t cases[] = {
         { MODEL_OF("8", TENSOR("X", "FP32", "4") "}," N, Y, ""),
-            "input \"X\" is configured with dims [4] after the batch "
-            "dimension, the model has shape [-1,3]" },
+            "model 'm', tensor 'X': the model expects 2 dimensions (shape "
+            "[-1,3]) but the model configuration specifies 2 dimensions (an "
+            "initial batch dimension because max_batch_size > 0 followed by "
+            "the explicit tensor shape, making complete shape [-1,4])" },
         { MODEL_OF("8", TENSOR("X", "FP32", "3,1") "}," N, Y, ""),
-            "dims [3,1]" },
+            "complete shape [-1,3,1])" },
         { MODEL_OF("8", TENSOR("X", "FP32", "-1") "}," N, Y, ""), NULL },
         { MODEL_OF("8", X "," TENSOR("N", "INT32", "5") "}", Y, ""), NULL },
         { MODEL_OF("0", TENSOR("X", "FP32", "2,3") "},"
@@ -117,7 +123,9 @@ check_compares_dims(void **state)
             ""), NULL },
         { MODEL_OF("0", TENSOR("X", "FP32", "3") "},"
             TENSOR("N", "INT32", "5,5") "}", TENSOR("Y", "FP32", "-1,7") "}",
-            ""), "dims [3], the model has shape [-1,3]" },
+            ""), "model 'm', tensor 'X': the model expects 2 dimensions "
+            "(shape [-1,3]) but the model configuration specifies 1 "
+            "dimensions (shape [3])" },
         { MODEL_OF("8", TENSOR("X", "FP32", "1")
             ",\"reshape\":{\"shape\":[3]}}," N, Y, ""), NULL }
     };
@@ -126,13 +134,15 @@ check_compares_dims(void **state)
     check(cases, COUNT(cases));
 }
 
-/* A first dimension of 2 is none for batches; a scalar is [1] to clients. */
+/* A first dimension of 2 is none for batches; a scalar is one element to clients. */
 static void
 check_needs_an_open_first_dimension_for_batches(void **state)
 {
     static const char one[] = MODEL_OF("8", TENSOR("A", "FP32", "1") "}", "",
         ""), none[] = MODEL_OF("0", TENSOR("A", "FP32", "1") "}", "", ""),
-        two[] = MODEL_OF("0", TENSOR("A", "FP32", "2") "}", "", "");
+        two[] = MODEL_OF("0", TENSOR("A", "FP32", "2") "}", "", ""),
+        ones[] = MODEL_OF("0", TENSOR("A", "FP32", "1,1") "}", "", ""),
+        open[] = MODEL_OF("0", TENSOR("A", "FP32", "1,-1") "}", "", "");
     bk_model_config_t c;
     bk_tensors_t t;
 
@@ -141,18 +151,29 @@ check_needs_an_open_first_dimension_for_batches(void **state)
     describe(&t.inputs[0], "A", TRITONSERVER_TYPE_FP32, DIMS(2, 1));
     config_read(&c, one);
     expect_error(bk_config_check(&c, &t), TRITONSERVER_ERROR_INVALID_ARG,
-        "max_batch_size is 8 but input \"A\" of the model has shape [2,1]");
+        "model 'm', tensor 'A': for the model to support batching the shape "
+        "should have at least 1 dimension and the first dimension must be -1; "
+        "but shape expected by the model is [2,1] (max_batch_size is 8)");
     t.inputs[0].dims_count = 0;
     expect_error(bk_config_check(&c, &t), TRITONSERVER_ERROR_INVALID_ARG,
-        "has shape []");
+        "the model is [] (max_batch_size is 8)");
     bk_model_config_fini(&c);
 
     config_read(&c, none);
     expect_success(bk_config_check(&c, &t));
     bk_model_config_fini(&c);
+    config_read(&c, ones);
+    expect_success(bk_config_check(&c, &t));
+    bk_model_config_fini(&c);
+    config_read(&c, open);
+    expect_error(bk_config_check(&c, &t), TRITONSERVER_ERROR_INVALID_ARG,
+        "the model expects 0 dimensions (shape []) but the model "
+        "configuration specifies 2 dimensions (shape [1,-1])");
+    bk_model_config_fini(&c);
     config_read(&c, two);
     expect_error(bk_config_check(&c, &t), TRITONSERVER_ERROR_INVALID_ARG,
-        "dims [2], the model has shape []");
+        "(shape []) but the model configuration specifies 1 dimensions "
+        "(shape [2])");
     bk_model_config_fini(&c);
     bk_tensors_fini(&t);
 }
@@ -190,15 +211,17 @@ check_compares_controls_and_states(void **state)
         { GOOD(STATE("S", "T", "2")), NULL },
         { GOOD(STATE("Q", "T", "2")), "state input \"Q\"" },
         { GOOD(STATE("S", "Q", "2")), "state output \"Q\"" },
-        { GOOD(STATE("S", "T", "4")), "state input \"S\" is configured with "
-            "dims [4]" },
-        { GOOD(STATE("D", "T", "2")), "state input \"D\"" },
+        { GOOD(STATE("S", "T", "4")), "tensor 'S': the model expects 2 "
+            "dimensions (shape [-1,2]) but" },
+        { GOOD(STATE("D", "T", "2")), "tensor 'D': the model expects 1 "
+            "dimensions (shape [-1]) but" },
         { GOOD(STATE("S", "MAP", "2")), "can carry" },
 
         /* a state's input is one that nobody needs to send */
         { MODEL_OF("8", X, Y, SEQUENCE("\"state\":[{\"input_name\":\"N\","
             "\"output_name\":\"T\",\"data_type\":\"TYPE_INT32\","
-            "\"dims\":[2]}]")), "state output \"T\" is configured as" }
+            "\"dims\":[2]}]")), "configuration expects datatype "
+            "TYPE_INT32 for state output 'T'" }
     };
 
     (void) state;

@@ -105,7 +105,7 @@ file_that_is_not_there_is_named(void **state)
     (void) state;
     world_init(&w);
     expect_error(find(&w, "{\"name\":\"m\"}", "other", &path),
-        TRITONSERVER_ERROR_NOT_FOUND, "model \"m\": there is no file \"/tmp");
+        TRITONSERVER_ERROR_NOT_FOUND, "there is no file \"/tmp");
     world_fini(&w);
 }
 
@@ -119,8 +119,24 @@ name_that_leads_out_is_rejected(void **state)
     world_init(&w);
     expect_error(find(&w, "{\"name\":\"m\",\"default_model_filename\":"
         "\"../1/model.bin\"}", "model.bin", &path),
-        TRITONSERVER_ERROR_INVALID_ARG, "model \"m\": default_model_filename"
+        TRITONSERVER_ERROR_INVALID_ARG, "default_model_filename"
         " \"../1/model.bin\" leads out of the version's directory");
+    world_fini(&w);
+}
+
+static void
+pipe_is_rejected(void **state)
+{
+    world_t w;
+    char *path;
+
+    (void) state;
+    world_init(&w);
+    assert_int_equal(unlink(w.file), 0);
+    assert_int_equal(mkfifo(w.file, 0600), 0);
+    expect_error(find(&w, "{}", "model.bin", &path),
+        TRITONSERVER_ERROR_INVALID_ARG, "/1/model.bin\" is neither a file nor"
+        " a directory");
     world_fini(&w);
 }
 
@@ -146,7 +162,7 @@ file_of_a_gpu_needs_its_driver(void **state)
         "\"model.bin\"}}");
     expect_error(bk_model_file_of_gpu(MODEL(&w.model), &c, 0, "model.bin",
         &path), TRITONSERVER_ERROR_UNAVAILABLE,
-        "model \"m\": compute capability: ");
+        "compute capability: ");
     bk_model_config_fini(&c);
     world_fini(&w);
 }
@@ -182,6 +198,7 @@ main(void)
         cmocka_unit_test(file_is_the_configured_one_or_the_usual),
         cmocka_unit_test(file_that_is_not_there_is_named),
         cmocka_unit_test(file_that_may_not_be_read_is_named_with_the_user),
+        cmocka_unit_test(pipe_is_rejected),
         cmocka_unit_test(name_that_leads_out_is_rejected),
         cmocka_unit_test(file_of_a_gpu_needs_its_driver),
         cmocka_unit_test(path_is_inner_without_dots_stars_and_roots)

@@ -75,6 +75,22 @@ shape_matches_where_dims_are_open_or_equal(void **state)
     assert_true(bk_shape_matches(&scalar, DIMS(1)));
     assert_false(bk_shape_matches(&scalar, DIMS(2)));
     assert_false(bk_shape_matches(&scalar, DIMS(1, 1)));
+
+    int64_t ones[] = { 1, 1 };
+    bk_tensor_config_t c = { .model_dims = ones, .model_dims_count = 2 };
+
+    scalar.shape = &c;
+    assert_true(bk_shape_matches(&scalar, NULL, 0));
+    assert_true(bk_shape_matches(&scalar, DIMS(1, 1)));
+    assert_false(bk_shape_matches(&scalar, DIMS(1)));
+    assert_false(bk_shape_matches(&scalar, DIMS(1, 2)));
+
+    int64_t open[] = { -1 };
+    uint32_t count;
+
+    c = (bk_tensor_config_t) { .model_dims = open, .model_dims_count = 1 };
+    assert_int_equal(bk_scalar_shape(&scalar, &count)[0], 1);
+    assert_int_equal(count, 1);
 }
 
 static void

@@ -247,7 +247,7 @@ a_runner_that_is_closed_rejects_all_who_wait(void **state)
 }
 
 static void
-a_hasty_submitter_leaves_slow_lookups_to_threads(void **state)
+a_nonblocking_submitter_leaves_slow_lookups_to_threads(void **state)
 {
     (void) state;
     w.hold_lookups = true;
@@ -338,7 +338,7 @@ main(void)
         TEST(one_without_memory_for_the_answer_gets_an_error, quick),
         TEST(a_cache_in_trouble_is_done_without, quick),
         TEST(a_runner_that_is_closed_rejects_all_who_wait, quick),
-        TEST(a_hasty_submitter_leaves_slow_lookups_to_threads, slow),
+        TEST(a_nonblocking_submitter_leaves_slow_lookups_to_threads, slow),
         TEST(one_cancelled_during_its_lookup_does_not_run, slow),
         TEST(what_cannot_be_read_goes_straight_to_the_runner, slow),
         TEST(each_of_a_crowd_is_answered_once, quick),

@@ -54,6 +54,9 @@ the_number_of_strings_is_the_shapes(void **state)
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(3)), strings, STRINGS);
     rejected(&w, "unexpected number of string elements 4 for inference input"
         " 'S' for model 'm', expecting 3");
+    add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(1)), strings, STRINGS);
+    rejected(&w, "unexpected number of string elements 2 for inference input"
+        " 'S' for model 'm', expecting 1");
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(5)), strings, STRINGS);
     rejected(&w, "expected 5 string elements for inference input 'S' for model"
         " 'm', got 4");

@@ -292,6 +292,20 @@ the_last_value_of_a_setting_counts(void **state)
     inf_core_config_unref(c);
 }
 
+static void
+a_zero_of_the_span_processor_is_its_default(void **state)
+{
+    (void) state;
+    inf_core_config_t *c = core_config_of("trace { bsp_max_queue_size: 0"
+        " bsp_schedule_delay_ms: 0 bsp_max_export_batch_size: 0 }");
+    const NginxInference__TraceSettings *t = c->values->trace;
+
+    assert_int_equal(t->bsp_max_queue_size, 2048);
+    assert_int_equal(t->bsp_schedule_delay_ms, 5000);
+    assert_int_equal(t->bsp_max_export_batch_size, 512);
+    inf_core_config_unref(c);
+}
+
 int
 main(void)
 {
@@ -304,6 +318,7 @@ main(void)
         cmocka_unit_test(
             an_object_is_a_copy_that_lives_as_long_as_a_reference),
         cmocka_unit_test(the_last_value_of_a_setting_counts),
+        cmocka_unit_test(a_zero_of_the_span_processor_is_its_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

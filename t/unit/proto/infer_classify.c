@@ -304,6 +304,8 @@ what_has_no_order_is_rejected(void **state)
     inf_err_t *err = inf_classifier_new(&c, &src, &pool);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+    assert_string_equal(inf_err_msg(err), "classification output tensor too"
+        " large: output 'O' has more than 1000000 elements");
     inf_err_free(err);
     inf_arena_fini(&pool);
 }

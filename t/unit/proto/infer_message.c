@@ -364,7 +364,7 @@ rules_of_inputs_and_outputs_are_checked(void **state)
     expect_invalid("{inputs: [{" A "}, {" A "}], raw_input_contents:"
         " ['', '']}", "input 'A' already exists in request");
     expect_invalid("{outputs: [{name: 'X'}, {name: 'Y'}, {name: 'X'}]}",
-        "output 'X' already requested");
+        "Duplicate output name 'X' is not allowed in a request");
 
     expect_invalid("{outputs: [{name: 'X', parameters: {"
         " classification: {string_param: '1'}}}]}",

@@ -580,9 +580,12 @@ input_members_are_checked(void **state)
     check_input_error(TYPED "\"shape\":[9223372036854775808]",
                       "Unable to parse 'shape': a dimension exceeds");
     check_input_error(TYPED "\"shape\":[4294967296,4294967296,4294967296]",
-                      "Unable to parse 'shape': the number of elements over");
+                      "shape of input 'A' causes total element count to exceed "
+                      "maximum size of 9223372036854775807");
+    check_input_error(TYPED "\"shape\":[4294967296,2147483648]",
+                      "shape of input 'A' causes total element count to exceed");
     check_input_error(TYPED "\"shape\":[4611686018427387904]",
-                      "Unable to parse 'shape': the number of elements over");
+                      "byte size overflow for input 'A'");
     check_input_error(TYPED "\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
                       "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
                       "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data\":[1]",
@@ -685,7 +688,8 @@ output_members_are_checked(void **state)
                        "non-existing object member 'name' (output 0)");
     check_output_error("{\"name\":null}", "Unable to parse 'name'");
     check_output_error("{\"name\":\"O\"},{\"name\":\"O\"}",
-                       "output 'O' already requested");
+                       "Duplicate output name 'O' is not allowed in "
+                       "a request");
     check_output_error("{\"name\":\"O\",\"parameters\":{\"binary_data\":1}}",
                        "Unable to parse 'binary_data': attempt to access JSON "
                        "non-boolean as boolean (output 'O')");
@@ -738,6 +742,14 @@ parameters_are_checked(void **state)
     check_parameters_error("{\"timeout\":1.5}", "Unable to parse 'timeout'");
     check_parameters_error("{\"binary_data_output\":0}", "Unable to parse "
                            "'binary_data_output'");
+    check_parameters_error("{\"sequence_id\":[1]}", "Unable to parse "
+                           "'sequence_id': attempt to access JSON non-string");
+    check_parameters_error("{\"sequence_start\":{}}", "Unable to parse "
+                           "'sequence_start': attempt to access JSON "
+                           "non-boolean as boolean");
+    check_parameters_error("{\"x\":1,\"priority\":[[1],2]}", "Unable to parse "
+                           "'priority': attempt to access JSON "
+                           "non-unsigned-integer as unsigned-integer");
     check_parameters_error("{\"x\":\"a\\u0000\"}", "Unable to parse 'x'");
     check_parameters_error("{\"a\\u0000\":1}", "failed to parse the request");
 
@@ -908,8 +920,8 @@ nesting_ends_at_a_hundred(void **state)
         memcpy(text + n, "}]}", 4);
 
         if (depth == 100) {
-            check_error(text, "failed to parse the request JSON buffer: The "
-                        "values are nested too deeply.");
+            check_error(text, "Unable to parse 'data': JSON nesting depth "
+                        "exceeds maximum allowed limit (100)");
             continue;
         }
 

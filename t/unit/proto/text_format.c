@@ -302,10 +302,10 @@ integers_reach_their_limits(void **state)
 
     must_fail(inf_text_parse(&inference__model_input__descriptor,
         INF_SLICE("dims: 9223372036854775808"), "b", &m),
-        "b:1:7: dims: the integer is out of range");
+        "b:1:7: dims: Integer out of range (9223372036854775808)");
     must_fail(inf_text_parse(&inference__model_input__descriptor,
         INF_SLICE("dims: -9223372036854775809"), "b", &m),
-        "b:1:8: dims: the integer is out of range");
+        "b:1:8: dims: Integer out of range (9223372036854775809)");
 }
 
 static void

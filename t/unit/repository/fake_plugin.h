@@ -80,6 +80,15 @@ fake_call(const char *call)
     return fails;
 }
 
+/* The call that waits from now on; those that wait already go on to wait. */
+static inline void
+fake_hold(const char *call)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.hold = call;
+    pthread_mutex_unlock(&fake.lock);
+}
+
 static inline void
 fake_release(void)
 {

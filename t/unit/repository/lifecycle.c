@@ -410,6 +410,10 @@ one_bad_model_never_holds_up_others(void **state)
         "version 1 is not at ready state");
     assert_error(find("bad_text", -1, &m), INF_ERR_NOT_FOUND,
         "'bad_text' is not found");
+    assert_error(find("no_version", -1, &m), INF_ERR_NOT_FOUND,
+        "'no_version' has no available versions");
+    assert_error(find("no_version", 1, &m), INF_ERR_NOT_FOUND,
+        "'no_version' version 1 is not found");
 
     /* rows come by name */
     const char *last = "";

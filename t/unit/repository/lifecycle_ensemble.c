@@ -896,6 +896,48 @@ a_member_that_loads_its_ensemble_while_it_is_loaded(void **state)
     }
 }
 
+static void
+keep_error(void *userp, inf_err_t *err)
+{
+    inf_err_t **kept = userp;
+
+    inf_lock(&w.lc->lock);
+    *kept = err;
+    inf_unlock(&w.lc->lock);
+}
+
+/* The unload came when the load of the ensemble was under way. */
+static void
+a_member_is_unloaded_after_the_load_that_it_came_with(void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 20; i++) {
+        inf_err_t *loaded = NULL;
+
+        world_open(1, true);
+        add_ensemble("e", "m");
+        add_model("m");
+        fake.hold = "init m/1";
+        inf_lifecycle_load_async(w.lc, "e", NULL, keep_error, &loaded);
+        fake_wait_held(1);
+        for (bool waits = false; !waits; usleep(100)) {
+            const inf_model_id_t id = inf_model_id("e");
+            inf_lock(&w.lc->lock);
+            const inf_model_record_t *e = inf_model_set_find(&w.lc->set, &id);
+            waits = e != NULL && e->state == INF_MODEL_COMPOSING;
+            inf_unlock(&w.lc->lock);
+        }
+        inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
+        fake_release();
+        inf_lifecycle_wait(w.lc);
+        assert_ok(loaded);
+        wait_for_row("m/1 UNAVAILABLE unloaded");
+        assert_row("e/1 UNAVAILABLE");
+        world_close();
+    }
+}
+
 /* As soon as it stops. */
 static void *
 release_main(void *arg)
@@ -1128,6 +1170,8 @@ main(void)
             a_better_match_is_taken_when_it_comes_and_left_when_it_goes),
         cmocka_unit_test(what_was_loaded_comes_back_as_it_was),
         cmocka_unit_test(a_member_that_loads_its_ensemble_while_it_is_loaded),
+        cmocka_unit_test(
+            a_member_is_unloaded_after_the_load_that_it_came_with),
         cmocka_unit_test(a_parked_load_is_dropped_when_the_server_stops),
         cmocka_unit_test(whatever_is_asked_it_ends_settled)
     };

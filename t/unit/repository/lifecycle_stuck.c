@@ -110,7 +110,7 @@ a_load_that_does_not_return_fails_and_is_finalized_when_it_does(void **state)
     caller_t c;
 
     lifecycle_world_add_model(&w, "repo", "m", "backend: 'x' ");
-    fake.hold = "init m/1";
+    fake_hold("init m/1");
     start(&c, "m");
     expect_given_up(&c);
     assert_int_equal(inf_lifecycle_stuck_loads(w.lc), 1);
@@ -164,7 +164,7 @@ the_old_version_serves_on_and_tells_the_reason(void **state)
     lifecycle_world_add_model(&w, "repo", "m", "backend: 'x' ");
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     tree_file(w.tree, "repo/m/1/data", "22");
-    fake.hold = "init m/1";
+    fake_hold("init m/1");
     start(&c, "m");
     expect_given_up(&c);
     assert_non_null(strstr(rows(), "m/1 READY Unavailable: its load has"));
@@ -183,10 +183,10 @@ the_model_can_be_loaded_and_unloaded_meanwhile(void **state)
     caller_t c;
 
     lifecycle_world_add_model(&w, "repo", "m", "backend: 'x' ");
-    fake.hold = "init m/1";
+    fake_hold("init m/1");
     start(&c, "m");
     expect_given_up(&c);
-    fake.hold = NULL;                   /* the first one still sleeps        */
+    fake_hold(NULL);                    /* the first one still sleeps        */
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     assert_string_equal(rows(), "m/1 READY \n");
     assert_int_equal(inf_lifecycle_stuck_loads(w.lc), 1);
@@ -207,7 +207,7 @@ others_are_loaded_though_every_loader_is_stuck(void **state)
     lifecycle_world_add_model(&w, "repo", "n", "backend: 'x' ");
     lifecycle_world_add_model(&w, "repo", "other", "backend: 'x' ");
     fake.hold_prefix = "init m";
-    fake.hold = "init n/1";
+    fake_hold("init n/1");
     start(&a, "m");                     /* there are two loaders             */
     start(&b, "n");
     fake_wait_held(2);
@@ -224,7 +224,7 @@ no_more_than_three_loads_of_a_model_are_stuck(void **state)
     caller_t c;
 
     lifecycle_world_add_model(&w, "repo", "m", "backend: 'x' ");
-    fake.hold = "init m/1";
+    fake_hold("init m/1");
     for (int i = 0; i < 3; i++) {
         start(&c, "m");
         expect_given_up(&c);
@@ -247,7 +247,7 @@ the_stop_does_not_wait_for_a_stuck_load(void **state)
     lifecycle_world_add_model(&w, "repo", "m", "backend: 'x' ");
     lifecycle_world_add_model(&w, "repo", "other", "backend: 'x' ");
     assert_ok(inf_lifecycle_load(w.lc, "other", NULL));
-    fake.hold = "init m/1";
+    fake_hold("init m/1");
     start(&c, "m");
     expect_given_up(&c);
     assert_false(inf_lifecycle_stop(w.lc, 60 * SECOND));
@@ -262,7 +262,7 @@ without_a_limit_a_load_may_take_any_time(void **state)
 
     w.core_config->values->load_timeout_ms = 0;
     lifecycle_world_add_model(&w, "repo", "m", "backend: 'x' ");
-    fake.hold = "init m/1";
+    fake_hold("init m/1");
     start(&c, "m");
     fake_wait_held(1);
     usleep(3000 * LIMIT_MS);

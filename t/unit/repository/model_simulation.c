@@ -524,7 +524,7 @@ reject(loader_t *l, const char *why)
     inf_reason_t *reason = inf_reason_new(why);
 
     lock();
-    inf_model_set_reject(l->edit, known, reason);
+    inf_model_set_reject(l->edit, known, INF_REJECTED_UNREAD, reason);
     unlock();
     inf_reason_unref(reason);
     sim.ends[model_index(l->edit->record)] = REJECTED;
@@ -784,8 +784,7 @@ end_read(loader_t *l)
 
     size_t most = r->version_count + load->count + 1;
     load->released = calloc(most, sizeof(*load->released));
-    inf_model_set_begin(&sim.set, load,
-        calloc(most, sizeof(inf_record_version_t)));
+    inf_model_set_begin(load, calloc(most, sizeof(inf_record_version_t)));
     edit->load = load;
     if (!ensemble || gather(l, load, source)) {
         begin_build(l, load);
@@ -1684,7 +1683,7 @@ static void
 rounds_of_every_kind_end_as_desired(void **state)
 {
     (void) state;
-    for (uint64_t seed = 1; seed <= 1500; seed++) {
+    for (uint64_t seed = 1; seed <= 5000; seed++) {
         run_round(seed, seed % 8 == 0 ? ROUND - 1 : ROUND / 4);
     }
 }

@@ -72,7 +72,8 @@ directories_are_models_and_files_are_not(void **state)
     for (size_t i = 0; i < 4; i++) {
         assert_string_equal(scan.models[i].name, names[i]);
         assert_string_equal(scan.models[i].dir, tree_path(tree, names[i]));
-        assert_false(scan.models[i].duplicate || scan.models[i].unreadable);
+        assert_false(scan.models[i].duplicate
+                     || scan.models[i].unreadable != NULL);
     }
 
     assert_int_equal(scan.problem_count, 0);
@@ -290,7 +291,10 @@ an_unreadable_model_is_known_but_its_versions_are_not(void **state)
         inf_err_t *err = inf_scan(roots, 1, &scan);
         const inf_scan_model_t *m = err != NULL ? NULL
             : inf_scan_find(&scan, "locked");
-        bool right = m != NULL && m->unreadable && m->version_count == 0
+        bool right = m != NULL && m->unreadable != NULL
+            && strstr(m->unreadable, "Permission denied") != NULL
+            && strstr(m->unreadable, m->dir) != NULL
+            && m->version_count == 0
             && scan.model_count == 2 && scan.problem_count == 1
             && scan.problems[0].level == INF_LOG_ERROR
             && strstr(scan.problems[0].text, "Permission denied") != NULL

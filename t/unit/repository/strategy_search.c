@@ -130,6 +130,29 @@ a_named_library_goes_before_all_places(void **state)
     close_world();
 }
 
+/* As a path from the directory in which the server was started. */
+static void
+a_named_library_may_have_directories_above_in_its_path(void **state)
+{
+    (void) state;
+    char path[256];
+
+    open_world(NAMED("m/mine.so"));
+    touch("m/mine.so");
+    finds("m/mine.so");
+    snprintf(path, sizeof(path), "%s/m/mine.so", root + 1);
+    free(model->built->parameters[0]->value->string_value);
+    model->built->parameters[0]->value->string_value = strdup(path);
+    finds("m/mine.so");
+    close_world();
+
+    open_world(NAMED("m/mine.so"));         /* the nearer one goes before    */
+    touch("m/mine.so");
+    touch("m/m/mine.so");
+    finds("m/m/mine.so");
+    close_world();
+}
+
 static void
 a_named_library_stays_in_the_models_directory(void **state)
 {
@@ -138,6 +161,9 @@ a_named_library_stays_in_the_models_directory(void **state)
     rejects(NAMED("/lib/x.so"), INF_ERR_INVALID_ARG, "is outside of the");
     rejects(NAMED("link.so"), INF_ERR_INVALID_ARG, "is outside of the model");
     rejects(NAMED(""), INF_ERR_INVALID_ARG, "is outside of the model");
+    rejects(NAMED("m/../x.so"), INF_ERR_INVALID_ARG, "is outside of the");
+    rejects(NAMED("m/link.so"), INF_ERR_INVALID_ARG, "is outside of the");
+    rejects(NAMED("om/mine.so"), INF_ERR_NOT_FOUND, "path not found: ");
     rejects(NAMED("nothing.so"), INF_ERR_NOT_FOUND,
         "Batching library path not found: ");
     rejects(NAMED("1"), INF_ERR_NOT_FOUND, "Batching library path not found: ");
@@ -157,6 +183,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_are_searched_in_order),
         cmocka_unit_test(a_named_library_goes_before_all_places),
+        cmocka_unit_test(
+            a_named_library_may_have_directories_above_in_its_path),
         cmocka_unit_test(a_named_library_stays_in_the_models_directory),
         cmocka_unit_test(sequences_have_no_strategy),
     };

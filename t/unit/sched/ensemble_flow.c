@@ -209,7 +209,7 @@ begin_call(sim_t *s, const inf_flow_action_t *a)
     }
 
     c->to_give = step->out_domain != step->domain ? any_of(MOST + 1) : 1;
-    inf_flow_bind(&s->flow, &c->call, a);
+    inf_flow_bind(&c->call, a);
     s->busy++;
     s->running[a->step]++;
     assert_true(s->plan->max_inflight == 0

@@ -249,6 +249,30 @@ a_tie_goes_to_the_higher_priority(void **state)
     }
 }
 
+/* Priority 2 has its turn after two of priority 1, and the first one, too. */
+static void
+of_two_that_begin_together_a_low_priority_ends_its_period(void **state)
+{
+    (void) state;
+    static const size_t order[] = { 0, 0, 1, 0, 0, 1, 0, 0, 1 };
+    inf_rate_instance_t i[2];
+
+    open_limiter(NULL, 0);
+    add(&i[0], 0, 1, "R1 1");
+    add(&i[1], 0, 2, "R1 1");
+    ask(&i[0]);
+    ask(&i[1]);
+    for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+        inf_rate_instance_t *turn = inf_rate_limiter_next(l);
+        assert_ptr_equal(turn, &i[order[k]]);
+        inf_rate_limiter_release(l, turn, true);
+        ask(turn);
+    }
+    inf_rate_limiter_withdraw(l, &i[0]);
+    inf_rate_limiter_withdraw(l, &i[1]);
+    close_limiter(i, 2);
+}
+
 static void
 turns_go_by_priority_whatever_the_order_of_asking(void **state)
 {
@@ -936,6 +960,8 @@ main(void)
             of_repeated_limits_the_least_counts_and_of_devices_the_most),
         cmocka_unit_test(priority_two_gets_half_the_turns_of_priority_one),
         cmocka_unit_test(a_tie_goes_to_the_higher_priority),
+        cmocka_unit_test(
+            of_two_that_begin_together_a_low_priority_ends_its_period),
         cmocka_unit_test(turns_go_by_priority_whatever_the_order_of_asking),
         cmocka_unit_test(with_plenty_of_resources_nobody_waits),
         cmocka_unit_test(who_needs_more_than_there_is_is_rejected),

@@ -167,7 +167,12 @@ wrong_bodies_say_what_is_wrong(void **state)
     (void) state;
     uint16_t load = INF_METHOD_REPOSITORY_MODEL_LOAD;
 
-    rejected(load, "{", "failed to parse the request JSON buffer");
+    rejected(load, "{", "failed to parse the request JSON buffer: Missing a"
+        " name for object member. at 1");
+    rejected(load, "AAAA", "failed to parse the request JSON buffer: Invalid"
+        " value. at 0");
+    rejected(load, "{} {}", "failed to parse the request JSON buffer: The"
+        " document root must not be followed by other values. at 3");
     rejected(load, "5", "must be an object");
     rejected(load, "{\"parameters\":5}", "'parameters' must be an object");
     rejected(load, "{\"parameters\":{},\"parameters\":{}}", "duplicate");

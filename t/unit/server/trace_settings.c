@@ -70,7 +70,7 @@ each_rateth_request_is_traced_until_the_count_ends(void **state)
     assert_int_equal(traced(&s, "a", false), 5);
     inf_trace_settings_get(&s, "a", &v);
     assert_int_equal(v.count, 0);
-    assert_int_equal(traced(&s, "a", true), 0);
+    assert_int_equal(traced(&s, "a", false), 0);
 
     /* another rate does not start the count again, a count does */
     set(&s, "", INF_TRACE_RATE, (inf_trace_values_t) { .rate = 2 });
@@ -165,6 +165,7 @@ a_collector_takes_requests_that_ask_for_it(void **state)
     (void) state;
     NginxInference__TraceSettings c = config(0, 7);
     inf_trace_settings_t s;
+    inf_trace_values_t v;
 
     c.url = (char *) "http://127.0.0.1/";
     c.file = (char *) "";
@@ -172,7 +173,18 @@ a_collector_takes_requests_that_ask_for_it(void **state)
     assert_string_equal(inf_trace_mode(&s), "opentelemetry");
     assert_true(s.on);
     assert_int_equal(traced(&s, "a", false), 0);
-    assert_int_equal(traced(&s, "a", true), 7);
+    assert_int_equal(traced(&s, "a", true), 12);    /* not limited by count  */
+    inf_trace_settings_get(&s, "a", &v);
+    assert_int_equal(v.count, 7);
+
+    /* after the last trace of the count, too */
+    set(&s, "", INF_TRACE_RATE | INF_TRACE_COUNT,
+        (inf_trace_values_t) { .rate = 5, .count = 1 });
+    assert_int_equal(traced(&s, "a", true), 12);
+    inf_trace_settings_get(&s, "a", &v);
+    assert_int_equal(v.count, 0);
+    assert_int_equal(traced(&s, "a", false), 0);
+    assert_int_equal(traced(&s, "a", true), 12);
     inf_trace_settings_fini(&s);
 }
 

@@ -42,8 +42,20 @@ turn_of(inf_response_flow_t *flow, uint64_t order)
 static void
 answer(inf_response_turn_t *turn, uint64_t bytes)
 {
-    inf_response_turn_send(turn, bytes, true);
+    inf_response_turn_send(turn, 0, bytes, true);
     inf_response_turn_end(turn);
+}
+
+/* Whether a response of one byte, which is not sent, would be admitted. */
+static bool
+admits(inf_response_turn_t *turn, const inf_response_patience_t *patience)
+{
+    bool admitted = inf_response_turn_admit(turn, 1, patience);
+
+    if (admitted) {
+        inf_response_turn_send(turn, 1, 0, false);
+    }
+    return admitted;
 }
 
 /* Whether a response has to wait now. */
@@ -51,7 +63,7 @@ static bool
 must_wait(inf_response_flow_t *flow)
 {
     inf_response_turn_t *turn = turn_of(flow, 0);
-    bool admitted = inf_response_turn_admit(turn, &none);
+    bool admitted = admits(turn, &none);
 
     inf_response_turn_end(turn);
     return !admitted;
@@ -81,16 +93,16 @@ a_backend_waits_until_its_worker_has_released(void **state)
     pthread_t thread;
 
     inf_response_flow_unref(flow);
-    assert_true(inf_response_turn_admit(turn, &none));
-    inf_response_turn_send(turn, HALF, false);
-    assert_true(inf_response_turn_admit(turn, &none));
-    inf_response_turn_send(turn, HALF, false);
+    assert_true(admits(turn, &none));
+    inf_response_turn_send(turn, 0, HALF, false);
+    assert_true(admits(turn, &none));
+    inf_response_turn_send(turn, 0, HALF, false);
 
     assert_int_equal(pthread_create(&thread, NULL, releases, turn), 0);
-    assert_true(inf_response_turn_admit(turn, &much));
+    assert_true(admits(turn, &much));
     pthread_join(thread, NULL);
 
-    inf_response_turn_send(turn, 0, true);
+    inf_response_turn_send(turn, 0, 0, true);
     inf_response_turn_end(turn);
     inf_response_turn_release(turn, HALF);  /* the last reference            */
 }
@@ -98,7 +110,7 @@ a_backend_waits_until_its_worker_has_released(void **state)
 static void *
 waits(void *userp)
 {
-    return inf_response_turn_admit(userp, &much) ? userp : NULL;
+    return admits(userp, &much) ? userp : NULL;
 }
 
 /* The worker does not say that it has released something. */
@@ -113,10 +125,10 @@ a_backend_that_waits_asks_for_releases(void **state)
     asks.poll = release_half;
     asks.userp = turn;
     inf_response_flow_unref(flow);
-    inf_response_turn_send(turn, HALF, false);
-    inf_response_turn_send(turn, HALF, false);
-    assert_true(inf_response_turn_admit(turn, &asks));
-    assert_true(inf_response_turn_admit(turn, &none));
+    inf_response_turn_send(turn, 0, HALF, false);
+    inf_response_turn_send(turn, 0, HALF, false);
+    assert_true(admits(turn, &asks));
+    assert_true(admits(turn, &none));
 
     inf_response_turn_end(turn);
     inf_response_turn_release(turn, HALF);
@@ -133,24 +145,86 @@ a_worker_that_releases_nothing_stalls_the_call(void **state)
     void *admitted;
 
     /* the flow stalls for all that wait, and for those that come later */
-    inf_response_turn_send(turn, HALF, false);
-    inf_response_turn_send(turn, HALF, false);
+    inf_response_turn_send(turn, 0, HALF, false);
+    inf_response_turn_send(turn, 0, HALF, false);
     assert_true(inf_response_turn_may_send(other));
     assert_int_equal(pthread_create(&thread, NULL, waits, other), 0);
-    assert_false(inf_response_turn_admit(turn, &little));
+    assert_false(admits(turn, &little));
     pthread_join(thread, &admitted);
     assert_null(admitted);
-    assert_false(inf_response_turn_admit(turn, &much));
-    assert_false(inf_response_turn_admit(other, &much));
+    assert_false(admits(turn, &much));
+    assert_false(admits(other, &much));
     assert_false(inf_response_turn_may_send(other));
 
     /* it goes on when the client has taken some of it */
     inf_response_turn_release(turn, HALF);
     assert_true(inf_response_turn_may_send(other));
-    assert_true(inf_response_turn_admit(turn, &much));
+    assert_true(admits(turn, &much));
     inf_response_turn_release(turn, HALF);
     inf_response_turn_end(other);
     inf_response_turn_end(turn);
+    inf_response_flow_unref(flow);
+}
+
+/* Two threads that send at the same time do not share the last room. */
+static void
+a_response_counts_from_its_admission_on(void **state)
+{
+    (void) state;
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
+    inf_response_turn_t *turn = turn_of(flow, 0);
+
+    inf_response_turn_send(turn, 0, 1, false);
+    assert_true(inf_response_turn_admit(turn, MAX - 1, &none));
+    assert_true(must_wait(flow));
+
+    /* it took less than it was admitted with */
+    inf_response_turn_send(turn, MAX - 1, HALF, false);
+    inf_response_turn_release(turn, 1);
+    assert_false(must_wait(flow));
+    assert_false(inf_response_turn_admit(turn, HALF + 1, &none));
+    inf_response_turn_release(turn, HALF);
+
+    /* a response that is larger than the limit has it for itself */
+    assert_true(inf_response_turn_admit(turn, 2 * MAX, &none));
+    inf_response_turn_send(turn, 2 * MAX, 2 * MAX, true);
+    assert_true(must_wait(flow));
+    inf_response_turn_end(turn);
+    inf_response_turn_release(turn, 2 * MAX);
+    assert_false(must_wait(flow));
+    inf_response_flow_unref(flow);
+}
+
+typedef struct {
+    inf_response_turn_t *turn;
+    bool                 passed;
+} passing_t;
+
+/* While the large response waits: a small one may not pass it. */
+static void
+offers_a_small_one(void *userp)
+{
+    passing_t *p = userp;
+
+    p->passed = admits(p->turn, &none);
+    inf_response_turn_release(p->turn, HALF);
+}
+
+static void
+a_small_response_does_not_pass_a_large_one(void **state)
+{
+    (void) state;
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
+    passing_t p = { .turn = turn_of(flow, 0), .passed = true };
+    inf_response_patience_t passing = much;
+
+    passing.poll = offers_a_small_one;
+    passing.userp = &p;
+    inf_response_turn_send(p.turn, 0, HALF, false);
+    assert_true(inf_response_turn_admit(p.turn, HALF + 1, &passing));
+    assert_false(p.passed);
+
+    inf_response_turn_end(p.turn);
     inf_response_flow_unref(flow);
 }
 
@@ -171,10 +245,10 @@ nobody_waits_for_an_earlier_request(void **state)
     answer(turns[1], MAX);
     answer(turns[2], MAX);
     assert_false(must_wait(flow));
-    assert_true(inf_response_turn_admit(turns[0], &none));
+    assert_true(admits(turns[0], &none));
 
     /* then the client has to take it, and the two behind it */
-    inf_response_turn_send(turns[0], HALF, true);
+    inf_response_turn_send(turns[0], 0, HALF, true);
     assert_true(must_wait(flow));
     inf_response_turn_end(turns[0]);
     inf_response_turn_release(turns[0], HALF);
@@ -197,7 +271,7 @@ requests_may_come_in_any_order(void **state)
     inf_response_turn_t *third = turn_of(flow, 9);
 
     answer(third, MAX);
-    inf_response_turn_send(second, HALF, true);
+    inf_response_turn_send(second, 0, HALF, true);
     assert_true(must_wait(flow));
 
     /* one that belongs before them: what stalled the call was not the client */
@@ -230,7 +304,7 @@ an_earlier_request_ends_the_wait_of_later_ones(void **state)
 
     answer(second, MAX);
     assert_int_equal(pthread_create(&thread, NULL, comes_first, flow), 0);
-    assert_true(inf_response_turn_admit(third, &much));
+    assert_true(admits(third, &much));
     pthread_join(thread, &first);
 
     answer(first, 0);
@@ -249,7 +323,7 @@ a_request_that_comes_again_keeps_its_place(void **state)
     inf_response_turn_t *third = turn_of(flow, 3);
 
     /* told to try again, which is no answer */
-    inf_response_turn_send(second, HALF, false);
+    inf_response_turn_send(second, 0, HALF, false);
     inf_response_turn_end(second);
     inf_response_turn_release(second, HALF);
     answer(third, MAX);
@@ -312,11 +386,11 @@ a_cancelled_request_keeps_no_place(void **state)
 
     answer(second, MAX);
     assert_false(must_wait(flow));
-    inf_response_turn_send(first, 0, true);
+    inf_response_turn_send(first, 0, 0, true);
     assert_true(must_wait(flow));
 
     /* what its backend sends nevertheless */
-    inf_response_turn_send(first, HALF, true);
+    inf_response_turn_send(first, 0, HALF, true);
     inf_response_turn_release(first, HALF);
     inf_response_turn_end(first);
     inf_response_turn_release(second, MAX);
@@ -336,7 +410,7 @@ both_kinds_share_what_a_call_may_hold(void **state)
     inf_response_turn_unorder(loose);
     answer(third, MAX);
     assert_false(must_wait(flow));
-    inf_response_turn_send(loose, 1, false);
+    inf_response_turn_send(loose, 0, 1, false);
     assert_true(must_wait(flow));
     inf_response_turn_release(loose, 1);
     assert_false(must_wait(flow));
@@ -344,7 +418,7 @@ both_kinds_share_what_a_call_may_hold(void **state)
     answer(slow, 0);
     assert_true(must_wait(flow));
     inf_response_turn_release(third, MAX);
-    inf_response_turn_send(loose, MAX, true);
+    inf_response_turn_send(loose, 0, MAX, true);
     assert_true(must_wait(flow));
     inf_response_turn_end(loose);
     inf_response_turn_release(loose, MAX);
@@ -436,9 +510,7 @@ many_requests_of_several_calls(void **state)
         step(call);
         if (i % 8 == 0) {
             /* a flow that has stalled says so at once */
-            inf_response_turn_t *turn = turn_of(call->flow, 0);
-            bool waited = !inf_response_turn_admit(turn, &none);
-            inf_response_turn_end(turn);
+            bool waited = must_wait(call->flow);
             assert_int_equal(waited, expected_to_wait(call));
             waits_seen += waited;
         }
@@ -466,6 +538,8 @@ main(void)
         cmocka_unit_test(a_backend_waits_until_its_worker_has_released),
         cmocka_unit_test(a_backend_that_waits_asks_for_releases),
         cmocka_unit_test(a_worker_that_releases_nothing_stalls_the_call),
+        cmocka_unit_test(a_response_counts_from_its_admission_on),
+        cmocka_unit_test(a_small_response_does_not_pass_a_large_one),
         cmocka_unit_test(nobody_waits_for_an_earlier_request),
         cmocka_unit_test(requests_may_come_in_any_order),
         cmocka_unit_test(an_earlier_request_ends_the_wait_of_later_ones),

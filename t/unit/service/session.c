@@ -47,9 +47,9 @@ requests_on_one_call_share_a_flow(void **state)
     inf_response_turn_t *turn = inf_response_turn_new(first, 0);
     inf_response_turn_t *beside = inf_response_turn_new(second, 0);
     inf_response_turn_t *apart = inf_response_turn_new(other, 0);
-    inf_response_turn_send(turn, INF_RESPONSE_FLOW_MAX, true);
-    assert_false(inf_response_turn_admit(beside, &impatient));
-    assert_true(inf_response_turn_admit(apart, &impatient));
+    inf_response_turn_send(turn, 0, INF_RESPONSE_FLOW_MAX, true);
+    assert_false(inf_response_turn_admit(beside, 1, &impatient));
+    assert_true(inf_response_turn_admit(apart, 1, &impatient));
     inf_response_turn_end(apart);
     inf_response_turn_end(beside);
     inf_response_turn_end(turn);

@@ -10,6 +10,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "backends/common/gpu_driver_functions.h"
 #include "fake_cuda.h"
@@ -18,6 +20,7 @@
 
 #define DECLARE(field, symbol, parameters) gpu_result_t symbol parameters;
 GPU_FUNCTIONS(DECLARE)
+GPU_IPC_FUNCTIONS(DECLARE)
 GPU_LATER_FUNCTIONS(DECLARE)
 
 #define COUNT 8u
@@ -479,6 +482,53 @@ work_that_nobody_waited_for_is_wrong(void **state)
     finish(&w);
 }
 
+/* In the child: what it sees of the parent's, and changes. */
+static int
+open_and_change(gpu_ipc_t handle, size_t size)
+{
+    gpu_ptr_t base;
+
+    if (cuIpcOpenMemHandle_v2(&base, handle, GPU_IPC_LAZY_PEER) != 0) {
+        return 1;
+    }
+
+    int *v = fake_cuda_bytes((void *) (uintptr_t) base);
+    if (v[COUNT - 1] != 5) {
+        return 2;
+    }
+    if (cuMemsetD8Async(base, 1, size, NULL) != 0
+        || cuStreamSynchronize(NULL) != 0 || cuIpcCloseMemHandle(base) != 0)
+    {
+        return 3;
+    }
+    handle.bytes[0]++;                          /* none of a driver's        */
+    return cuIpcOpenMemHandle_v2(&base, handle, GPU_IPC_LAZY_PEER)
+        == GPU_INVALID_VALUE ? 0 : 4;
+}
+
+static void
+a_handle_opens_the_memory_of_another_process(void **state)
+{
+    (void) state;
+    world_t w = begin();
+    gpu_ipc_t handle;
+    int status;
+
+    assert_int_equal(launch(&w, 5, COUNT), 0);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    assert_int_equal(fake_cuda_queued(), 0);
+    assert_int_equal(cuIpcGetMemHandle(&handle, w.values), 0);
+
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(open_and_change(handle, COUNT * sizeof(int)));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(value_of(&w, COUNT - 1), 0x01010101);
+    finish(&w);
+}
+
 int
 main(void)
 {
@@ -496,7 +546,8 @@ main(void)
         TEST(a_kernel_that_faults_breaks_its_device_alone),
         TEST(a_rule_fails_the_nth_call_once_and_only_some_codes_stay),
         TEST(a_kernel_that_never_ends_holds_its_stream_alone),
-        TEST(work_that_nobody_waited_for_is_wrong)
+        TEST(work_that_nobody_waited_for_is_wrong),
+        TEST(a_handle_opens_the_memory_of_another_process)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

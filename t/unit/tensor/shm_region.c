@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -264,8 +265,11 @@ ranges_stay_inside(void **state)
         { 99, 2, "Invalid offset + byte size for" },
         { 0, 101, "Invalid offset + byte size for" },
         { 0, UINT64_MAX, "Invalid offset + byte size for" },
-        { 1, UINT64_MAX, "Invalid offset + byte size for" },
-        { 50, UINT64_MAX - 49, "Invalid offset + byte size for" },
+        { 1, UINT64_MAX, "Integer overflow detected: byte_size (1844674407370955"
+          "1615) + offset (1) exceeds maximum value (18446744073709551615) for"
+          " region 'r'" },
+        { 50, UINT64_MAX - 50, "Invalid offset + byte size for" },
+        { 50, UINT64_MAX - 49, "Integer overflow detected: byte_size" },
         { UINT64_MAX, 1, "Invalid offset for" },
         { UINT64_MAX, UINT64_MAX, "Invalid offset for" },
         { (uint64_t) INT64_MAX + 1, (uint64_t) INT64_MAX + 1,
@@ -484,7 +488,7 @@ use_regions(void *arg)
         inf_err_free(inf_shm_register_system(set, name, key, 0, page));
         inf_err_t *err = find("both", 0, 8, &r);
         if (err == NULL) {
-            *(volatile char *) r->base = 'x';
+            atomic_store((_Atomic char *) r->base, 'x');
             inf_shm_region_unref(r);
         }
         inf_err_free(err);

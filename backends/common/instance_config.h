@@ -1,0 +1,23 @@
+/*
+ * instance_config.h - what is the same for all requests of an instance.
+ *
+ * Owner    The runner has it; the tensors are the model's and outlive it.
+ * Thread   any: it does not change.
+ * Units    device_id is a GPU's number, or BK_NO_DEVICE.
+ * Errors   none.
+ * Route    the backend's instance -> runner -> [instance config] ->
+ *          batch_request, batch
+ */
+
+#ifndef BK_INSTANCE_CONFIG_H
+#define BK_INSTANCE_CONFIG_H
+
+#include "tensors.h"
+
+typedef struct {
+    const bk_tensors_t *tensors;
+    bool                batching;
+    int32_t             device_id;
+} bk_instance_config_t;
+
+#endif /* BK_INSTANCE_CONFIG_H */
