@@ -10,11 +10,14 @@
 
 
 #if (NGX_HTTP_V2)
-static void ngx_http_inference_leaving_close(ngx_connection_t *c);
+static void ngx_http_inference_close_idle(ngx_event_t *ev);
 #endif
 static void ngx_http_inference_stay_over(ngx_event_t *ev);
 
 
+#if (NGX_HTTP_V2)
+static ngx_event_t        ngx_http_inference_close;
+#endif
 static ngx_event_t        ngx_http_inference_stay;
 static ngx_connection_t   ngx_http_inference_stay_dummy;
 static ngx_queue_t        ngx_http_inference_leavers;
@@ -81,6 +84,14 @@ ngx_http_inference_leaving_init(void)
     ev->handler = ngx_http_inference_stay_over;
     ev->data = &ngx_http_inference_stay_dummy;
     ev->log = ngx_cycle->log;
+
+#if (NGX_HTTP_V2)
+    ev = &ngx_http_inference_close;
+    ngx_memzero(ev, sizeof(ngx_event_t));
+
+    ev->handler = ngx_http_inference_close_idle;
+    ev->log = ngx_cycle->log;
+#endif
 }
 
 
@@ -156,17 +167,22 @@ ngx_http_inference_leaving(void)
 
 
 /*
- * Closes a connection of HTTP/2 without GOAWAY.  nginx sends GOAWAY when the
- * worker begins to exit, but not to an accepted connection without a request:
- * its client would keep the worker without a limit.
+ * nginx closes idle connections when the worker begins to exit: HTTP/2 sends
+ * GOAWAY.  A connection that was accepted and had no request is not idle then,
+ * and its client would keep the worker without a limit.  They are closed again
+ * after this turn of the event loop: the streams that this connection's
+ * handler begins meanwhile would take c->close for their own, and nginx would
+ * end them.
  */
 
 void
 ngx_http_inference_leaving_request(ngx_http_request_t *r)
 {
 #if (NGX_HTTP_V2)
-    if (ngx_exiting && r->stream && !r->stream->connection->goaway) {
-        ngx_http_inference_leaving_close(r->stream->connection->connection);
+    if (ngx_exiting && r->stream && !r->stream->connection->goaway
+        && !ngx_http_inference_close.posted)
+    {
+        ngx_post_event(&ngx_http_inference_close, &ngx_posted_events);
     }
 #endif
 }
@@ -174,16 +190,10 @@ ngx_http_inference_leaving_request(ngx_http_request_t *r)
 
 #if (NGX_HTTP_V2)
 
-/* Closes the connection after its streams have ended, as nginx does. */
-
 static void
-ngx_http_inference_leaving_close(ngx_connection_t *c)
+ngx_http_inference_close_idle(ngx_event_t *ev)
 {
-    c->close = 1;
-
-    if (!c->read->posted) {
-        ngx_post_event(c->read, &ngx_posted_events);
-    }
+    ngx_close_idle_connections((ngx_cycle_t *) ngx_cycle);
 }
 
 #endif

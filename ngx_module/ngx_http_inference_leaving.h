@@ -45,7 +45,7 @@ void ngx_http_inference_leaving(void);
 void ngx_http_inference_next_turn(ngx_event_t *turn);
 
 /* Called for each new request.  In an exiting worker, closes a connection of
-   HTTP/2 that has had no GOAWAY yet. */
+   HTTP/2 that has had no GOAWAY yet; its streams end as usual. */
 void ngx_http_inference_leaving_request(ngx_http_request_t *r);
 
 #endif /* NGX_HTTP_INFERENCE_LEAVING_H */

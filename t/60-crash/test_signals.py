@@ -79,22 +79,30 @@ def test_twenty_reloads_under_load(make_server, model, keep):
         lambda: len(server.workers()) == 2, 20 * SLOW)
 
 
-def test_a_connection_that_had_sent_nothing_is_told_of_a_reload(make_server):
-    """HTTP/2: the old worker answers its first request, and sends GOAWAY."""
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_connection_that_had_sent_nothing_is_told_of_a_reload(make_server,
+                                                                count):
+    """HTTP/2: the old worker answers its first requests, which it receives at
+    once, and sends GOAWAY."""
     server = make_server(fill, http2=True)
     old = server.workers()
     with socket.create_connection(("127.0.0.1", server.port2), 20) as made:
         nap(0.3)                # it is accepted
         reload(server)
+        server.wait_log("gracefully shutting down", 20 * SLOW)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         with H2(0, 1 << 20, 60 * SLOW, True, made) as connection:
             body = json.dumps(SMALL).encode()
-            stream = connection.post(
+            streams = [connection.post(
                 infer_path("id_int32"),
                 {"content-length": str(len(body))}, body)
-            assert connection.read(stream).status == 200
+                for _ in range(count)]
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+            assert [connection.read(s).status for s in streams] \
+                == [200] * count
             while connection.last is None:
                 connection.step()
-            assert connection.last == stream
+            assert connection.last == streams[-1]
             assert process.wait_until(
                 lambda: not set(old) & set(server.workers()), 20 * SLOW)
 
