@@ -148,13 +148,8 @@ ngx_http_inference_grpc_begin(ngx_http_inference_ctx_t *ctx)
 static off_t
 ngx_http_inference_grpc_max(ngx_http_inference_ctx_t *ctx)
 {
-    off_t  max;
-
-    max = ngx_min(ngx_http_inference_max_body(ctx),
-                  (off_t) INF_GRPC_MAX_MESSAGE);
-
-    return ngx_http_inference_call_has_body(ctx)
-           ? ngx_min(max, (off_t) ngx_http_inference_max_text(ctx)) : max;
+    return ngx_min((off_t) ngx_http_inference_max_text(ctx),
+                   (off_t) INF_GRPC_MAX_MESSAGE);
 }
 
 

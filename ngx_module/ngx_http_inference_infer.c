@@ -49,7 +49,8 @@ static void ngx_http_inference_infer_next(ngx_http_inference_ctx_t *ctx,
 ngx_int_t
 ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx)
 {
-    inf_err_t  *err;
+    inf_err_t           *err;
+    inf_infer_limits_t   limits;
 
     if (ctx->grpc) {
         /* the reader is created with its message */
@@ -64,7 +65,10 @@ ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
-    err = inf_infer_reader_new(&ctx->reader, &ctx->arena, NULL);
+    ngx_memzero(&limits, sizeof(inf_infer_limits_t));
+    limits.max_json_bytes = ngx_http_inference_max_text(ctx);
+
+    err = inf_infer_reader_new(&ctx->reader, &ctx->arena, &limits);
 
     if (err) {
         return ngx_http_inference_fail_err(ctx, err);
@@ -154,12 +158,16 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
 {
-    size_t                    size;
-    uint64_t                  end;
-    ngx_uint_t                i;
-    inf_err_t                *err;
-    inf_infer_target_t        target;
-    const inf_infer_input_t  *input;
+    size_t                           size;
+    uint64_t                         end;
+    ngx_uint_t                       i;
+    inf_err_t                       *err;
+    inf_infer_target_t               target;
+    const inf_infer_input_t         *input;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
 
     if (ngx_http_inference_check_regions(ctx) != NGX_OK
         || ngx_http_inference_forward(ctx) != NGX_OK
@@ -187,9 +195,7 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
             continue;
         }
 
-        if (input->byte_size > INF_INFER_MAX_JSON * 16
-            || end > UINT64_MAX / 2)
-        {
+        if (input->byte_size > (uint64_t) imcf->arena) {
             return ngx_http_inference_arena_full(ctx, input->byte_size);
         }
 

@@ -14,15 +14,14 @@
 #include "core/proto/infer_request.h"
 
 
-/* limit of an inflated body where inference_max_body is not set */
-#define NGX_HTTP_INFERENCE_INFLATE_MAX  ((off_t) 64 * 1024 * 1024)
-
 /* limit of a call's inflated body, except that of a load */
 #define NGX_HTTP_INFERENCE_CALL_MAX     ((uint64_t) 64 * 1024)
 
 
 static ngx_http_inference_loc_conf_t *ngx_http_inference_limits(
     ngx_http_request_t *r);
+static ngx_uint_t ngx_http_inference_body_limits_text(
+    ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_plan_rate(ngx_http_inference_ctx_t *ctx,
     ngx_msec_t waited);
 
@@ -75,8 +74,9 @@ ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx, const char *what)
 off_t
 ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
 {
-    off_t                           limit;
-    ngx_http_inference_loc_conf_t  *ilcf;
+    off_t                            limit;
+    ngx_http_inference_loc_conf_t   *ilcf;
+    ngx_http_inference_main_conf_t  *imcf;
 
     ilcf = ngx_http_inference_limits(ctx->request);
 
@@ -86,8 +86,11 @@ ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
         return limit;
     }
 
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
+
     return ngx_min(limit - (off_t) ctx->body.packed.len,
-                   NGX_HTTP_INFERENCE_INFLATE_MAX);
+                   (off_t) imcf->config.max_json_bytes);
 }
 
 
@@ -111,39 +114,62 @@ ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The limit of a call's JSON: the location's for a load, which may carry
-   files. */
+/* A load may carry files, and a message of gRPC has no JSON: the location's
+   limit of a body is theirs. */
 
 uint64_t
 ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_inference_loc_conf_t  *ilcf;
+    ngx_http_inference_main_conf_t  *imcf;
 
-    ilcf = ngx_http_inference_limits(ctx->request);
-
-    if (!ngx_http_inference_call_has_body(ctx)) {
-        return INF_INFER_MAX_JSON;
-    }
-
-    if (!ngx_http_inference_is_load(ctx)) {
+    if (ngx_http_inference_call_has_body(ctx)
+        && !ngx_http_inference_is_load(ctx))
+    {
         return NGX_HTTP_INFERENCE_CALL_MAX;
     }
 
-    return (ilcf->max_body > 0) ? (uint64_t) ilcf->max_body
-                                : INF_INFER_MAX_JSON;
+    if (ctx->grpc || ngx_http_inference_body_limits_text(ctx)) {
+        return ngx_http_inference_max_body(ctx);
+    }
+
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
+
+    return imcf->config.max_json_bytes;
+}
+
+
+/* Whether the location has a limit of its own for a load. */
+
+static ngx_uint_t
+ngx_http_inference_body_limits_text(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_is_load(ctx)
+           && ngx_http_inference_limits(ctx->request)->max_body > 0;
 }
 
 
 ngx_int_t
 ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
 {
+    const char  *setting;
+
+    if (ngx_http_inference_call_has_body(ctx)
+        && !ngx_http_inference_is_load(ctx))
+    {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "request JSON is larger than the limit "
+                                       "of %uL bytes, which no setting changes",
+                                       NGX_HTTP_INFERENCE_CALL_MAX);
+    }
+
+    setting = ngx_http_inference_body_limits_text(ctx)
+              ? "inference_max_body" : INF_INFER_MAX_JSON_SETTING;
+
     return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                    "request JSON is larger than the limit of "
-                                   "%uL bytes%s",
-                                   ngx_http_inference_max_text(ctx),
-                                   ngx_http_inference_is_load(ctx)
-                                   ? "; inference_max_body sets another limit"
-                                   : ", which no setting changes");
+                                   "%uL bytes; %s sets another limit",
+                                   ngx_http_inference_max_text(ctx), setting);
 }
 
 

@@ -36,7 +36,8 @@ ngx_int_t ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx,
 off_t ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx);
 
-/* The limit of the body's JSON, and the error of JSON that exceeds it. */
+/* The limit of the body's JSON, or of a gRPC message; the error of JSON that
+   exceeds it. */
 uint64_t ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx);
 

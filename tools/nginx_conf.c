@@ -212,6 +212,9 @@ write_core(FILE *f, const options_t *o, const pieces_t *p)
         fputs(";\n", f);
     }
     write_settings(f, "inference_backend_config", &o->backend_configs);
+    if (options_given(o, "http-max-input-size")) {
+        fprintf(f, "    inference_max_json_size %ld;\n", o->http_max_input);
+    }
 }
 
 /* Writes "[owner,]setting=value" of each; without owner for all. */

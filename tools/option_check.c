@@ -18,11 +18,9 @@ static void check_auto_complete(const options_t *o);
 static void check_model_control(const options_t *o);
 static void check_cache_config(const options_t *o);
 static void check_tls(const options_t *o);
-static void check_limits(const options_t *o);
 static void check_without_effect(const options_t *o);
 static void check_log_levels(const options_t *o);
 
-#define HTTP_MAX_INPUT 67108864L    /* the module's default limit of JSON */
 
 void
 options_check(const options_t *o)
@@ -32,7 +30,6 @@ options_check(const options_t *o)
     check_model_control(o);
     check_cache_config(o);
     check_tls(o);
-    check_limits(o);
     trace_options_check(o);
     check_without_effect(o);
     check_log_levels(o);
@@ -219,17 +216,6 @@ bool
 options_tls(const options_t *o)
 {
     return o->ssl || options_given(o, "grpc-use-ssl-mutual");
-}
-
-static void
-check_limits(const options_t *o)
-{
-    if (o->http_max_input != HTTP_MAX_INPUT) {
-        fprintf(stderr, "inference-server: --http-max-input-size=%ld is the "
-                "limit of load requests; the JSON of an inference may have "
-                "%ld bytes in any case, and --request-memory bounds whole "
-                "bodies\n", o->http_max_input, HTTP_MAX_INPUT);
-    }
 }
 
 static void

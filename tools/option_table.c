@@ -101,8 +101,8 @@ const option_t option_table[] = {
       "counts (one per CPU)", .min = 1, .max = 1024 },
     { "http-max-input-size", GROUP_HTTP, KIND_NUMBER, AT(http_max_input),
       .standard = "67108864",
-      .help = "bytes of a load request; the JSON of an inference has the "
-      "default in any case", .min = 1, .max = LONG_MAX },
+      .help = "bytes of a request's JSON, and of the tensors in it",
+      .min = 1, .max = LONG_MAX },
     { "http-restricted-api", GROUP_HTTP, KIND_LIST, AT(http_restricted),
       .help = "api,...:header=value: requests of these groups need that "
       "header (repeatable)", .check = check_restricted },

@@ -127,9 +127,6 @@ write_control(FILE *f, const options_t *o)
             "|(models/.+/)?trace/setting$|(system|cuda)sharedmemory/)\" {\n"
             "            inference repository trace logging%s;\n",
             o->client_shm ? " shared_memory" : "");
-    if (options_given(o, "http-max-input-size")) {
-        fprintf(f, "            inference_max_body %ld;\n", o->http_max_input);
-    }
     control_from_write(f, o->control_from);
     fputs("        }\n", f);
     control_from_write_answer(f, o->control_from);

@@ -10,18 +10,15 @@
 #include "core/proto/infer_request.h"
 #include "core/proto/number.h"
 
-/* The maximum total size of a request's tensors. */
-#define MAX_TENSORS INF_INFER_MAX_JSON
-
 static inf_err_t *set_id(inf_request_t *req,
     const inf_generate_members_t *list);
 static inf_err_t *add_members(const inf_model_t *model, inf_request_t *req,
-    const inf_generate_members_t *list);
+    const inf_generate_members_t *list, uint64_t max_bytes);
 static inf_err_t *repeated(const inf_generate_member_t *m,
     const inf_config_tensor_t *t);
 static inf_err_t *add_tensor(const inf_model_t *model, inf_request_t *req,
     const inf_generate_members_t *list, const inf_generate_member_t *m,
-    const inf_config_tensor_t *t, uint64_t *total);
+    const inf_config_tensor_t *t, uint64_t max_bytes, uint64_t *total);
 static inf_err_t *check_tensor(const inf_generate_member_t *m,
     const inf_config_tensor_t *t);
 static uint64_t tensor_size(const inf_generate_member_t *m,
@@ -37,7 +34,7 @@ static inf_err_t *add_parameter(inf_request_t *req,
 
 inf_err_t *
 inf_generate_request(const inf_model_t *model, inf_request_t *req,
-    inf_slice_t json)
+    inf_slice_t json, uint64_t max_bytes)
 {
     inf_generate_members_t list;
     inf_arena_t scratch;
@@ -49,7 +46,7 @@ inf_generate_request(const inf_model_t *model, inf_request_t *req,
         err = set_id(req, &list);
     }
     if (err == NULL) {
-        err = add_members(model, req, &list);
+        err = add_members(model, req, &list, max_bytes);
     }
 
     inf_arena_fini(&scratch);
@@ -82,7 +79,7 @@ set_id(inf_request_t *req, const inf_generate_members_t *list)
 /* Adds inputs and parameters; the id is a member, too. */
 static inf_err_t *
 add_members(const inf_model_t *model, inf_request_t *req,
-    const inf_generate_members_t *list)
+    const inf_generate_members_t *list, uint64_t max_bytes)
 {
     uint64_t total = 0;
 
@@ -100,7 +97,8 @@ add_members(const inf_model_t *model, inf_request_t *req,
             model->tensors, m->name);
 
         inf_err_t *err = m->repeated ? repeated(m, t)
-            : t != NULL ? add_tensor(model, req, list, m, t, &total)
+            : t != NULL ? add_tensor(model, req, list, m, t, max_bytes,
+                &total)
             : add_parameter(req, list, m);
         if (err != NULL) {
             return err;
@@ -124,7 +122,7 @@ repeated(const inf_generate_member_t *m, const inf_config_tensor_t *t)
 static inf_err_t *
 add_tensor(const inf_model_t *model, inf_request_t *req,
     const inf_generate_members_t *list, const inf_generate_member_t *m,
-    const inf_config_tensor_t *t, uint64_t *total)
+    const inf_config_tensor_t *t, uint64_t max_bytes, uint64_t *total)
 {
     int64_t shape[INF_MAX_DIMS + 1];
     uint32_t dims;
@@ -138,10 +136,11 @@ add_tensor(const inf_model_t *model, inf_request_t *req,
     }
 
     uint64_t size = tensor_size(m, t);
-    if (size > MAX_TENSORS - *total) {
+    if (size > max_bytes - *total) {
         return inf_err_new(INF_ERR_INVALID_ARG, "the request's tensors take"
-            " more than the limit of %llu bytes with input '%s'",
-            (unsigned long long) MAX_TENSORS, t->name.data);
+            " more than the limit of %llu bytes with input '%s'; "
+            INF_INFER_MAX_JSON_SETTING " sets another limit",
+            (unsigned long long) max_bytes, t->name.data);
     }
     *total += size;
 

@@ -19,9 +19,9 @@
 #include "core/model/model.h"
 #include "core/tensor/request.h"
 
-/* Sets id, inputs and parameters of req, which is to be normalised
-   afterwards. */
+/* Sets id, inputs and parameters of req, which is to be normalised afterwards.
+   max_bytes: of all tensors together. */
 INF_CHECK inf_err_t *inf_generate_request(const inf_model_t *model,
-    inf_request_t *req, inf_slice_t json);
+    inf_request_t *req, inf_slice_t json, uint64_t max_bytes);
 
 #endif /* INF_MODEL_GENERATE_REQUEST_H */

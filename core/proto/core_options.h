@@ -202,6 +202,8 @@ typedef struct {
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_LOADS,                  \
         .option = "allow-code-upload",                                        \
         .help = "files of a load request may be code (false)")                \
+    VALUE("inference_max_json_size", .field = "max_json_bytes",               \
+        .kind = INF_OPTION_SIZE, .min = 1, .reload = INF_RELOAD_NOW)          \
     VALUE("inference_strict_readiness", .field = "strict_readiness",          \
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_NOW,                    \
         .option = "strict-readiness",                                         \

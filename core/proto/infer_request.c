@@ -159,7 +159,8 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
     if (avail > r->limits.max_json_bytes) {
         *err = inf_err_new(INF_ERR_INVALID_ARG,
                            "request JSON is larger than the limit of %llu "
-                           "bytes, which no setting changes",
+                           "bytes; " INF_INFER_MAX_JSON_SETTING
+                           " sets another limit",
                            (unsigned long long) r->limits.max_json_bytes);
         return INF_CODEC_ERROR;
     }

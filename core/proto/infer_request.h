@@ -32,6 +32,8 @@
 #include "core/proto/infer_codec.h"
 
 #define INF_INFER_MAX_JSON      (UINT64_C(64) << 20)
+#define INF_INFER_MAX_JSON_SETTING                                            \
+    "inference_max_json_size (--http-max-input-size)"
 #define INF_INFER_MAX_TENSORS   16384u      /* inputs; outputs               */
 #define INF_INFER_MAX_PIECE     (128u << 10)
 #define INF_INFER_MAX_CORRELATION 128u

@@ -49,6 +49,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->strict_readiness, config->strict_readiness);
     atomic_init(&server->stuck_limit.ns, config->stuck_ms * 1000000);
     atomic_init(&server->control, (uint32_t) config->model_control);
+    atomic_init(&server->max_json_bytes, config->max_json_bytes);
     server->follows = host->follows;
     server->gpu_failed = host->gpu_failed;
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
@@ -142,6 +143,8 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
         memory_order_relaxed);
     atomic_store(&server->exit_timeout_ns, wanted->drain_ms * 1000000);
     atomic_store(&server->control, (uint32_t) wanted->model_control);
+    atomic_store_explicit(&server->max_json_bytes, wanted->max_json_bytes,
+        memory_order_relaxed);
     err = inf_repository_change_ask(server->change, &desired);
     if (err == NULL && server->polls) {
         err = set_poll(server, wanted);

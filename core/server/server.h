@@ -71,6 +71,7 @@ struct inf_server_s {
                                                    inf_server_ready          */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     inf_stuck_limit_t                 stuck_limit;
+    _Atomic uint64_t                  max_json_bytes;   /* relaxed           */
     _Atomic uint64_t                  responses_used;   /* relaxed: bytes of all
                                                            workers' response
                                                            arenas, as last
@@ -132,9 +133,9 @@ INF_CHECK inf_err_t *inf_server_start(inf_core_config_t *config,
 
 /*
  * Applies the settings that can change in a running server: repositories,
- * model control, load options, strict readiness and the stuck limit; the rest
- * is done by inf_client_settings_configure.  before: the configuration in force
- * until now.  Returns at once.
+ * model control, load options, strict readiness, the stuck limit and the size
+ * of JSON; the rest is done by inf_client_settings_configure.  before: the
+ * configuration in force until now.  Returns at once.
  */
 INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
     const inf_core_config_t *before, inf_core_config_t *now);

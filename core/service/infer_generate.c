@@ -44,12 +44,14 @@ inf_infer_generate(inf_in_flight_t *in_flight)
 {
     const inf_record_input_t *in = inf_infer_record_inputs(in_flight->record);
     inf_request_t *req = &in_flight->request;
+    uint64_t max_bytes = atomic_load_explicit(
+        in_flight->session->max_json_bytes, memory_order_relaxed);
     inf_buf_t copy;
 
-    if (in->data_length > INF_INFER_MAX_JSON) {
+    if (in->data_length > max_bytes) {
         return inf_err_new(INF_ERR_INVALID_ARG, "request JSON is larger than"
-            " the limit of %llu bytes, which no setting changes",
-            (unsigned long long) INF_INFER_MAX_JSON);
+            " the limit of %llu bytes; " INF_INFER_MAX_JSON_SETTING
+            " sets another limit", (unsigned long long) max_bytes);
     }
 
     inf_buf_init(&copy);
@@ -57,7 +59,8 @@ inf_infer_generate(inf_in_flight_t *in_flight)
         in->data_offset, in->data_length), in->data_length);
     inf_err_t *err = inf_buf_status(&copy);
     if (err == NULL) {
-        err = inf_generate_request(req->model, req, inf_buf_slice(&copy));
+        err = inf_generate_request(req->model, req, inf_buf_slice(&copy),
+            max_bytes);
         in_flight->factory.id = req->id;
     }
     inf_buf_fini(&copy);

@@ -37,6 +37,7 @@ inf_intake_add_session(void *userp, inf_channel_t *channel, uint32_t pid)
 
     session->tracer = in->server->tracer;
     session->regions = in->server->regions;
+    session->max_json_bytes = &in->server->max_json_bytes;
     session->suspects = &in->suspects;
     inf_channel_set_suspect(channel, in->suspect_told);
     inf_intake_session_t *is = calloc(1, sizeof(*is));

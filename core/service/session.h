@@ -101,6 +101,8 @@ struct inf_session_s {
     struct inf_tracer_s     *tracer;        /* of the server; set before the
                                                first request, NULL: none     */
     inf_shm_regions_t       *regions;       /* the server's; set at once     */
+    const _Atomic uint64_t  *max_json_bytes;    /* relaxed; the server's; set at
+                                                   once                      */
     struct inf_suspect_queue_s *suspects;   /* the intake's; set at once     */
     inf_in_flight_t        **by_slot;       /* the last one of each slot     */
     inf_response_flow_t    **flows;         /* of calls, by number less 1; a

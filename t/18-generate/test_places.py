@@ -99,8 +99,9 @@ def test_limits_of_a_body(server):
         answer = post(server, path, b'{"IN": "' + b"x" * (64 << 20) + b'"}')
         assert answer.status == 400
         assert answer.error == \
-            "request JSON is larger than the limit of 67108864 bytes, " \
-            "which no setting changes"
+            "request JSON is larger than the limit of 67108864 bytes; " \
+            "inference_max_json_size (--http-max-input-size) sets another " \
+            "limit"
     arena.assert_empty(server, ARENA)
 
 
@@ -120,7 +121,8 @@ def test_tensors_are_bounded_together(server):
                   b'{"IN": [' + b"1," * n + b"1]}")
     assert answer.status == 400
     assert answer.error == "the request's tensors take more than the limit " \
-        "of 67108864 bytes with input 'IN'"
+        "of 67108864 bytes with input 'IN'; inference_max_json_size " \
+        "(--http-max-input-size) sets another limit"
     arena.assert_empty(server, ARENA)
 
 

@@ -72,8 +72,7 @@ OPTIONS = {
     "http-thread-count": [("conf", "5", "worker_processes 5;"),
                           ("end", "0", "1 to 1024")],
     "http-max-input-size": [
-        ("warn", "99", "limit of load requests"),
-        ("conf", "67108864", "inference_max_body 67108864;"),
+        ("conf", "99", "inference_max_json_size 99;"),
         ("end", "0", "from 1")],
     "http-restricted-api": [
         ("conf", "health,statistics:x-key=v",

@@ -88,7 +88,8 @@ make_request(inf_model_t *model, inf_slice_t json)
     inf_request_init(&req);
     req.id = "";
     req.model = model;
-    inf_err_t *err = inf_generate_request(model, &req, json);
+    inf_err_t *err = inf_generate_request(model, &req, json,
+        INF_INFER_MAX_JSON);
     if (err == NULL) {
         touch(&req);
         err = inf_request_normalize(model, &req);

@@ -1048,6 +1048,7 @@ fake_open(const char *path, inf_client_t *client)
     fake.confs[1] = &fake.loc_conf;
     nginx_inference__trace_settings__init(&fake.trace);
     fake.main_conf.config.trace = &fake.trace;
+    fake.main_conf.config.max_json_bytes = INF_INFER_MAX_JSON;
     fake.main_conf.arena = (off_t) 1 << 40;     /* the client has the bound */
     fake.main_confs[1] = &fake.main_conf;
     fake.loc_conf.parts = NGX_HTTP_INFERENCE_ALL

@@ -3,6 +3,7 @@
 #include "model/request_world.h"
 
 #include "core/model/generate_request.h"
+#include "core/proto/infer_request.h"
 #include "fail_each.h"
 
 static const char inputs[] =
@@ -30,14 +31,16 @@ made(world_t *w, const char *json)
 {
     again(w);
     w->req.id = "";
-    assert_ok(inf_generate_request(w->model, &w->req, inf_slice_str(json)));
+    assert_ok(inf_generate_request(w->model, &w->req, inf_slice_str(json),
+        INF_INFER_MAX_JSON));
 }
 
 static void
 fails(world_t *w, const char *json, const char *text)
 {
     again(w);
-    assert_error(inf_generate_request(w->model, &w->req, inf_slice_str(json)),
+    assert_error(inf_generate_request(w->model, &w->req, inf_slice_str(json),
+        INF_INFER_MAX_JSON),
         INF_ERR_INVALID_ARG, text);
 }
 
@@ -191,7 +194,8 @@ make_once(void)
         "{\"A\": [1, 2], \"S\": \"text\", \"id\": \"i\", \"p\": \"q\","
         " \"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": 1,"
         " \"g\": 1, \"h\": 1, \"i\": 1, \"j\": 1, \"k\": 1, \"l\": 1,"
-        " \"m\": 1, \"n\": 1, \"o\": 1, \"r\": 1, \"s\": 1}"));
+        " \"m\": 1, \"n\": 1, \"o\": 1, \"r\": 1, \"s\": 1}"),
+        INF_INFER_MAX_JSON);
 
     saved = countdown;
     countdown = 0;
