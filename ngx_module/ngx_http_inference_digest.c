@@ -117,10 +117,6 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    static const ngx_str_t  encoding = ngx_string("Content-Encoding");
-    static const ngx_str_t  length =
-                                   ngx_string("Inference-Header-Content-Length");
-
     ngx_memzero(d, sizeof(ngx_http_inference_digested_t));
 
     if (ngx_http_inference_digest_body(r, &body) != NGX_OK) {
@@ -135,14 +131,11 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
 
     while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (h->key.len == encoding.len
-            && ngx_strncasecmp(h->key.data, encoding.data, encoding.len) == 0)
-        {
+        if (ngx_http_inference_field_is(h, "content-encoding")) {
             return NGX_DECLINED;
         }
 
-        if (h->key.len == length.len
-            && ngx_strncasecmp(h->key.data, length.data, length.len) == 0)
+        if (ngx_http_inference_field_is(h, "inference-header-content-length"))
         {
             if (length_given) {
                 /* servers differ in which of two lengths they take */

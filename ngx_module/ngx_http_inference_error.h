@@ -111,6 +111,11 @@ ngx_int_t ngx_http_inference_add_field(ngx_list_t *list, const char *key,
 ngx_table_elt_t *ngx_http_inference_next_field(ngx_list_part_t **part,
     ngx_uint_t *i);
 
+/* Whether a field of the request has that name, which is in lower case. */
+#define ngx_http_inference_field_is(h, name)                                  \
+    ((h)->key.len == sizeof(name) - 1                                         \
+     && ngx_memcmp((h)->lowcase_key, name, sizeof(name) - 1) == 0)
+
 /* A link with a buffer for n bytes that stay the caller's; n 0: a buffer
    without bytes, for a mark.  NULL: out of memory. */
 ngx_chain_t *ngx_http_inference_link(ngx_pool_t *pool, const void *p,

@@ -257,10 +257,6 @@ ngx_http_inference_grpc_metadata(ngx_http_inference_ctx_t *ctx)
     ngx_table_elt_t                *h;
     ngx_http_inference_loc_conf_t  *ilcf;
 
-#define ngx_http_inference_grpc_is(h, name)                                   \
-    ((h)->key.len == sizeof(name) - 1                                         \
-     && ngx_strncmp((h)->lowcase_key, name, sizeof(name) - 1) == 0)
-
     ngx_str_null(&accept);
     ngx_str_null(&te);
 
@@ -271,24 +267,24 @@ ngx_http_inference_grpc_metadata(ngx_http_inference_ctx_t *ctx)
 
         value = &h->value;
 
-        if (ngx_http_inference_grpc_is(h, "te")) {
+        if (ngx_http_inference_field_is(h, "te")) {
             te = *value;
 
-        } else if (ngx_http_inference_grpc_is(h, "grpc-accept-encoding")) {
+        } else if (ngx_http_inference_field_is(h, "grpc-accept-encoding")) {
             accept = *value;
 
-        } else if (ngx_http_inference_grpc_is(h, "grpc-encoding")) {
+        } else if (ngx_http_inference_field_is(h, "grpc-encoding")) {
 
             if (ngx_http_inference_grpc_encoding(ctx, value) != NGX_OK) {
                 return NGX_ERROR;
             }
 
-        } else if (ngx_http_inference_grpc_is(h, "triton_grpc_error")) {
+        } else if (ngx_http_inference_field_is(h, "triton_grpc_error")) {
             ctx->grpc->stream_errors = (value->len == sizeof("true") - 1
                                         && ngx_strncmp(value->data, "true",
                                                        value->len) == 0);
 
-        } else if (ngx_http_inference_grpc_is(h, "grpc-timeout")
+        } else if (ngx_http_inference_field_is(h, "grpc-timeout")
                    && ngx_http_inference_grpc_timeout(ctx, value) != NGX_OK)
         {
             return NGX_ERROR;

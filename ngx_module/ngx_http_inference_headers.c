@@ -177,24 +177,16 @@ ngx_http_inference_headers_find(ngx_http_inference_ctx_t *ctx,
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    static const ngx_str_t  encoding = ngx_string("Content-Encoding");
-    static const ngx_str_t  length =
-                                ngx_string("Inference-Header-Content-Length");
-
     part = &ctx->request->headers_in.headers.part;
     i = 0;
 
     while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (h->key.len == encoding.len
-            && ngx_strncasecmp(h->key.data, encoding.data, encoding.len)
-               == 0)
-        {
+        if (ngx_http_inference_field_is(h, "content-encoding")) {
             ctx->body.encoding = h->value;
 
-        } else if (h->key.len == length.len
-                   && ngx_strncasecmp(h->key.data, length.data, length.len)
-                      == 0)
+        } else if (ngx_http_inference_field_is(h,
+                                          "inference-header-content-length"))
         {
             *header_len = h->value;
 

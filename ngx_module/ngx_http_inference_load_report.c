@@ -28,16 +28,12 @@ ngx_http_inference_load_asked(ngx_http_inference_ctx_t *ctx)
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    static const ngx_str_t  name = ngx_string("endpoint-load-metrics-format");
-
     part = &ctx->request->headers_in.headers.part;
     i = 0;
 
     while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (h->key.len != name.len
-            || ngx_strncasecmp(h->key.data, name.data, name.len) != 0)
-        {
+        if (!ngx_http_inference_field_is(h, "endpoint-load-metrics-format")) {
             continue;
         }
 

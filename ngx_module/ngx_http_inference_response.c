@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/points.h"
 #include "core/proto/infer_response.h"
+#include "core/proto/number.h"
 
 
 #define NGX_HTTP_INFERENCE_FIRST_TEXT   2048
@@ -296,7 +297,7 @@ ngx_http_inference_binary_header(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    *ngx_sprintf(p, "%O", ctx->json_len) = '\0';
+    p[inf_number_write_int64((char *) p, ctx->json_len)] = '\0';
 
     return ngx_http_inference_add_header(r, "Inference-Header-Content-Length",
                                          (char *) p);

@@ -50,15 +50,12 @@ ngx_http_inference_status_accepts_page(ngx_http_request_t *r)
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
 
-    static const ngx_str_t  name = ngx_string("Accept");
-
     part = &r->headers_in.headers.part;
     i = 0;
 
     while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (h->key.len == name.len
-            && ngx_strncasecmp(h->key.data, name.data, name.len) == 0
+        if (ngx_http_inference_field_is(h, "accept")
             && ngx_strlcasestrn(h->value.data, h->value.data + h->value.len,
                                 (u_char *) "text/html",
                                 sizeof("text/html") - 2)

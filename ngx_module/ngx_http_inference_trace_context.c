@@ -86,18 +86,10 @@ ngx_http_inference_trace_find(ngx_http_request_t *r, inf_slice_t *parent,
 
     while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (h->key.len == sizeof("traceparent") - 1
-            && ngx_strncasecmp(h->key.data, (u_char *) "traceparent",
-                               h->key.len)
-               == 0)
-        {
+        if (ngx_http_inference_field_is(h, "traceparent")) {
             *parent = ngx_http_inference_slice(&h->value);
 
-        } else if (h->key.len == sizeof("tracestate") - 1
-                   && ngx_strncasecmp(h->key.data, (u_char *) "tracestate",
-                                      h->key.len)
-                      == 0)
-        {
+        } else if (ngx_http_inference_field_is(h, "tracestate")) {
             *state = ngx_http_inference_slice(&h->value);
         }
     }

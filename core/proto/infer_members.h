@@ -133,32 +133,6 @@ inf_description_has(const inf_description_t *d, uint8_t slot)
     return (d->seen >> slot & 1) != 0;
 }
 
-/* Whether two names are equal, without a function call. */
-static inline bool
-inf_member_is(const char *name, const char *text, size_t len)
-{
-    uint64_t a, b;
-
-    for (; len > sizeof(a); len -= sizeof(a)) {
-        memcpy(&a, name, sizeof(a));
-        memcpy(&b, text, sizeof(b));
-        if (a != b) {
-            return false;
-        }
-
-        name += sizeof(a);
-        text += sizeof(b);
-    }
-
-    while (len != 0 && *name == *text) {
-        name++;
-        text++;
-        len--;
-    }
-
-    return len == 0;
-}
-
 /* The row of that name; NULL: none. */
 static inline const inf_member_t *
 inf_object_find(const inf_object_t *object, inf_slice_t name)
@@ -166,7 +140,7 @@ inf_object_find(const inf_object_t *object, inf_slice_t name)
     const inf_member_t *end = object->members + object->count;
 
     for (const inf_member_t *m = object->members; m != end; m++) {
-        if (m->len == name.len && inf_member_is(m->name, name.data, m->len)) {
+        if (m->len == name.len && memcmp(m->name, name.data, m->len) == 0) {
             return m;
         }
     }
