@@ -6,9 +6,11 @@
  * writes to the destination are bounded by the count.
  */
 
+#include <math.h>
 #include <string.h>
 
 #include "core/proto/infer_data.h"
+#include "core/proto/infer_members.h"
 #include "core/proto/json_string.h"
 #include "core/proto/number.h"
 
@@ -22,6 +24,7 @@ static inf_err_t *decode_integer(inf_data_decoder_t *d, const char *p,
     const char *end, char *out, const char **next);
 static inf_err_t *decode_string(inf_data_decoder_t *d, const char *p,
     const char *stop, const char *end, char *dst, const char **next);
+static inf_err_t *too_big(const inf_data_decoder_t *d);
 static inf_err_t *wrong_kind(const inf_data_decoder_t *d);
 static inf_err_t *wrong_count(const inf_data_decoder_t *d);
 
@@ -156,14 +159,24 @@ decode_real(inf_data_decoder_t *d, const char *p, const char *end, char *out,
     *next = p + n.len;
 
     if (d->input->datatype == INF_TYPE_FP32) {
+        /* infinite: beyond FP32, which is taken, or beyond any double */
         float f = inf_number_float(&n);
         memcpy(out, &f, sizeof(f));
-        return NULL;
+        return isinf(f) && isinf(inf_number_double(&n)) ? too_big(d) : NULL;
     }
 
     v = inf_number_double(&n);
     memcpy(out, &v, sizeof(v));
-    return NULL;
+    return isinf(v) ? too_big(d) : NULL;
+}
+
+static inf_err_t *
+too_big(const inf_data_decoder_t *d)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, INF_INFER_PARSE_FAILED
+                       "Number too big to be stored in double. (element %llu "
+                       "of input '%.*s')", (unsigned long long) d->count,
+                       (int) d->input->name.len, d->input->name.data);
 }
 
 /* The least and the greatest value of each integer type. */

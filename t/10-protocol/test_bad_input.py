@@ -150,6 +150,10 @@ JSON_ERRORS = {
     "data NaN for integers": ("id_int32", good(data=[float("nan"), 1]), 400,
                               []),
     "data out of range": ("id_int32", good(data=[2**31, 0]), 400, []),
+    "data beyond a double": (
+        "id_fp32", '{"inputs":[{"name":"IN","datatype":"FP32",'
+        '"shape":[2],"data":[1,-1e400]}]}', 400,
+        ["Number too big to be stored in double", "element 1"]),
     "data below the range": (
         "id_uint8", {"inputs": [tensor("IN", "UINT8", [1], [-1])]}, 400, []),
     "data beyond 64 bit": (

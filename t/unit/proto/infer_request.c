@@ -772,6 +772,8 @@ parameters_are_checked(void **state)
 #define ACCESS "Unable to parse 'data': attempt to access JSON "
 #define SIGNED ACCESS "non-signed-integer as signed-integer"
 #define UNSIGNED ACCESS "non-unsigned-integer as unsigned-integer"
+#define TOO_BIG "failed to parse the request JSON buffer: Number too big to " \
+                "be stored in double. (element 1 of input 'A')"
 
 static void
 data_values_are_checked_by_datatype(void **state)
@@ -807,7 +809,9 @@ data_values_are_checked_by_datatype(void **state)
         { "INT64", "-9223372036854775809", "Unable to parse" },
         { "UINT64", "18446744073709551615", NULL },
         { "UINT64", "18446744073709551616", "Unable to parse" },
-        { "FP32", "1e400", NULL }, { "FP32", "-Infinity", NULL },
+        { "FP32", "1e39", NULL }, { "FP32", "-Infinity", NULL },
+        { "FP32", "1e400", TOO_BIG }, { "FP32", "-1e400", TOO_BIG },
+        { "FP64", "1e308", NULL }, { "FP64", "1e309", TOO_BIG },
         { "FP64", "123456789012345678901234567890", NULL },
         { "FP64", "NaN", NULL },
     };
