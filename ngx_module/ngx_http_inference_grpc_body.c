@@ -47,7 +47,7 @@ static ngx_int_t ngx_http_inference_grpc_add_place(
     ngx_http_inference_ctx_t *ctx, const inf_split_piece_t *piece);
 static off_t ngx_http_inference_grpc_max(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_grpc_long(ngx_http_inference_ctx_t *ctx,
-    uint64_t size);
+    uint64_t size, off_t max);
 static ngx_int_t ngx_http_inference_grpc_inflate(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_grpc_places(ngx_http_inference_ctx_t *ctx);
@@ -130,7 +130,8 @@ ngx_http_inference_grpc_begin(ngx_http_inference_ctx_t *ctx)
     }
 
     if ((off_t) prefix.len > ngx_http_inference_grpc_max(ctx)) {
-        return ngx_http_inference_grpc_long(ctx, prefix.len);
+        return ngx_http_inference_grpc_long(ctx, prefix.len,
+                                            ngx_http_inference_grpc_max(ctx));
     }
 
     grpc->messages++;
@@ -148,24 +149,31 @@ ngx_http_inference_grpc_begin(ngx_http_inference_ctx_t *ctx)
 static off_t
 ngx_http_inference_grpc_max(ngx_http_inference_ctx_t *ctx)
 {
-    return ngx_min((off_t) ngx_http_inference_max_text(ctx),
-                   (off_t) INF_GRPC_MAX_MESSAGE);
+    off_t  max;
+
+    max = ngx_min((off_t) ngx_http_inference_max_text(ctx),
+                  (off_t) INF_GRPC_MAX_MESSAGE);
+
+    return ngx_min(max, ngx_http_inference_max_body(ctx));
 }
 
 
 static ngx_int_t
-ngx_http_inference_grpc_long(ngx_http_inference_ctx_t *ctx, uint64_t size)
+ngx_http_inference_grpc_long(ngx_http_inference_ctx_t *ctx, uint64_t size,
+    off_t max)
 {
-    off_t  max;
+    ngx_uint_t  fixed;
 
-    max = ngx_http_inference_grpc_max(ctx);
+    /* the limits of the protocol and of calls */
+    fixed = max == (off_t) INF_GRPC_MAX_MESSAGE
+            || max < ngx_min((off_t) ngx_http_inference_max_inflated(ctx),
+                             ngx_http_inference_max_body(ctx));
 
     return ngx_http_inference_grpc_fail(ctx, INF_GRPC_RESOURCE_EXHAUSTED,
                                         "Received message larger than max "
                                         "(%uL vs. %O)%s", size, max,
-                                        max < ngx_http_inference_max_body(ctx)
-                                        ? "" : "; inference_max_body sets "
-                                               "another limit");
+                                        fixed ? "" : "; inference_max_body "
+                                                     "sets another limit");
 }
 
 
@@ -269,7 +277,8 @@ ngx_http_inference_grpc_text(ngx_http_inference_ctx_t *ctx, const void *p,
     }
 
     if (text->len + n > ngx_http_inference_max_text(ctx)) {
-        return ngx_http_inference_grpc_long(ctx, text->len + n);
+        return ngx_http_inference_grpc_long(ctx, text->len + n,
+                                            ngx_http_inference_grpc_max(ctx));
     }
 
     return ngx_http_inference_store_put(ctx, text, p, n);
@@ -456,6 +465,7 @@ ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_grpc_inflate(ngx_http_inference_ctx_t *ctx)
 {
+    off_t                       max;
     size_t                      in, left;
     u_char                     *out;
     ngx_int_t                   rc;
@@ -468,6 +478,9 @@ ngx_http_inference_grpc_inflate(ngx_http_inference_ctx_t *ctx)
 
     p = body->packed.data + body->in_pos;
     in = (size_t) (body->packed.len - body->in_pos);
+
+    max = ngx_min(ngx_http_inference_max_inflated(ctx),
+                  (off_t) INF_GRPC_MAX_MESSAGE);
 
     out = piece;
     left = sizeof(piece);
@@ -483,12 +496,9 @@ ngx_http_inference_grpc_inflate(ngx_http_inference_ctx_t *ctx)
 
     body->in_pos = body->packed.len - in;
 
-    if (body->plain + (out - piece)
-        > ngx_min(ngx_http_inference_max_inflated(ctx),
-                  (off_t) INF_GRPC_MAX_MESSAGE))
-    {
-        return ngx_http_inference_grpc_long(ctx,
-                                            body->plain + (out - piece));
+    if (body->plain + (out - piece) > max) {
+        return ngx_http_inference_grpc_long(ctx, body->plain + (out - piece),
+                                            max);
     }
 
     if (ngx_http_inference_grpc_plain(ctx, piece, out - piece) != NGX_OK) {

@@ -14,6 +14,9 @@
 #include "core/proto/infer_request.h"
 
 
+/* limit of an inflated message of gRPC where inference_max_body is not set */
+#define NGX_HTTP_INFERENCE_MESSAGE_MAX  ((uint64_t) 64 * 1024 * 1024)
+
 /* limit of a call's inflated body, except that of a load */
 #define NGX_HTTP_INFERENCE_CALL_MAX     ((uint64_t) 64 * 1024)
 
@@ -75,6 +78,7 @@ off_t
 ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
 {
     off_t                            limit;
+    uint64_t                         max;
     ngx_http_inference_loc_conf_t   *ilcf;
     ngx_http_inference_main_conf_t  *imcf;
 
@@ -89,8 +93,10 @@ ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
     imcf = ngx_http_get_module_main_conf(ctx->request,
                                          ngx_http_inference_module);
 
-    return ngx_min(limit - (off_t) ctx->body.packed.len,
-                   (off_t) imcf->config.max_json_bytes);
+    max = ctx->grpc ? NGX_HTTP_INFERENCE_MESSAGE_MAX
+                    : imcf->config.max_json_bytes;
+
+    return ngx_min(limit - (off_t) ctx->body.packed.len, (off_t) max);
 }
 
 
@@ -108,8 +114,8 @@ ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx)
 
     return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                    "the inflated request body is larger than "
-                                   "%O bytes; inference_max_body sets another "
-                                   "limit",
+                                   "%O bytes; " INF_INFER_MAX_JSON_SETTING
+                                   " or inference_max_body sets another limit",
                                    ngx_http_inference_max_inflated(ctx));
 }
 

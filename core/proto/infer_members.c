@@ -672,8 +672,13 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
     out->byte_size = out->datatype == INF_TYPE_BYTES
                      ? 4 * tally->count + tally->string_bytes
                      : tally->count * inf_datatype_size(out->datatype);
-    if (tally->count > INT32_MAX || out->byte_size > d->max_bytes) {
-        return complain(d, "data", "the tensor is larger than JSON may be");
+    if (tally->count > INT32_MAX) {
+        return complain(d, "data", "more than 2147483647 elements");
+    }
+
+    if (out->byte_size > d->max_bytes) {
+        return complain(d, "data", "the tensor is larger than JSON may be; "
+                        INF_INFER_MAX_JSON_SETTING " sets another limit");
     }
 
     out->json_offset = data->offset;

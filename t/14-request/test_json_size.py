@@ -5,9 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from grpc import Compression, StatusCode
 
 from lib import arena, models, process
-from lib.grpc_client import Client, tensor
+from lib.grpc_client import Client, Failure, infer as message, numbers, tensor
 from lib.repository import EXPLICIT
 from lib.server import SLOW
 from lib.wire import infer_path
@@ -79,7 +80,8 @@ def test_a_tensor(server):
     assert server.post(path, padded(infer([1] * most), LIMIT)).status == 200
     answer = server.post(path, padded(infer([1] * (most + 1)), LIMIT))
     assert answer.status == 400
-    assert "the tensor is larger than JSON may be" in answer.error
+    assert answer.error == "Unable to parse 'data': the tensor is larger " \
+        f"than JSON may be; {SETTING} (input 'IN')"
 
 
 def test_binary_tensors_have_other_limits(server):
@@ -117,7 +119,9 @@ def test_an_inflated_body(server):
     body = gzip.compress(padded(infer([1]), LIMIT))
     assert server.post(path, body, gzipped).status == 200
     body = gzip.compress(padded(infer([1]), LIMIT + 1))
-    assert server.post(path, body, gzipped).status == 400
+    answer = server.post(path, body, gzipped)
+    assert answer.status == 400
+    assert SETTING.split(" ")[0] in answer.error
 
 
 def test_a_load(server):
@@ -145,9 +149,20 @@ def test_a_reload(server):
 
 
 def test_grpc_has_none(server):
-    """Its numbers are bounded by inference_max_body."""
+    """Its numbers are bounded by inference_max_body, compressed ones by 64 MiB
+    without it."""
     values = np.arange(20 << 20, dtype=np.float32)
     with Client(server.port2) as client:
+        request = numbers("id_int32", range(LIMIT))
+        answer = client.call("ModelInfer", request,
+                             compression=Compression.Gzip)
+        assert answer.raw_output_contents[0] == request.raw_input_contents[0]
+        long = message("id_uint8", tensor("IN", "UINT8", [64 << 20],
+                                          bytes(64 << 20)))
+        with pytest.raises(Failure, match="inference_max_body sets") as e:
+            client.call("ModelInfer", long, compression=Compression.Gzip)
+        assert e.value.code == StatusCode.RESOURCE_EXHAUSTED
+        assert f" vs. {64 << 20})" in e.value.text
         answer = client.infer("id_fp32", tensor(
             "IN", "FP32", [len(values)], {"fp32_contents": values}))
         assert answer.raw_output_contents[0] == values.tobytes()

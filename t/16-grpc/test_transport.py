@@ -444,6 +444,7 @@ def test_limit_req(start):
 def test_messages_that_are_too_large(start):
     server = start(server="""
         location /small/ { inference infer; inference_max_body 10k; }
+        location /call/ { inference metadata; inference_max_body 10; }
         location /nginx/ {
             limit_except GET { deny all; }
             inference infer;
@@ -459,6 +460,12 @@ def test_messages_that_are_too_large(start):
             for i in range(100):
                 stream.send(numbers("id_int32", [i] * 100))
                 assert number(stream.read()) == i
+    with Client(server.port2, "/call") as c:
+        text = fails(c, lambda c: c.call("ModelMetadata",
+                                         pb.ModelMetadataRequest(
+                                             name="id_int32", version="1")),
+                     Code.RESOURCE_EXHAUSTED)
+        assert "max (13 vs. 10); inference_max_body sets another" in text
     with Client(server.port2, "/nginx") as c:
         fails(c, one, Code.PERMISSION_DENIED)
 
