@@ -46,7 +46,8 @@ static inf_err_t *step_query(void *userp, const char *name, size_t *size,
 static void step_complete(void *userp, inf_response_t *response,
     uint32_t flags);
 static bool is_guilty(const inf_step_request_t *s);
-static void await_answer(inf_ensemble_run_t *run);
+static void await_answer(const inf_step_request_t *s);
+static bool is_answered(inf_ensemble_run_t *run);
 static void respond(inf_step_request_t *s, inf_response_t *response,
     uint32_t flags);
 static inf_flow_value_t **make_values(inf_step_request_t *s,
@@ -553,8 +554,8 @@ step_complete(void *userp, inf_response_t *response, uint32_t flags)
     }
     respond(s, response, flags);
     inf_run_drain(run);
-    if (is_guilty(s)) {
-        await_answer(run);
+    if (is_guilty(s) && s->request.instance != NULL) {
+        await_answer(s);
     }
     if (sent) {
         inf_pause_leave();
@@ -562,7 +563,8 @@ step_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_factory_unref(&s->factory);
 }
 
-/* Whether the process ends as soon as this thread returns to the backend. */
+/* Whether the process ends as soon as the thread that executes the step, or a
+   step of it, returns to the backend. */
 static bool
 is_guilty(const inf_step_request_t *s)
 {
@@ -570,21 +572,32 @@ is_guilty(const inf_step_request_t *s)
         == INF_GPU_GUILTY;
 }
 
-/* Waits for the answer, which another thread may send. */
+/* Waits for the answers of the step's ensemble and of those around it, which
+   other threads may send.  Only the thread that executes waits: the others may
+   be the ones that send. */
 static void
-await_answer(inf_ensemble_run_t *run)
+await_answer(const inf_step_request_t *s)
 {
     const struct timespec pause = { .tv_nsec = ANSWER_PAUSE_NS };
-    bool given = false;
+    int pauses = 0;
 
-    for (int i = 0; i < ANSWER_PAUSES && !given; i++) {
-        inf_lock(&run->lock);
-        given = run->flow.answer == INF_FLOW_ANSWERED && !run->draining;
-        inf_unlock(&run->lock);
-        if (!given) {
+    while (s != NULL && pauses < ANSWER_PAUSES) {
+        if (is_answered(s->run)) {
+            s = s->client->sink == &step_sink ? s->client->userp : NULL;
+        } else {
             (void) nanosleep(&pause, NULL);
+            pauses++;
         }
     }
+}
+
+static bool
+is_answered(inf_ensemble_run_t *run)
+{
+    inf_lock(&run->lock);
+    bool answered = run->flow.answer == INF_FLOW_ANSWERED && !run->draining;
+    inf_unlock(&run->lock);
+    return answered;
 }
 
 static void
