@@ -29,6 +29,7 @@ def server():
     ('InferenceResponse([], error="why")', "TypeError"),
     ('TritonError(None)', "TypeError"),
     ('TritonError("why", "INTERNAL")', "TypeError"),
+    ('TritonError("why", 99)', "TypeError"),
     ('Logger.log("m", None)', "TypeError"),
     ('Logger.log("m", 1)', "TypeError"),
     ('Logger.log_info(None)', "TypeError"),
@@ -78,6 +79,24 @@ given = dict(inputs=[], model_name="m", requested_output_names=[])
 del given["{missing}"]
 pb.InferenceRequest(**given)
 """)[0] == "TypeError"
+
+
+@pytest.mark.parametrize("call,words", [
+    ("Tensor('A', np.array(['a']))", "NumPy dtype is not supported."),
+    ("Tensor.from_dlpack('A', 5)", "Provided tensor is not supported."),
+    ("InferenceResponse([None])",
+     "Output tensor for inference response should not be empty."),
+    ("InferenceRequest('7', inputs=[None], model_name='m',"
+     " requested_output_names=[])", "Input tensor for request with id '7' and"
+     " model name 'm' should not be empty."),
+    ("InferenceRequest('7', inputs=[], model_name='m',"
+     " requested_output_names=['A', ''])", "Requested output name for request"
+     " with id '7' and model name 'm' should not be empty."),
+])
+def test_texts(server, call, words):
+    name, told = raised(server, f"pb.{call}")
+    assert name == MODEL_ERROR
+    assert told.startswith(words)
 
 
 def test_texts_of_wrong_parameters(server):
@@ -249,7 +268,7 @@ NATIVE = """
 Tensor InferenceRequest InferenceResponse InferenceResponseSender Logger
 ResponseIterator MetricFamily Metric InferenceTrace SharedMemory
 TritonModelException TritonError MemoryType MetricKind PreferredMemory
-shared_memory.free_memory
+COUNTER GAUGE HISTOGRAM shared_memory.free_memory
 """.split()
 
 
@@ -270,6 +289,19 @@ for name in {names!r}:
 def test_every_name(server):
     assert missing(server, "triton_python_backend_utils", NAMES) == []
     assert missing(server, "c_python_backend_utils", NATIVE) == []
+
+
+def test_choices_are_numbers_with_names(server):
+    assert ask(server, """
+result = [[str(c), f"{c}", int(c), c == c.value] for c in (
+    pb.TRITONSERVER_MEMORY_CPU, pb.MetricFamily.GAUGE, pb.Logger.WARNING)]
+""") == [["MemoryType.TRITONSERVER_MEMORY_CPU"] * 2 + [1, True],
+         ["MetricKind.GAUGE"] * 2 + [1, True],
+         ["LogLevel.WARNING"] * 2 + [1, True]]
+    assert ask(server, """
+code = pb.TritonError.CANCELLED
+result = [str(code).endswith("ErrorCode.CANCELLED"), int(code), code == 7]
+""") == [True, 7, True]
 
 
 @differs("2.51 has them not yet")

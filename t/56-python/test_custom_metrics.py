@@ -124,21 +124,35 @@ kept["x"] = f.Metric(labels={"k": "1"})
     assert process.wait_until(lambda: "t_gone" not in metrics(server), 5)
 
 
-@pytest.mark.parametrize("code", [
-    "f.Metric(labels=[1])", "f.Metric(labels={1: 2})",
-    "f.Metric(buckets=5)", "f.Metric(buckets=[1, 2])",
+@pytest.mark.parametrize("kind,call,words", [
+    ("COUNTER", "labels=[1]",
+     "Failed to create metric. Labels must be a dictionary."),
+    ("COUNTER", "buckets=5",
+     "Failed to create metric. Buckets must be a list."),
+    ("GAUGE", "buckets=[1, 2]",
+     "Failed to create metric. Unexpected buckets found."),
+    ("HISTOGRAM", "", "Failed to create metric. Missing required buckets."),
 ])
-@differs("a SIGSEGV, or other exceptions there")
-def test_wrong_metrics(server, code):
-    name, said = raised(server, family("t_wrong") + code)
-    assert name in ("TritonModelException", "TypeError")
-    assert name == "TypeError" or "Failed to create metric" in said
+def test_wrong_metrics(server, kind, call, words):
+    name, said = raised(server, family(f"t_wrong_{kind.lower()}", kind)
+                        + f"f.Metric({call})")
+    assert name == "TritonModelException"
+    assert said.startswith(words)
 
 
 @differs("a SIGSEGV there")
-def test_histogram_without_buckets(server):
-    assert raised(server, family("t_wrong2", "HISTOGRAM") + "f.Metric()")[0] \
-        == "TritonModelException"
+def test_buckets_that_do_not_rise(server):
+    name, said = raised(server, family("t_falling", "HISTOGRAM")
+                        + "f.Metric(buckets=[2, 1])")
+    assert name == "TritonModelException"
+    assert said.startswith("Error when creating Metric: ")
+
+
+@differs("a key that is a number is taken there as its text")
+def test_labels_that_are_no_texts(server):
+    name, said = raised(server, family("t_wrong") + "f.Metric(labels={1: 2})")
+    assert name == "TritonModelException"
+    assert said.startswith("Failed to create metric. ")
 
 
 @pytest.mark.parametrize("kind,call,why", [

@@ -81,6 +81,7 @@ result = pb.is_model_ready("made")
 def test_unload_with_dependents(server):
     ask(server, "pb.load_model('third')\n"
                 "pb.unload_model('third', unload_dependents=True)")
+    ask(server, "pb.load_model('third')\npb.unload_model('third', np.True_)")
 
 
 def test_it_may_load_while_others_ask(server):

@@ -119,7 +119,7 @@ def test_codes_are_read_only():
     assert errors.TritonError("m").code() == errors.TritonError.INTERNAL
     assert errors.TritonError("m", 7).code() is errors.TritonError.CANCELLED
     assert errors.TritonError("m").NOT_FOUND == 2
-    with pytest.raises(ValueError):
+    with pytest.raises(TypeError):
         errors.TritonError("m", 8)
 
 

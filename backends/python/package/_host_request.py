@@ -51,7 +51,7 @@ class InferenceResponse:
             if tensor is None:
                 raise TritonModelException(
                     "Output tensor for inference response should not be "
-                    "None.")
+                    "empty.")
             if tensor.__class__ is not Tensor:
                 want(tensor, Tensor, "an output tensor")
         if error is not None:
@@ -242,28 +242,29 @@ class InferenceRequest:
         self._sender = None
         self._release = RELEASE_ALL
 
-    @staticmethod
-    def _check_inputs(inputs):
+    def _check_inputs(self, inputs):
         if inputs is None or isinstance(inputs, (str, bytes)):
             raise TypeError("inputs must be a list of Tensor")
         inputs = list(inputs)
         for tensor in inputs:
             if tensor is None:
-                raise TritonModelException(
-                    "Input tensor for request should not be None.")
+                raise self._empty("Input tensor")
             want(tensor, Tensor, "an input")
         return inputs
 
-    @staticmethod
-    def _check_names(names):
+    def _check_names(self, names):
         if names is None or isinstance(names, (str, bytes)):
             raise TypeError("requested_output_names must be a list of str")
         names = [text(n, "a requested output's name") for n in names]
         for name in names:
             if not name:
-                raise TritonModelException(
-                    "Requested output name must not be an empty string.")
+                raise self._empty("Requested output name")
         return names
+
+    def _empty(self, what):
+        return TritonModelException(
+            f"{what} for request with id '{self._id}' and model name "
+            f"'{self._model}' should not be empty.")
 
     @classmethod
     def _of(cls, message):

@@ -1,16 +1,15 @@
 """Log, metrics and control of models."""
 
-import enum
 import sys
 
 from _host_channel import (FAMILY_DELETE, FAMILY_NEW, LOAD, LOG, METRIC_DELETE,
                            METRIC_NEW, METRIC_SET, METRIC_VALUE, MODEL_READY,
                            UNLOAD, State, ask, must, push, tell)
-from _pb_arguments import real, text, want
+from _pb_arguments import Choice, real, text, want
 from _values import TritonError, TritonModelException
 
 
-class LogLevel(enum.Enum):
+class LogLevel(Choice):
     """The log levels of the server."""
 
     INFO = 0
@@ -56,7 +55,7 @@ def _log(message, level):
                   message])
 
 
-class MetricKind(enum.Enum):
+class MetricKind(Choice):
     """As in the C API."""
 
     COUNTER = 0
@@ -84,15 +83,15 @@ class Metric:
         if family._kind is MetricKind.HISTOGRAM:
             if buckets is None:
                 raise TritonModelException(
-                    prefix + "Histogram metrics need buckets.")
+                    prefix + "Missing required buckets.")
         elif buckets is not None:
-            raise TritonModelException(
-                prefix + "Unexpected buckets: only histograms have some.")
+            raise TritonModelException(prefix + "Unexpected buckets found.")
         if buckets is not None:
             buckets = [real(b, "a bucket") for b in buckets]
         self._number = must(
             METRIC_NEW, family._number,
-            [[[k, v] for k, v in (labels or {}).items()], buckets], prefix)
+            [[[k, v] for k, v in (labels or {}).items()], buckets],
+            "Error when creating Metric: ")
 
     def _change(self, operation, value):
         value = real(value, "a metric's value")
@@ -169,8 +168,7 @@ def unload_model(model_name, unload_dependents=False):
     """Returns when unloading has begun."""
     _check_control()
     model_name = text(model_name, "model_name")
-    want(unload_dependents, bool, "unload_dependents")
-    must(UNLOAD, 0, [model_name, 0, unload_dependents],
+    must(UNLOAD, 0, [model_name, 0, bool(unload_dependents)],
          "Failed to unload model: ")
 
 

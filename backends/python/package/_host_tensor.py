@@ -1,12 +1,10 @@
 """Tensors: numpy arrays of a model, or bytes of the server."""
 
-import enum
-
 import _native
 import numpy as np
 
 from _host_channel import GPU_NEW, State, ask
-from _pb_arguments import INT64, number, text, want
+from _pb_arguments import INT64, Choice, number, text, want
 from _values import (TritonModelException, deserialize_bytes_tensor,
                      numpy_to_triton_type, serialize_byte_tensor,
                      triton_to_numpy_type)
@@ -29,7 +27,7 @@ _Device = _native.Device
 _usable = {}                # by GPU: why the server's memory is not opened
 
 
-class MemoryType(enum.Enum):
+class MemoryType(Choice):
     """Kinds of memory of a tensor."""
 
     TRITONSERVER_MEMORY_GPU = 0
@@ -109,8 +107,8 @@ class Tensor:
             number = numpy_to_triton_type(numpy_array.dtype)
             if number is None:
                 raise TritonModelException(
-                    f"tensor '{name}' has numpy's type {numpy_array.dtype}, "
-                    "which no datatype stands for")
+                    "NumPy dtype is not supported. Tensor "
+                    f"'{name}' has {numpy_array.dtype}.")
             if not numpy_array.dtype.isnative:
                 numpy_array = numpy_array.astype(
                     numpy_array.dtype.newbyteorder("="))
@@ -191,9 +189,9 @@ class Tensor:
                     f"tensor '{name}' gives no DLPack capsule: {e}") from e
         elif type(tensor).__name__ != "PyCapsule":
             raise TritonModelException(
-                f"tensor '{name}' must be a DLPack capsule or an object with "
-                "__dlpack__ and __dlpack_device__, not "
-                + type(tensor).__name__)
+                "Provided tensor is not supported. Tensor must be a DLPack "
+                "capsule or have `__dlpack__` and `__dlpack_device__` "
+                f"attributes; '{name}' is a {type(tensor).__name__}")
         try:
             buffer, code, bits, shape = _native.take(capsule)
         except (ValueError, RuntimeError) as e:
@@ -201,8 +199,8 @@ class Tensor:
         number = _OF_DLPACK.get((code, bits))
         if number is None:
             raise TritonModelException(
-                f"tensor '{name}' has DLPack's datatype {code} of {bits} "
-                "bits, which no datatype stands for")
+                f"DType code \"{code}\" is not supported. Tensor '{name}' has "
+                f"{bits} bits of it.")
         return Tensor._of([name, number, shape, buffer])
 
     def to_dlpack(self):

@@ -1,10 +1,19 @@
 """Arguments of the API: which types stand for a text, a whole number or a real
 one.  Those of numpy do, and bytes for a text, as in Triton."""
 
+import enum
 import operator
 
 _BYTES = (bytes, bytearray)
 UINT32, UINT64, INT64 = (0, 2**32 - 1), (0, 2**64 - 1), (-2**63, 2**63 - 1)
+
+
+class Choice(enum.IntEnum):
+    """A choice that is shown by its name, and converts to and equals its
+    number; where a Choice is wanted, the number is none."""
+
+    __str__ = enum.Enum.__str__
+    __format__ = enum.Enum.__format__
 
 
 def want(value, kind, what):

@@ -1,15 +1,13 @@
 """The exception of this API, and the error that a response carries."""
 
-import enum
-
-from _pb_arguments import text
+from _pb_arguments import Choice, text
 
 
 class TritonModelException(Exception):
     """Raised by this API, and by models."""
 
 
-class _ErrorCode(enum.IntEnum):
+class _ErrorCode(Choice):
     """As in the C API."""
 
     UNKNOWN = 0
@@ -49,10 +47,11 @@ class TritonError(metaclass=_Codes):
 
     def __init__(self, message, code=_ErrorCode.INTERNAL):
         message = text(message, "message")
-        if not isinstance(code, int) or isinstance(code, bool):
+        if not isinstance(code, int) or isinstance(code, bool) \
+                or code not in list(_ErrorCode):
             raise TypeError("TritonError(): code must be one of "
                             "TritonError's codes, not "
-                            + type(code).__name__)
+                            f"{code!r}")
         self._message = message
         self._code = _ErrorCode(code)
 

@@ -9,13 +9,17 @@ from _host import (InferenceRequest, InferenceResponse,
 from _pb_errors import TritonError, TritonModelException
 
 SharedMemory = type(shared_memory)
+COUNTER = MetricKind.COUNTER
+GAUGE = MetricKind.GAUGE
+HISTOGRAM = MetricKind.HISTOGRAM
 TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
 TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU
 
 __all__ = [
-    "InferenceRequest", "InferenceResponse", "InferenceResponseSender",
-    "InferenceTrace", "Logger", "MemoryType", "Metric", "MetricFamily",
-    "MetricKind", "PreferredMemory", "ResponseIterator", "SharedMemory",
+    "COUNTER", "GAUGE", "HISTOGRAM", "InferenceRequest", "InferenceResponse",
+    "InferenceResponseSender", "InferenceTrace", "Logger", "MemoryType",
+    "Metric", "MetricFamily", "MetricKind", "PreferredMemory",
+    "ResponseIterator", "SharedMemory",
     "TRITONSERVER_MEMORY_CPU", "TRITONSERVER_MEMORY_GPU", "Tensor",
     "TritonError", "TritonModelException", "is_model_ready", "load_model",
     "shared_memory", "unload_model"]
