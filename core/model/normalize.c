@@ -164,7 +164,12 @@ check_batch(const inf_model_t *model, inf_request_t *req,
     int64_t rows = in->shape[0];
     uint32_t limit = inf_config_tensors_max_batch_size(model->tensors);
 
-    if (rows < 1 || rows > limit) {
+    if (rows < 1) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "inference request batch-size"
+            " must be >= 1 for '%s'", model->name);
+    }
+
+    if (rows > limit) {
         return inf_err_new(INF_ERR_INVALID_ARG, "inference request batch-size"
             " must be <= %u for '%s'", limit, model->name);
     }

@@ -140,6 +140,8 @@ TEXTS = [
      SHAPE.format("id_batch", "[-1,4]", "[1,5]") + NOTE),
     ("id_batch", of(one(datatype="FP32", shape=[9, 4], data=[1] * 36)),
      NO_ID + "inference request batch-size must be <= 8 for 'id_batch'"),
+    ("id_batch", of(one(datatype="FP32", shape=[0, 4], data=[])),
+     NO_ID + "inference request batch-size must be >= 1 for 'id_batch'"),
 
     # outputs
     ("id_int32", asked(binary_data=1),

@@ -145,7 +145,9 @@ the_batch_is_checked(void **state)
             16);
         add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(bad[i], 1, 2)), zeroes,
             8);
-        rejected(&w, "inference request batch-size must be <= 8 for 'm'");
+        rejected(&w, bad[i] < 1
+            ? "inference request batch-size must be >= 1 for 'm'"
+            : "inference request batch-size must be <= 8 for 'm'");
     }
 
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(8, 4)), zeroes, 128);
