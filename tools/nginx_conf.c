@@ -442,7 +442,12 @@ write_metrics(FILE *f, const options_t *o)
                     "summary_quantiles=Q:ERROR,...\n", list->value[i]);
             continue;
         }
-        fprintf(f, "%s %s=%s", any ? "" : begin, name, value);
+        fprintf(f, "%s %s=", any ? "" : begin, name);
+        for (; *value != '\0'; value++) {
+            if (*value != ' ') {            /* behind commas of quantiles */
+                fputc(*value, f);
+            }
+        }
         any = true;
     }
     if (any) {

@@ -140,7 +140,7 @@ metrics_setting(const char *text, const char **value)
         if (i < 3) {
             *value = strcmp(*value, "true") == 0 ? "on"
                 : strcmp(*value, "false") == 0 ? "off" : NULL;
-        } else if ((*value)[strspn(*value, "0123456789.:,")] != '\0') {
+        } else if ((*value)[strspn(*value, "0123456789.:, ")] != '\0') {
             *value = NULL;
         }
         return *value != NULL ? known[i][1] : NULL;

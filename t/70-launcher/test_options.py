@@ -170,6 +170,8 @@ OPTIONS = {
                              "inference_metrics interval=50ms;")],
     "metrics-config": [
         ("conf", "summary_latencies=true", "inference_metrics summaries=on;"),
+        ("conf", "summary_quantiles=0.5:0.05, 0.9:0.01",
+         "inference_metrics quantiles=0.5:0.05,0.9:0.01;"),
         ("warn", "summary_quantiles=median", "has no effect"),
         ("warn", "colour=red", "has no effect"),
         ("warn", "summary_latencies=True", "has no effect"),
