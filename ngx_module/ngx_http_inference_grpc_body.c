@@ -480,7 +480,7 @@ ngx_http_inference_grpc_inflate(ngx_http_inference_ctx_t *ctx)
     in = (size_t) (body->packed.len - body->in_pos);
 
     max = ngx_min(ngx_http_inference_max_inflated(ctx),
-                  (off_t) INF_GRPC_MAX_MESSAGE);
+                  ngx_http_inference_grpc_max(ctx));
 
     out = piece;
     left = sizeof(piece);

@@ -149,6 +149,18 @@ def test_compressed_calls(server):
     assert frames(reply.body) == [(0, b"\x08\x01")]
 
 
+@pytest.mark.parametrize("method", ["ServerLive", "ServerReady"])
+def test_compressed_calls_have_a_limit(server, method):
+    """65536 bytes once they are inflated, also where nothing of them is
+    kept."""
+    unknown = b"\x7a\x80\x80\x04" + bytes(65536)  # field 15
+    with Client(server.port2) as client:
+        with pytest.raises(Failure) as e:
+            client.call(method, unknown, compression=grpc.Compression.Gzip)
+    assert e.value.code == Code.RESOURCE_EXHAUSTED
+    assert e.value.text.endswith(" vs. 65536)"), e.value.text
+
+
 @pytest.mark.parametrize("data", [
     b"no gzip at all", gzip.compress(bytes(1000))[:-10],
     gzip.compress(EVEN.SerializeToString())[:40],
