@@ -207,9 +207,9 @@ find_files(py_model_t *m)
     if (len < 4 || strcmp(name + len - 3, ".py") != 0
         || strchr(name, '/') != NULL)
     {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "the model's "
-            "file \"%s\" must be in the version's directory and end in .py",
-            name);
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Model name must "
+            "end with '.py'. Model name is \"%s\". It is a file of the "
+            "version's directory.", name);
     }
 
     if (!print(&m->file, "%s/%s", m->backend_dir != NULL ? m->backend_dir

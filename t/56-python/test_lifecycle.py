@@ -402,6 +402,15 @@ def test_broken_models_leave_no_process(server):
         + len(COMPLETES_WRONG)
 
 
+@differs("its server does not end afterwards")
+def test_a_file_s_name_that_is_none_of_python():
+    s = python_backend.serve(lambda r: python_backend.model(
+        r, "echo", TEXT + 'default_model_filename: "model.txt"\n', ECHO))
+    with s.start("live"):
+        s.wait_log("model=echo version=1 failed to load: .*" + re.escape(
+            "Model name must end with '.py'. Model name is \"model.txt\"."))
+
+
 @pytest.mark.parametrize("interpreter,why", [
     ("/bin/false", "exited with status 1"),
     ("/no/such/python3", "/no/such/python3"),
