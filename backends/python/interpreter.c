@@ -170,8 +170,7 @@ py_interpreter_ready(py_interpreter_t *in)
 
     pthread_mutex_lock(&in->lock);
     if (in->state != PY_SERVING || in->link == NULL) {
-        /* where the process died before it served, the reason begins so */
-        err = strncmp(in->reason, PY_UNHEALTHY, PY_UNHEALTHY_WORDS) == 0
+        err = in->says_unhealthy && in->reason[0] != '\0'
             ? bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "%s", in->reason)
             : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, PY_UNHEALTHY "%s%s",
                 in->name, in->reason[0] == '\0' ? "" : " ", in->reason);

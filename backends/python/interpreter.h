@@ -26,8 +26,7 @@
 #include "streams.h"
 
 /* what is said of a process that is gone; its argument is the instance's name */
-#define PY_UNHEALTHY        "Stub process '%s' is not healthy."
-#define PY_UNHEALTHY_WORDS  (sizeof("Stub process '") - 1)
+#define PY_UNHEALTHY  "Stub process '%s' is not healthy."
 
 typedef enum {
     PY_STARTING,
@@ -69,10 +68,11 @@ typedef struct {
     int                 wake_fd;    /* entries are left in the ring          */
     pthread_t           thread;
 
-    pthread_mutex_t     lock;       /* guards the next four                  */
+    pthread_mutex_t     lock;       /* guards the next five                  */
     pthread_cond_t      changed;
     py_state_t          state;
     char                reason[BK_ERR_MAX];
+    bool                says_unhealthy;     /* reason has PY_UNHEALTHY       */
     py_readiness_t      ready;
 
     pthread_mutex_t     role;       /* guards the rest; link is set with lock

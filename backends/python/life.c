@@ -281,6 +281,9 @@ task_await(py_interpreter_t *in, int64_t limit_ms, const char *what)
 
         case EVENT_DEATH:
             process_end(in, how, sizeof(how));
+            pthread_mutex_lock(&in->lock);
+            in->says_unhealthy = true;
+            pthread_mutex_unlock(&in->lock);
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
                 PY_UNHEALTHY " The interpreter %s before it had %s",
                 in->name, how, what);
@@ -559,6 +562,7 @@ state_set(py_interpreter_t *in, py_state_t state,
 {
     pthread_mutex_lock(&in->lock);
     in->state = state;
+    in->says_unhealthy = reason != NULL && in->says_unhealthy;
     snprintf(in->reason, sizeof(in->reason), "%s", reason != NULL
         ? TRITONSERVER_ErrorMessage(reason) : "");
     pthread_cond_broadcast(&in->changed);
