@@ -367,8 +367,9 @@ show(inf_instance_change_t *c)
     }
 }
 
-/* Ends removed instances on a thread of their own, as their requests may take
-   long; here if no thread can be started. */
+/* Ends removed instances on a thread of their own, as their requests and
+   sequences may take long, and each when it is idle; here if no thread can be
+   started. */
 static void
 end_later(inf_instance_change_t *c)
 {
@@ -389,8 +390,14 @@ end_main(void *arg)
 {
     inf_instance_change_t *c = arg;
 
-    inf_runner_collect(c->model->sched.runner, c->goes, c->go_count);
-    inf_model_drop_instances(c->options, c->model, c->goes, c->go_count);
+    while (c->go_count > 0) {
+        uint32_t i = inf_runner_collect_next(c->model->sched.runner, c->goes,
+            c->go_count);
+        inf_model_drop_instances(c->options, c->model, &c->goes[i], 1);
+        c->go_count--;
+        memmove(&c->goes[i], &c->goes[i + 1], (c->go_count - i)
+            * sizeof(*c->goes));
+    }
     inf_model_leave(c->model);
     change_free(c);
     return NULL;

@@ -36,6 +36,7 @@ static inf_err_t *start_held(inf_runner_t *runner, threads_t *fresh,
 static void wait_prepared(inf_runner_t *runner, const threads_t *fresh);
 static void move_threads(inf_link_t *to, inf_link_t *from);
 static void tell_to_leave(inf_runner_t *runner, const inf_link_t *threads);
+static uint32_t first_ended(inf_instance_t *const *instances, uint32_t count);
 static inf_err_t *prepare_all(inf_instance_thread_t *t);
 static void thread_end(inf_runner_t *runner, inf_instance_thread_t *t);
 
@@ -141,6 +142,31 @@ inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
         inf_unlock(&runner->lock);
         thread_end(runner, t);
     }
+}
+
+uint32_t
+inf_runner_collect_next(inf_runner_t *runner, inf_instance_t *const *instances,
+    uint32_t count)
+{
+    inf_lock(&runner->lock);
+    uint32_t i = first_ended(instances, count);
+    while (i == count) {
+        inf_cond_wait(&runner->moved, &runner->lock);
+        i = first_ended(instances, count);
+    }
+    inf_unlock(&runner->lock);
+
+    inf_runner_collect(runner, &instances[i], 1);
+    return i;
+}
+
+void
+inf_instance_thread_end(inf_instance_thread_t *t)
+{
+    inf_lock(&t->runner->lock);
+    t->state = INF_THREAD_ENDED;
+    inf_cond_broadcast(&t->runner->moved);
+    inf_unlock(&t->runner->lock);
 }
 
 bool
@@ -463,6 +489,20 @@ tell_to_leave(inf_runner_t *runner, const inf_link_t *threads)
             = INF_THREAD_LEAVES;
     }
     inf_unlock(&runner->lock);
+}
+
+/* The place of the first instance without a thread that runs; count: none. */
+static uint32_t
+first_ended(inf_instance_t *const *instances, uint32_t count)
+{
+    uint32_t i = 0;
+
+    while (i < count && instances[i]->sched.thread != NULL
+        && instances[i]->sched.thread->state != INF_THREAD_ENDED)
+    {
+        i++;
+    }
+    return i;
 }
 
 /* Prepares all instances of the thread, even after a failure. */

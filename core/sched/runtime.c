@@ -275,6 +275,7 @@ inf_instance_thread_main(void *thread)
         instance_done(t, count, start_ns);
     }
 
+    inf_instance_thread_end(t);
     return NULL;
 }
 

@@ -78,7 +78,7 @@ INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
  * Adds threads for more instances: prepared, but without requests until admit.
  * Of options, prepare, parallel and device_blocking are used.  On error none is
  * left.  Changes to a runner, including its stop, come one at a time; only
- * collect may run beside others.
+ * collect and collect_next may run beside others.
  */
 INF_CHECK inf_err_t *inf_runner_add(inf_runner_t *runner,
     inf_instance_t *const *instances, uint32_t count,
@@ -88,11 +88,14 @@ INF_CHECK inf_err_t *inf_runner_add(inf_runner_t *runner,
 void inf_runner_admit(inf_runner_t *runner);
 
 /* dismiss: the instances take no more batches; instances of one thread must
-   leave together.  collect: waits until their executions have ended. */
+   leave together.  collect: waits until their executions have ended.
+   collect_next: waits until those of one have, whose place it returns. */
 void inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count);
 void inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count);
+uint32_t inf_runner_collect_next(inf_runner_t *runner,
+    inf_instance_t *const *instances, uint32_t count);
 
 /* Takes req on success; on error the caller still owns it.  now_ns is the
    arrival time, which includes time spent waiting elsewhere. */

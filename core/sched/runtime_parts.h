@@ -22,7 +22,8 @@
 typedef enum {
     INF_THREAD_HELD,            /* prepares, then waits                      */
     INF_THREAD_SERVES,
-    INF_THREAD_LEAVES           /* ends after its present work               */
+    INF_THREAD_LEAVES,          /* ends after its present work               */
+    INF_THREAD_ENDED
 } inf_thread_state_t;
 
 /* Thread states that the runner counts. */
@@ -150,6 +151,9 @@ void inf_runner_tick(void *userp);
 
 /* Prepares a new thread; false: it must end. */
 bool inf_instance_thread_begin(inf_instance_thread_t *t);
+
+/* Says that the thread, which ends, has no more work. */
+void inf_instance_thread_end(inf_instance_thread_t *t);
 
 /* Joins the threads, which were told to end. */
 void inf_runner_end_threads(inf_runner_t *runner, inf_link_t *threads);

@@ -385,3 +385,31 @@ def test_a_removed_instance_ends_its_work_first(scaled, work):
     assert lines.index("done m_0_1") < lines.index("fini m_0_1")
     assert lines.count("done m_0_1") == lines.count("exec m_0_1")
     assert "exec m_0_1" not in lines[lines.index("fini m_0_1"):]
+
+
+def test_each_removed_instance_goes_with_its_sequences(scaled):
+    server = scaled(EXPLICIT, count=3, max_batch=1,
+                    extra="sequence_batching {"
+                    " max_sequence_idle_microseconds: 600000000 }\n")
+
+    def step(id, **flags):
+        answer = server.infer("m", dict(
+            BODY, parameters=dict(flags, sequence_id=id)))
+        assert answer.status == 200, answer
+
+    for id in (1, 2, 3):
+        step(id, sequence_start=True)
+    assert sorted(scaled.seen("exec")) == ["m_0_0", "m_0_1", "m_0_2"]
+    home = dict(zip(scaled.seen("exec"), (1, 2, 3)))
+    scaled.write(1)
+    answer = load(server)
+    assert answer.status == 200, answer
+    step(home["m_0_1"], sequence_end=True)
+    assert process.wait_until(lambda: scaled.seen("fini") == ["m_0_1"],
+                              20 * SLOW), scaled.seen("fini")
+    step(home["m_0_2"])
+    step(home["m_0_2"], sequence_end=True)
+    assert process.wait_until(
+        lambda: scaled.seen("fini") == ["m_0_1", "m_0_2"], 20 * SLOW)
+    step(home["m_0_0"], sequence_end=True)
+    assert alive(scaled) == ["m_0_0"]
