@@ -229,7 +229,10 @@ tensor_load(const bk_json_t *v, const char *what, bk_tensor_config_t *t)
 
     const char *type = bk_json_string(bk_json_member(v, "data_type"), "");
     t->datatype = bk_datatype_of_config(type);
-    if (t->datatype == TRITONSERVER_TYPE_INVALID) {
+    /* a model may complete TYPE_INVALID; the server rejects what is left */
+    if (t->datatype == TRITONSERVER_TYPE_INVALID
+        && strcmp(type, "TYPE_INVALID") != 0)
+    {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "%s \"%s\" has data_type \"%s\"", what, t->name, type);
     }

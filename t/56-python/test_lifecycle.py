@@ -199,6 +199,8 @@ def fill(repository):
              " max_queue_delay_microseconds: 300000"
              " preferred_batch_size: [ 3 ] }\n" + TEXT, PARTLY),
             ("complete", "", COMPLETE),
+            ("names", 'input { name: "IN" }\noutput { name: "OUT" }\n',
+             COMPLETE),
             *((f"b_{n}", TEXT, s) for n, s in BROKEN.items()),
             *((n, "max_batch_size: 4\n" + TEXT, ECHO
                + "    @staticmethod\n    def auto_complete_config(config):\n"
@@ -210,7 +212,7 @@ def fill(repository):
 
 
 GOOD = ["arguments", "codes", "returns", "cancel", "end", "partly",
-        "complete"]
+        "complete", "names"]
 
 
 @pytest.fixture(scope="module")
@@ -350,12 +352,14 @@ def test_cancellation_reaches_the_model(server, grpc):
         lambda: (place / "after").read_text() == "False True", 5 * SLOW)
 
 
-def test_a_model_completes_its_configuration(server):
-    config = server.get("/v2/models/complete/config").json()
+@pytest.mark.parametrize("name", ["complete", "names"])
+def test_a_model_completes_its_configuration(server, name):
+    """The file has nothing, or the names of its tensors."""
+    config = server.get(f"/v2/models/{name}/config").json()
     assert config["max_batch_size"] == 4
     assert [t["data_type"] for t in config["input"]] == ["TYPE_STRING"]
     assert "dynamic_batching" in config
-    answer = server.infer("complete", {"inputs": [{
+    answer = server.infer(name, {"inputs": [{
         "name": "IN", "datatype": "BYTES", "shape": [1, 2],
         "data": ["a", "b"]}]})
     assert words(answer) == ["a", "b"]
