@@ -44,6 +44,8 @@ static ngx_int_t ngx_http_inference_control_send(
     inf_region_t **region);
 static ngx_int_t ngx_http_inference_control_take(
     ngx_http_inference_ctx_t *ctx, ngx_str_t *body);
+static ngx_uint_t ngx_http_inference_control_unready(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_control_failed(
     ngx_http_inference_ctx_t *ctx, const void *text, size_t len);
 static ngx_int_t ngx_http_inference_control_output(
@@ -341,6 +343,13 @@ ngx_http_inference_control_take(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
     }
 
     if (ctx->reply.status != INF_OK) {
+
+        if (ngx_http_inference_control_unready(ctx)) {
+            /* "ready" is false in a message without it */
+            ngx_str_null(body);
+            return NGX_OK;
+        }
+
         return ngx_http_inference_control_failed(ctx, answer, len);
     }
 
@@ -362,6 +371,26 @@ ngx_http_inference_control_take(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
     }
 
     return NGX_OK;
+}
+
+
+/* Whether a model that does not serve is told as not ready, and not as an error
+   that error_page hands on. */
+
+static ngx_uint_t
+ngx_http_inference_control_unready(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t  status;
+
+    if (!ctx->grpc || ctx->cause != INF_CAUSE_NOT_READY) {
+        return 0;
+    }
+
+    ctx->cause = INF_CAUSE_NONE;
+    status = ngx_http_inference_status(ctx,
+                                       INF_STATUS_CODE(ctx->reply.status));
+
+    return ngx_http_inference_page_of(ctx, status) == NULL;
 }
 
 

@@ -161,6 +161,10 @@ TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
     *ready = false;
 
     inf_err_t *err = inf_api_find_model(s, model_name, model_version, &model);
+    if (err != NULL && inf_registry_lacks(err)) {
+        inf_err_free(err);
+        return NULL;
+    }
     if (err == NULL) {
         err = ask_ready(s, model, ready);
         inf_model_unref(model);

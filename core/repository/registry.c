@@ -124,6 +124,13 @@ inf_registry_find(inf_registry_reader_t *reader, inf_slice_t name,
     return entry_find(entry, version, out);
 }
 
+bool
+inf_registry_lacks(const inf_err_t *err)
+{
+    inf_err_code_t code = inf_err_code(err);
+    return code == INF_ERR_NOT_FOUND || code == INF_ERR_UNAVAILABLE;
+}
+
 inf_err_t *
 inf_registry_unique(inf_registry_reader_t *reader, inf_slice_t name)
 {

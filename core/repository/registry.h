@@ -96,6 +96,9 @@ bool inf_registry_refresh(inf_registry_reader_t *reader);
 INF_CHECK inf_err_t *inf_registry_find(inf_registry_reader_t *reader,
     inf_slice_t name, int64_t version, inf_model_t **out);
 
+/* Whether an error of find says that no such model or version serves. */
+bool inf_registry_lacks(const inf_err_t *err);
+
 /* Fails as find does if two models have the name; an unknown name is no
    error. */
 INF_CHECK inf_err_t *inf_registry_unique(inf_registry_reader_t *reader,

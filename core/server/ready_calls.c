@@ -82,7 +82,9 @@ ask_model(inf_server_t *server, inf_registry_reader_t *models,
 
     inf_err_t *err = inf_call_find_model(models, q->name, q->version, &model);
     if (err != NULL) {
-        return err;
+        /* REST tells why by its status */
+        return inf_registry_lacks(err) && !call->rest
+            ? inf_err_because(err, INF_CAUSE_NOT_READY) : err;
     }
 
     inf_readiness_ask(server->readiness, model, model_answer, call);

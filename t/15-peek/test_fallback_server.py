@@ -90,6 +90,9 @@ def test_unary_calls_go_on(server, size):
         assert c.numbers("id_int32", [5]) == [5]            # ours
         assert c.call("ModelReady", pb.ModelReadyRequest(name="id_int32")) \
             .ready
+        for name, ready in (("theirs", True), ("nobodys", False)):
+            assert c.call("ModelReady", pb.ModelReadyRequest(
+                name=name)).ready is ready
         assert c.call("ModelConfig", pb.ModelConfigRequest(
             name="theirs")).config.name == "theirs"
         with pytest.raises(Failure) as caught:

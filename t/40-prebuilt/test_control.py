@@ -110,14 +110,6 @@ def states(client):
             if r.get("version") and r["state"] != "UNAVAILABLE"}
 
 
-def ready(client, name, version=""):
-    """Over gRPC a model that isn't there is an error."""
-    try:
-        return client.is_model_ready(name, version)
-    except InferenceServerException:
-        return False
-
-
 def said(server):
     answer = server.grpc.infer("says", [tensor("IN", ["x"], "BYTES")])
     return answer.as_numpy("OUT")[0].decode()
@@ -131,14 +123,14 @@ def test_the_index_lists_what_lies_there(client):
 
 
 def test_load_and_unload(server, client):
-    assert not ready(client, "copy")
+    assert not client.is_model_ready("copy")
     client.load_model("copy")
-    assert ready(client, "copy")
-    assert ready(client, "copy", "1")
-    assert ready(client, "copy", "2")
+    assert client.is_model_ready("copy")
+    assert client.is_model_ready("copy", "1")
+    assert client.is_model_ready("copy", "2")
     assert states(client)[("copy", "2")] == "READY"
     client.unload_model("copy")
-    assert process.wait_until(lambda: not ready(client, "copy"), 20)
+    assert process.wait_until(lambda: not client.is_model_ready("copy"), 20)
     with pytest.raises(InferenceServerException,
                        match="'copy' .*(not at ready|no available|unknown)"):
         server.grpc.infer("copy", [tensor("IN", [1.0], "FP32")])
@@ -186,7 +178,7 @@ def test_a_broken_change_leaves_the_old_one(server, client):
 def test_a_model_that_cannot_load(client):
     with pytest.raises(InferenceServerException, match="not today"):
         client.load_model("raiser")
-    assert not ready(client, "raiser")
+    assert not client.is_model_ready("raiser")
     row = [r for r in rows(client) if r["name"] == "raiser"][0]
     assert row["state"] == "UNAVAILABLE" and "not today" in row["reason"]
 
@@ -236,7 +228,7 @@ def test_a_model_loads_another(server, client):
     answer = server.grpc.infer("bls", [tensor("IN", ["x"], "BYTES")])
     assert answer.as_numpy("OUT")[0] == b"called"
     assert ask(server, "unload bls")[0] in ("None", "True")
-    assert process.wait_until(lambda: not ready(client, "bls"), 20)
+    assert process.wait_until(lambda: not client.is_model_ready("bls"), 20)
 
 
 def test_unload_while_it_streams(server, client):
@@ -248,7 +240,7 @@ def test_unload_while_it_streams(server, client):
         stream.send("repeat", repeat_inputs([1, 2, 3, 4, 5], 100))
         stream.wait(1)
         client.unload_model("repeat")
-        assert not ready(client, "repeat")
+        assert not client.is_model_ready("repeat")
         answers = stream.wait(5)
         assert [int(r.as_numpy("OUT")[0]) for r, e in answers] == [
             1, 2, 3, 4, 5]

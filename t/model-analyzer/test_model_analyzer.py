@@ -104,15 +104,11 @@ def test_remote(tmp_path, repository, launch, protocol):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_remote_variants(tmp_path, repository, launch, protocol):
-    """Variants that it writes, and has the server load and unload.
-
-    The model is loaded from the start: over gRPC the program asks whether each
-    model of the index is ready, and ends where NOT_FOUND says that one is not.
-    """
+    """Variants that it writes, and has the server load and unload."""
     (tmp_path / "variants").mkdir()
     server = launch(f"--model-repository={repository}",
                     f"--model-repository={tmp_path / 'variants'}",
-                    "--model-control-mode=explicit", "--load-model=plain")
+                    "--model-control-mode=explicit")
     found = profile(
         tmp_path, repository,
         (server.port, server.grpc_port, server.metrics_port),

@@ -104,7 +104,7 @@ static bool
 is_ready(void)
 {
     bool ready = false;
-    inf_err_free(TRITONSERVER_ServerModelIsReady(w.server, "m", -1, &ready));
+    succeeds(TRITONSERVER_ServerModelIsReady(w.server, "m", -1, &ready));
     return ready;
 }
 

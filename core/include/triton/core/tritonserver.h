@@ -1085,8 +1085,8 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsLive(
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsReady(
     TRITONSERVER_Server *server, bool *ready);
 
-/* Asks the instances too, on this thread. NOT_FOUND, UNAVAILABLE: no such
-   model or version. */
+/* Asks the instances too, on this thread. A model or version that does not
+   serve is not ready, without an error. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, bool *ready);
