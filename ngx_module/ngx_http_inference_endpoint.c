@@ -13,8 +13,6 @@ static const ngx_http_inference_endpoint_t *
     ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *path, ngx_http_inference_loc_conf_t *ilcf);
 static ngx_uint_t ngx_http_inference_any_method(ngx_http_request_t *r);
-static ngx_int_t ngx_http_inference_path(ngx_http_request_t *r,
-    ngx_str_t *path);
 static ngx_uint_t ngx_http_inference_is_decoded(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_inference_name_is_seen(
     ngx_http_inference_ctx_t *ctx);
@@ -144,7 +142,7 @@ ngx_http_inference_any_method(ngx_http_request_t *r)
  * decoded a slash.
  */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
 {
     u_char     *p, *last, *seen, *end;

@@ -93,6 +93,10 @@ struct ngx_http_inference_endpoint_s {
 /* Sets endpoint, model and version.  NGX_ERROR: the request has failed. */
 ngx_int_t ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx);
 
+/* Sets the path as it was sent, without arguments.  NGX_DECLINED: it is not the
+   path by which nginx has chosen the location. */
+ngx_int_t ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path);
+
 /* Sets model and version in a location of one model. */
 ngx_int_t ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx);
 

@@ -190,16 +190,22 @@ ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* A location of one model has only its inferences. */
+/* A location of one model has only its inferences.  As in REST, an escaped path
+   is no method's. */
 
 const ngx_http_inference_endpoint_t *
 ngx_http_inference_grpc_match(ngx_http_request_t *r)
 {
+    ngx_str_t                             path;
     ngx_uint_t                            parts;
     ngx_http_inference_loc_conf_t        *ilcf;
     const ngx_http_inference_endpoint_t  *method;
 
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    if (ngx_http_inference_path(r, &path) != NGX_OK) {
+        return NULL;
+    }
 
     parts = ilcf->model ? NGX_HTTP_INFERENCE_INFER
                         : ngx_http_inference_parts_of(ilcf);
@@ -207,7 +213,7 @@ ngx_http_inference_grpc_match(ngx_http_request_t *r)
     for (method = ngx_http_inference_methods; method->pattern.len; method++) {
 
         if ((method->part & parts)
-            && ngx_http_inference_grpc_names(&r->uri, &method->pattern, ilcf))
+            && ngx_http_inference_grpc_names(&path, &method->pattern, ilcf))
         {
             return method;
         }

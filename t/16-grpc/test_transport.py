@@ -249,6 +249,17 @@ def test_http_1_is_rest(server):
         assert c.read().status == 404
 
 
+@pytest.mark.parametrize("path,status", [
+    (LIVE, 0), (LIVE + "?argument", 0), (LIVE + "/", 12), ("/" + LIVE, 12),
+    ("/." + LIVE, 12), ("/x/.." + LIVE, 12), (LIVE.replace("L", "%4C"), 12),
+    (LIVE.replace("/S", "%2FS"), 12)])
+def test_paths_of_a_method(server, path, status):
+    """As it is sent: what nginx decodes or resolves is another one."""
+    with H2(server.port2) as c:
+        reply = c.read(c.post(path, HEADERS, frame(b"")))
+    assert (reply.status, status_in(reply.block)) == (200, status)
+
+
 @pytest.mark.parametrize("te", [None, "gzip", ""])
 def test_te_is_asked_for(server, te):
     headers = {"content-type": "application/grpc",
