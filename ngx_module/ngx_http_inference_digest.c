@@ -6,8 +6,9 @@
  * The value is the SHA-256 of the path as sent and as rewritten by nginx, id,
  * inputs, outputs and parameters, each with its length.  It is empty before the
  * whole body was received, for a body that is compressed or not in memory, for
- * other requests, and for inferences whose response the body does not determine
- * (sequences and shared memory).
+ * one whose media type has the length of its JSON, for other requests, and for
+ * inferences whose response the body does not determine (sequences and shared
+ * memory).
  */
 
 #include "ngx_module/ngx_http_inference_error.h"
@@ -34,6 +35,8 @@ typedef struct {
 
 static ngx_int_t ngx_http_inference_digest_split(ngx_http_request_t *r,
     ngx_http_inference_digested_t *d);
+static ngx_uint_t ngx_http_inference_digest_type_has_length(
+    ngx_str_t *type);
 static ngx_int_t ngx_http_inference_digest_body(ngx_http_request_t *r,
     inf_slice_t *body);
 static ngx_int_t ngx_http_inference_digest_read(
@@ -131,7 +134,10 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
 
     while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (ngx_http_inference_field_is(h, "content-encoding")) {
+        if (ngx_http_inference_field_is(h, "content-encoding")
+            || (ngx_http_inference_field_is(h, "content-type")
+                && ngx_http_inference_digest_type_has_length(&h->value)))
+        {
             return NGX_DECLINED;
         }
 
@@ -156,6 +162,20 @@ ngx_http_inference_digest_split(ngx_http_request_t *r,
     d->tail = inf_slice(body.data + json, body.len - (size_t) json);
 
     return NGX_OK;
+}
+
+
+/* Whether the media type may say how long the JSON is: another server's
+   "inference_binary_type" decides that. */
+
+static ngx_uint_t
+ngx_http_inference_digest_type_has_length(ngx_str_t *type)
+{
+    static u_char  size[] = "json-header-size=";
+
+    return ngx_strlcasestrn(type->data, type->data + type->len, size,
+                            sizeof(size) - 2)
+           != NULL;
 }
 
 

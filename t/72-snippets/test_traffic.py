@@ -234,6 +234,25 @@ def test_raw_bodies(cached):
     assert again[1].body == first[1].body != other[1].body
 
 
+def test_a_raw_body_does_not_answer_for_the_same_json(tmp_path_factory):
+    """The media type says that all of it is a tensor."""
+    port = free_port()
+    kind = "application/vnd.sagemaker-triton.binary+json"
+    text = cache_below(tmp_path_factory.mktemp("kind"), port)
+    body = ask(50)
+    body += b" " * (-len(body) % 4)
+    with Server(fill, http=f"inference_binary_type {kind};\n{text}",
+                parts="health infer") as server:
+        server.front = port
+        how, raw = through(server, body, headers={
+            "Content-Type": f"{kind};JSON-Header-Size=0"})
+        assert (how, raw.status) == ("BYPASS", 200)
+        assert raw.body.endswith(body)
+        how, answer = through(server, body)
+        assert how == "MISS"
+        assert answer.json()["outputs"][0]["data"] == [50]
+
+
 def test_a_body_that_is_passed_on_unread_has_no_digest(tmp_path_factory):
     """Else the first half of one body could stand for the whole of another."""
     port = free_port()

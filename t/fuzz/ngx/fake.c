@@ -233,6 +233,19 @@ ngx_strncasecmp(u_char *a, u_char *b, size_t n)
     return strncasecmp((char *) a, (char *) b, n);
 }
 
+/* n: the length of text without its last character, as in nginx */
+u_char *
+ngx_strlcasestrn(u_char *p, u_char *last, u_char *text, size_t n)
+{
+    for (; last - p > (ptrdiff_t) n; p++) {
+        if (strncasecmp((char *) p, (char *) text, n + 1) == 0) {
+            return p;
+        }
+    }
+
+    return NULL;
+}
+
 ngx_int_t
 ngx_hextoi(u_char *line, size_t n)
 {
