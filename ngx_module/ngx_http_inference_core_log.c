@@ -44,10 +44,10 @@ static ngx_connection_t *ngx_http_inference_core_log_watch(ngx_fd_t fd,
 static ngx_uint_t ngx_http_inference_core_log_wait(struct pollfd *fds);
 static void ngx_http_inference_core_log_rest(void);
 static void ngx_http_inference_core_log_records(ngx_event_t *ev);
-static void ngx_http_inference_core_log_read_records(ngx_fd_t fd);
+static ngx_int_t ngx_http_inference_core_log_read_records(ngx_fd_t fd);
 static ngx_uint_t ngx_http_inference_core_log_level(u_char level);
 static void ngx_http_inference_core_log_output(ngx_event_t *ev);
-static void ngx_http_inference_core_log_read_output(ngx_fd_t fd);
+static ngx_int_t ngx_http_inference_core_log_read_output(ngx_fd_t fd);
 static ngx_int_t ngx_http_inference_core_log_read(ngx_fd_t fd);
 static void ngx_http_inference_core_log_line(u_char *data, size_t len);
 static void ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data,
@@ -175,17 +175,17 @@ ngx_http_inference_core_log_wait(struct pollfd *fds)
         return ngx_errno == NGX_EINTR;
     }
 
-    if (fds[1].revents & POLLIN) {
-        ngx_http_inference_core_log_read_records(fds[1].fd);
+    /* a socket without a writer is readable for ever */
 
-    } else if (fds[1].revents) {
+    if (fds[1].revents
+        && ngx_http_inference_core_log_read_records(fds[1].fd) == NGX_DONE)
+    {
         fds[1].fd = -1;
     }
 
-    if (fds[2].revents & POLLIN) {
-        ngx_http_inference_core_log_read_output(fds[2].fd);
-
-    } else if (fds[2].revents) {
+    if (fds[2].revents
+        && ngx_http_inference_core_log_read_output(fds[2].fd) == NGX_DONE)
+    {
         fds[2].fd = -1;
     }
 
@@ -248,13 +248,14 @@ ngx_http_inference_core_log_records(ngx_event_t *ev)
 
     c = ev->data;
 
-    ngx_http_inference_core_log_read_records(c->fd);
+    (void) ngx_http_inference_core_log_read_records(c->fd);
 }
 
 
-/* Logs records; a datagram is one record of a level and a text. */
+/* Logs records; a datagram is one record of a level and a text.  NGX_DONE: no
+   more can come. */
 
-static void
+static ngx_int_t
 ngx_http_inference_core_log_read_records(ngx_fd_t fd)
 {
     u_char      buf[NGX_HTTP_INFERENCE_LOG_LINE + 1];
@@ -265,13 +266,16 @@ ngx_http_inference_core_log_read_records(ngx_fd_t fd)
         n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
         if (n <= 0) {
-            return;
+            return (n == -1 && ngx_socket_errno == NGX_EAGAIN) ? NGX_DECLINED
+                                                               : NGX_DONE;
         }
 
         ngx_http_inference_core_log_write(
             ngx_http_inference_core_log_level(buf[0]), buf + 1,
             (size_t) n - 1);
     }
+
+    return NGX_OK;
 }
 
 
@@ -302,20 +306,27 @@ ngx_http_inference_core_log_output(ngx_event_t *ev)
 
     c = ev->data;
 
-    ngx_http_inference_core_log_read_output(c->fd);
+    (void) ngx_http_inference_core_log_read_output(c->fd);
 }
 
 
-static void
+/* Logs lines.  NGX_DONE: no more can come. */
+
+static ngx_int_t
 ngx_http_inference_core_log_read_output(ngx_fd_t fd)
 {
+    ngx_int_t   rc;
     ngx_uint_t  i;
 
     for (i = 0; i < NGX_HTTP_INFERENCE_LOG_BATCH; i++) {
-        if (ngx_http_inference_core_log_read(fd) != NGX_OK) {
-            return;
+        rc = ngx_http_inference_core_log_read(fd);
+
+        if (rc != NGX_OK) {
+            return rc;
         }
     }
+
+    return NGX_OK;
 }
 
 
@@ -335,7 +346,8 @@ ngx_http_inference_core_log_read(ngx_fd_t fd)
     n = recv(fd, sink->line + sink->len, len, MSG_DONTWAIT);
 
     if (n <= 0) {
-        return NGX_DECLINED;
+        return (n == -1 && ngx_socket_errno == NGX_EAGAIN) ? NGX_DECLINED
+                                                           : NGX_DONE;
     }
 
     sink->len += (size_t) n;

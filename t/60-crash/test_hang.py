@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from lib import models, process
+from lib import models, preload, process
 from lib.exposition import figure
 from lib.load import Load
 from lib.server import CORE, SLOW, nap
@@ -107,3 +107,20 @@ def test_after_a_reload_the_next_supervisor_watches(start):
     server.next_core(core)
     assert f"core {core} has hung for 2000 ms" in server.log_text()
     server.wait_for("/v2/models/brief/ready")
+
+
+def test_the_master_sleeps_while_it_waits_for_a_silent_core(start):
+    """Its output has no writer, and could be read for ever."""
+    server = start("hang=0", inference_env=[preload.environment("silent")])
+    core = server.core()
+    process.stop(core)
+    server.signal("QUIT")
+    assert process.wait_until(lambda: not server.workers()
+                              and not server.supervisors(), 20 * SLOW)
+    nap(0.5)
+    before = process.cpu_seconds([server.process.pid])
+    nap(2)
+    assert process.cpu_seconds([server.process.pid]) - before < 0.2
+    os.kill(core, signal.SIGCONT)
+    assert server.process.wait(20 * SLOW) == 0
+    assert f"core {core} has ended" in server.log_text()
