@@ -8,10 +8,10 @@
 #include "messages.h"
 
 struct py_bls_input_s {
-    py_bls_input_t  *next;
-    py_gpu_blocks_t *gpu;       /* NULL: a copy of the data                  */
-    uint64_t         piece;     /* then: it is used                          */
-    char             data[];
+    py_bls_input_t *next;
+    py_link_t      *link;       /* a reference, or NULL: a copy of the data  */
+    uint64_t        piece;      /* then: in use, of that link                */
+    char            data[];
 };
 
 static TRITONSERVER_Error *request_make(py_bls_request_t *q,
@@ -70,8 +70,9 @@ py_bls_inputs_free(py_bls_input_t *inputs)
     while (inputs != NULL) {
         py_bls_input_t *input = inputs;
         inputs = input->next;
-        if (input->gpu != NULL) {
-            py_gpu_unref(input->gpu, input->piece);
+        if (input->link != NULL) {
+            py_gpu_unref(&input->link->gpu, input->piece);
+            py_link_unref(input->link);
         }
         free(input);
     }
@@ -270,7 +271,7 @@ add_copy(py_bls_request_t *q, const py_tensor_t *t)
         return bk_err_nomem("an input for another model");
     }
 
-    input->gpu = NULL;
+    input->link = NULL;
     input->next = q->inputs;
     q->inputs = input;
     q->copied += t->data.length;
@@ -298,7 +299,7 @@ add_gpu(py_bls_request_t *q, const py_tensor_t *t)
         return bk_err_add(err, "input \"%s\"", t->name);
     }
 
-    input->gpu = &q->link->gpu;
+    input->link = py_link_ref(q->link);
     input->piece = t->data.id;
     input->next = q->inputs;
     q->inputs = input;
