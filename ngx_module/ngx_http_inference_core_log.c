@@ -41,7 +41,8 @@ typedef struct {
 
 static ngx_connection_t *ngx_http_inference_core_log_watch(ngx_fd_t fd,
     ngx_event_handler_pt handler, ngx_log_t *log);
-static ngx_uint_t ngx_http_inference_core_log_wait(struct pollfd *fds);
+static ngx_uint_t ngx_http_inference_core_log_wait(struct pollfd *fds,
+    ngx_msec_t end);
 static void ngx_http_inference_core_log_rest(void);
 static void ngx_http_inference_core_log_records(ngx_event_t *ev);
 static ngx_int_t ngx_http_inference_core_log_read_records(ngx_fd_t fd);
@@ -116,8 +117,9 @@ ngx_http_inference_core_log_flush(void)
  */
 
 ngx_int_t
-ngx_http_inference_core_log_last(int pidfd, ngx_log_t *log)
+ngx_http_inference_core_log_last(int pidfd, ngx_msec_t limit, ngx_log_t *log)
 {
+    ngx_msec_t                      end;
     ngx_uint_t                      rounds;
     struct pollfd                   fds[3];
     ngx_http_inference_core_log_t  *sink;
@@ -134,10 +136,19 @@ ngx_http_inference_core_log_last(int pidfd, ngx_log_t *log)
 
     rounds = 0;
 
-    while (ngx_http_inference_core_log_wait(fds) && !ngx_terminate) {
+    ngx_time_update();
 
-        if (fds[0].revents && rounds++ == NGX_HTTP_INFERENCE_LOG_ROUNDS) {
-            break;
+    end = (limit == 0) ? NGX_TIMER_INFINITE : ngx_current_msec + limit;
+
+    while (ngx_http_inference_core_log_wait(fds, end) && !ngx_terminate) {
+
+        if (fds[0].revents) {
+            if (rounds++ == NGX_HTTP_INFERENCE_LOG_ROUNDS) {
+                break;
+            }
+
+        } else if (end != NGX_TIMER_INFINITE && ngx_current_msec >= end) {
+            return NGX_AGAIN;
         }
     }
 
@@ -151,14 +162,17 @@ ngx_http_inference_core_log_last(int pidfd, ngx_log_t *log)
 }
 
 
-/* Waits for lines, and logs them; 0: the core has ended, and all is read. */
+/* Waits for lines until end, and logs them; 0: the core has ended, and all is
+   read. */
 
 static ngx_uint_t
-ngx_http_inference_core_log_wait(struct pollfd *fds)
+ngx_http_inference_core_log_wait(struct pollfd *fds, ngx_msec_t end)
 {
-    int         n;
-    sigset_t    set;
-    ngx_uint_t  i;
+    int               n;
+    sigset_t          set;
+    ngx_uint_t        i;
+    ngx_msec_t        left;
+    struct timespec   ts;
 
     for (i = 0; i < 3; i++) {
         fds[i].events = POLLIN;
@@ -167,7 +181,12 @@ ngx_http_inference_core_log_wait(struct pollfd *fds)
 
     sigemptyset(&set);
 
-    n = ppoll(fds, 3, NULL, &set);
+    left = (end > ngx_current_msec) ? end - ngx_current_msec : 0;
+
+    ts.tv_sec = (time_t) (left / 1000);
+    ts.tv_nsec = (long) (left % 1000) * 1000000;
+
+    n = ppoll(fds, 3, (end == NGX_TIMER_INFINITE) ? NULL : &ts, &set);
 
     ngx_time_update();
 

@@ -38,6 +38,8 @@ typedef struct {
 
 
 static void ngx_http_inference_heartbeat_tick(ngx_event_t *ev);
+static ngx_uint_t ngx_http_inference_heartbeat_ends(
+    ngx_http_inference_heartbeat_t *h, ngx_log_t *log);
 static uint64_t ngx_http_inference_heartbeat_count(
     ngx_http_inference_heartbeat_t *h);
 static void ngx_http_inference_heartbeat_ask(
@@ -88,6 +90,51 @@ ngx_http_inference_heartbeat_stop(void)
     if (ngx_http_inference_heartbeat.tick.timer_set) {
         ngx_del_timer(&ngx_http_inference_heartbeat.tick);
     }
+}
+
+
+ngx_int_t
+ngx_http_inference_heartbeat_last(ngx_pid_t pid, int pidfd, ngx_msec_t bound,
+    ngx_log_t *log)
+{
+    ngx_int_t                        rc;
+    ngx_http_inference_heartbeat_t  *h;
+
+    h = &ngx_http_inference_heartbeat;
+    h->pid = pid;
+
+    rc = ngx_http_inference_core_log_last(pidfd, bound, log);
+
+    if (rc == NGX_AGAIN && !ngx_http_inference_heartbeat_ends(h, log)) {
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "inference: core %P has not begun to end for %M ms, it "
+                      "is ended", pid, bound);
+
+        ngx_http_inference_signal(pid, pidfd, SIGABRT, log);
+
+        rc = ngx_http_inference_core_log_last(
+                               pidfd, NGX_HTTP_INFERENCE_HEARTBEAT_GRACE, log);
+
+        if (rc == NGX_AGAIN) {
+            ngx_log_error(NGX_LOG_ERR, log, 0,
+                          "inference: core %P hangs on, it is killed", pid);
+            ngx_http_inference_signal(pid, pidfd, SIGKILL, log);
+        }
+    }
+
+    return (rc == NGX_AGAIN) ? ngx_http_inference_core_log_last(pidfd, 0, log)
+                             : rc;
+}
+
+
+/* Whether the core has begun to end, or has not served so far. */
+
+static ngx_uint_t
+ngx_http_inference_heartbeat_ends(ngx_http_inference_heartbeat_t *h,
+    ngx_log_t *log)
+{
+    return ngx_http_inference_kept_core_leaves(h->pid, log)
+           || ngx_http_inference_heartbeat_count(h) == 0;
 }
 
 

@@ -184,6 +184,7 @@ ngx_http_inference_supervisor_exit(ngx_cycle_t *cycle)
     inf_err_t                        *err;
     ngx_file_info_t                   fi;
     ngx_core_conf_t                  *ccf;
+    ngx_http_inference_main_conf_t   *imcf;
     ngx_http_inference_supervisor_t  *s;
 
     s = &ngx_http_inference_supervisor;
@@ -214,7 +215,14 @@ ngx_http_inference_supervisor_exit(ngx_cycle_t *cycle)
                                  | 1 << NGX_HTTP_INFERENCE_KEEP_RECORDS
                                  | 1 << NGX_HTTP_INFERENCE_KEEP_OUTPUT);
 
-    if (ngx_http_inference_core_log_last(pidfd, s->log) == NGX_OK) {
+    imcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_inference_module);
+
+    if (ngx_http_inference_heartbeat_last(pid, pidfd,
+                                          (ngx_msec_t) imcf->config.hang_ms,
+                                          s->log)
+        == NGX_OK)
+    {
         ngx_http_inference_clean_up(pid, pidfd, s->log);
 
         ngx_log_error(NGX_LOG_NOTICE, s->log, 0,

@@ -186,6 +186,12 @@ void ngx_http_inference_heartbeat_start(ngx_pid_t pid, int pidfd,
     ngx_msec_t bound, ngx_log_t *log);
 void ngx_http_inference_heartbeat_stop(void);
 
+/* In the master, when the core is to end by itself: waits, and ends a core that
+   has not begun to end after bound; 0: it may take its time.  NGX_ABORT: nginx
+   is told to terminate before. */
+ngx_int_t ngx_http_inference_heartbeat_last(ngx_pid_t pid, int pidfd,
+    ngx_msec_t bound, ngx_log_t *log);
+
 
 /* ---- core_log ------------------------------------------------------------ */
 
@@ -196,8 +202,10 @@ ngx_int_t ngx_http_inference_core_log_start(ngx_cycle_t *cycle);
 void ngx_http_inference_core_log_flush(void);
 
 /* In the master: logs what the core writes until it has ended.  NGX_ABORT: nginx
-   is told to terminate before. */
-ngx_int_t ngx_http_inference_core_log_last(int pidfd, ngx_log_t *log);
+   is told to terminate before.  NGX_AGAIN: it has not ended after limit; 0:
+   none. */
+ngx_int_t ngx_http_inference_core_log_last(int pidfd, ngx_msec_t limit,
+    ngx_log_t *log);
 
 /* The last line of the core's output, for the message about its exit. */
 ngx_str_t *ngx_http_inference_core_log_last_words(void);

@@ -522,6 +522,7 @@ run(core_t *core)
     if (err == NULL) {
         core->server = server;
         inf_intake_run(intake);
+        note_end((uint64_t) getpid());  /* also where nginx is gone          */
         core->server = NULL;
     }
 

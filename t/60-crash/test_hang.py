@@ -13,7 +13,8 @@ from lib.load import Load
 from lib.server import CORE, SLOW, nap
 from lib.wire import tensor
 
-ALARMS = [r"has hung for", r"hangs on, it is killed", r"exited on signal"]
+ALARMS = [r"has hung for", r"hangs on, it is killed", r"exited on signal",
+          r"has not begun to end"]
 BODY = json.dumps({"inputs": [tensor("IN", "INT32", [3], [1, 2, 3])]}).encode()
 
 
@@ -124,3 +125,19 @@ def test_the_master_sleeps_while_it_waits_for_a_silent_core(start):
     os.kill(core, signal.SIGCONT)
     assert server.process.wait(20 * SLOW) == 0
     assert f"core {core} has ended" in server.log_text()
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_after_quit_the_master_ends_a_core_that_hangs(start, hangs):
+    """A core that ends takes its time."""
+    server = start("hang=1s")
+    core = server.core()
+    if hangs:
+        process.stop(core)
+    server.signal("QUIT")
+    assert server.process.wait(20 * SLOW) == 0
+    assert not process.alive(core)
+    text = server.log_text()
+    assert f"core {core} has ended" in text
+    assert (f"core {core} has not begun to end for 1000 ms" in text) == hangs
+    assert (f"core {core} hangs on, it is killed" in text) == hangs
