@@ -686,7 +686,9 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    if (conf->upstream && ngx_http_inference_find_upstream(cf, conf) != NGX_OK) {
+    if (conf->upstream
+        && ngx_http_inference_find_upstream(cf, conf) != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 

@@ -201,9 +201,9 @@ ngx_int_t ngx_http_inference_core_log_start(ngx_cycle_t *cycle);
 /* Logs everything received, including an unfinished line. */
 void ngx_http_inference_core_log_flush(void);
 
-/* In the master: logs what the core writes until it has ended.  NGX_ABORT: nginx
-   is told to terminate before.  NGX_AGAIN: it has not ended after limit; 0:
-   none. */
+/* In the master: logs what the core writes until it has ended.  NGX_ABORT:
+   nginx is told to terminate before.  NGX_AGAIN: it has not ended after limit;
+   0: none. */
 ngx_int_t ngx_http_inference_core_log_last(int pidfd, ngx_msec_t limit,
     ngx_log_t *log);
 

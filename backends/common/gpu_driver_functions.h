@@ -7,9 +7,9 @@
  * Thread   none.
  * Units    as the driver's.
  * Errors   none.
- * Route    gpu_functions.c looks the functions up by these rows; the fake driver
- *          in t/cuda-fake defines them; t/gpu/declarations.c compares them
- *          with the toolkit's header where there is one.
+ * Route    gpu_functions.c looks the functions up by these rows; the fake
+ *          driver in t/cuda-fake defines them; t/gpu/declarations.c compares
+ *          them with the toolkit's header where there is one.
  */
 
 #ifndef GPU_DRIVER_FUNCTIONS_H
@@ -113,7 +113,7 @@ enum {
     ROW(copy_on_device, cuMemcpyDtoDAsync_v2, (gpu_ptr_t dst, gpu_ptr_t src,   \
         size_t size, gpu_stream_t stream))                                    \
     ROW(copy_to_peer, cuMemcpyPeerAsync, (gpu_ptr_t dst, gpu_context_t to,     \
-        gpu_ptr_t src, gpu_context_t from, size_t size, gpu_stream_t stream))   \
+        gpu_ptr_t src, gpu_context_t from, size_t size, gpu_stream_t stream))  \
     ROW(fill, cuMemsetD8Async, (gpu_ptr_t dst, unsigned char value,           \
         size_t size, gpu_stream_t stream))                                    \
     ROW(stream_create, cuStreamCreate, (gpu_stream_t *stream,                 \

@@ -63,7 +63,8 @@ void py_gpu_blocks_init(py_gpu_blocks_t *b);
 void py_gpu_blocks_fini(py_gpu_blocks_t *b);
 
 /* A new piece; to is where it lies.  The interpreter has it, and may give it
-   back at once by guessing its number; the caller, who writes it, until unref. */
+   back at once by guessing its number; the caller, which writes it, has it
+   until unref. */
 BK_CHECK TRITONSERVER_Error *py_gpu_alloc(py_gpu_blocks_t *b, int64_t gpu,
     uint64_t length, py_gpu_place_t *place, bk_buffer_t *to);
 

@@ -1,8 +1,8 @@
 /*
  * gpus.h - the GPUs whose memory tensors are in: opens the driver, copies.
  *
- * Owner    Reference counted: by the backend, and by each link, which may outlive
- *          it.  The driver is opened for the first tensor on a GPU.
+ * Owner    Reference counted: by the backend, and by each link, which may
+ *          outlive it.  The driver is opened for the first tensor on a GPU.
  * Thread   any.
  * Units    bytes.
  * Errors   Errors of the driver.

@@ -325,7 +325,7 @@ write_paths(py_writer_t *w, const py_interpreter_t *in)
     if (!m->settings.cpu_inputs && in->instance != NULL
         && strcmp(in->kind, "GPU") == 0)
     {
-        py_write_int(w, in->device);    /* inputs that lie on a GPU stay there */
+        py_write_int(w, in->device);    /* inputs on a GPU stay there        */
     } else {
         py_write_none(w);
     }

@@ -88,7 +88,7 @@ void inf_cached_answer_error(inf_request_t *req, inf_err_t *err);
 /* Adds a miss and the time of its lookup to the model's statistics. */
 void inf_cached_count_miss(inf_model_t *model, uint64_t took_ns);
 
-/* Logs the errors of the cache at a limited rate, what before each; takes err. */
+/* Logs an error of the cache, behind what, at a limited rate; takes err. */
 void inf_cached_log_trouble(inf_cached_model_t *gate, inf_err_t *err,
     const char *what);
 

@@ -13,7 +13,8 @@ static inf_err_t *rewrite(const json_t *value,
     const ProtobufCMessageDescriptor *desc, inf_buf_t *out);
 
 inf_err_t *
-inf_model_metadata_restrict(inf_slice_t model, inf_slice_t theirs, inf_buf_t *out)
+inf_model_metadata_restrict(inf_slice_t model, inf_slice_t theirs,
+    inf_buf_t *out)
 {
     const ProtobufCMessageDescriptor *desc =
         &inference__model_metadata_response__descriptor;

@@ -1,5 +1,5 @@
 /*
- * library.h - a foreign library opened at run time, by a table of its functions.
+ * library.h - a foreign library opened at run time, by a table of functions.
  *
  * Owner    The process: the library stays open.
  * Thread   any.
