@@ -104,11 +104,16 @@ def test_remote(tmp_path, repository, launch, protocol):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_remote_variants(tmp_path, repository, launch, protocol):
-    """Variants that it writes, and has the server load and unload."""
+    """Variants that it writes, and has the server load and unload.
+
+    It asks whether each model of the index is ready; over REST the answer for
+    one that is not loaded is an error in the log.
+    """
+    loaded = [] if protocol == "grpc" else ["--load-model=plain"]
     (tmp_path / "variants").mkdir()
     server = launch(f"--model-repository={repository}",
                     f"--model-repository={tmp_path / 'variants'}",
-                    "--model-control-mode=explicit")
+                    "--model-control-mode=explicit", *loaded)
     found = profile(
         tmp_path, repository,
         (server.port, server.grpc_port, server.metrics_port),
