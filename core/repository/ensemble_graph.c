@@ -18,6 +18,14 @@ typedef struct {
     bool                     found;
 } search_t;
 
+/* A model that a load waits for. */
+typedef struct {
+    size_t             step;
+    inf_graph_model_t *model;   /* NULL: none of this step's yet             */
+} awaited_t;
+
+static inf_graph_model_t *next_awaited(const inf_ensemble_graph_t *g,
+    const inf_graph_model_t *m, awaited_t *at);
 static uint32_t bucket_of(const char *name);
 static void link_plan(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     inf_graph_plan_t *plan);
@@ -238,19 +246,30 @@ inf_graph_compare(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
 bool
 inf_graph_waits(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
 {
-    const inf_graph_plan_t *plan = plan_of(m);
+    return next_awaited(g, m, &(awaited_t) { .step = 0 }) != NULL;
+}
 
-    for (size_t i = 0; plan != NULL && i < plan->count; i++) {
-        for (inf_graph_model_t *n = NULL; (n = inf_graph_next_named(g,
-                plan->steps[i].name, n)) != NULL; )
-        {
-            if (n->turn != 0 && n->turn <= m->until && is_meant(g, m, n)) {
-                return true;
-            }
-        }
+bool
+inf_graph_asks(const inf_graph_model_t *m, const inf_graph_step_t *step)
+{
+    const inf_graph_plan_t *plan = m->asked;
+
+    return plan != NULL && step >= plan->steps
+        && step < plan->steps + plan->count;
+}
+
+bool
+inf_graph_needs(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    const inf_graph_model_t *by)
+{
+    awaited_t at = { .step = 0 };
+    const inf_graph_model_t *n;
+    bool needs = !is_meant(g, m, by);
+
+    while (!needs && (n = next_awaited(g, m, &at)) != NULL) {
+        needs = n == by || n->asked != NULL || n->awaits != NULL;
     }
-
-    return false;
+    return needs;
 }
 
 bool
@@ -343,6 +362,26 @@ inf_graph_next_named(const inf_ensemble_graph_t *g, const char *name,
         inf_graph_model_t *m = inf_link_entry(l, inf_graph_model_t, link);
         if (strcmp(m->id.name, name) == 0) {
             return m;
+        }
+    }
+
+    return NULL;
+}
+
+static inf_graph_model_t *
+next_awaited(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    awaited_t *at)
+{
+    const inf_graph_plan_t *plan = plan_of(m);
+
+    for (; plan != NULL && at->step < plan->count; at->step++) {
+        while ((at->model = inf_graph_next_named(g, plan->steps[at->step].name,
+            at->model)) != NULL)
+        {
+            const inf_graph_model_t *n = at->model;
+            if (n->turn != 0 && n->turn <= m->until && is_meant(g, m, n)) {
+                return at->model;
+            }
         }
     }
 

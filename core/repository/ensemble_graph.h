@@ -161,6 +161,14 @@ inf_graph_verdict_t inf_graph_compare(const inf_ensemble_graph_t *g,
 bool inf_graph_waits(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
 
+/* Whether step is one of m's asked plan. */
+bool inf_graph_asks(const inf_graph_model_t *m, const inf_graph_step_t *step);
+
+/* Whether a load of m, which waits, may need by's operation: it waits for it,
+   or for a load that waits for others, or does not mean by. */
+bool inf_graph_needs(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    const inf_graph_model_t *by);
+
 /*
  * circular: whether m depends on itself, or waits for itself.  Then m->via
  * leads back from m along a shortest path.  leads: the same for a path between

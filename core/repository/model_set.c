@@ -12,6 +12,8 @@ static inf_model_record_t *next_turn(const inf_model_set_t *set,
     const inf_link_t *head);
 static bool is_being_taken(const inf_model_set_t *set,
     const inf_model_record_t *r);
+static bool will_take(const inf_model_set_t *set, const inf_model_record_t *e,
+    const inf_model_record_t *r);
 static void decide(inf_model_set_t *set, inf_edit_t *edit);
 static bool is_lacking(const inf_edit_t *rebuild);
 static void decide_listed(inf_model_set_t *set, inf_edit_t *edit);
@@ -254,7 +256,7 @@ next_turn(const inf_model_set_t *set, const inf_link_t *head)
 }
 
 /* Whether a request unloads r while the load of an ensemble that came before
-   the request takes what r serves.  That load waits for nothing else. */
+   the request takes, or will take, what r serves. */
 static bool
 is_being_taken(const inf_model_set_t *set, const inf_model_record_t *r)
 {
@@ -266,16 +268,25 @@ is_being_taken(const inf_model_set_t *set, const inf_model_record_t *r)
         && (m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL)
     {
         const inf_model_record_t *e = record_of(m);
-        if (m->asked != NULL && m->turn < edit->turn
-            && e->stage == INF_LOAD_TAKES
-            && (e->state == INF_MODEL_QUEUED
-                || e->state == INF_MODEL_RUNNING))
+        if (inf_graph_asks(m, at) && m->turn < edit->turn
+            && e->stage == INF_LOAD_TAKES && will_take(set, e, r))
         {
             return true;
         }
     }
 
     return false;
+}
+
+/* Whether the load of e goes on without r's first edit.  Among loads that wait,
+   each edit held back came after all that its load waits for: no circle. */
+static bool
+will_take(const inf_model_set_t *set, const inf_model_record_t *e,
+    const inf_model_record_t *r)
+{
+    return e->state == INF_MODEL_QUEUED || e->state == INF_MODEL_RUNNING
+        || (e->state == INF_MODEL_COMPOSING
+            && !inf_graph_needs(&set->graph, &e->graph, &r->graph));
 }
 
 /* Decides whether the edit is still needed. */

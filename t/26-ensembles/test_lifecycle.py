@@ -1,6 +1,7 @@
 """When an ensemble is there: it comes after its models, goes with them, comes
 back with them, and is made anew when one of them was."""
 
+import concurrent.futures
 import json
 import os
 import shutil
@@ -13,7 +14,8 @@ from tritonclient.utils import InferenceServerException
 
 from lib import backends, models, process
 from lib.load import Load
-from lib.server import SLOW
+from lib.repository import held, let_go, wait_held
+from lib.server import SLOW, nap
 from lib.wire import request_bytes, tensor
 
 PARTS = "health metadata config infer statistics repository"
@@ -277,6 +279,37 @@ def test_no_request_fails_while_composing_models_are_reloaded(explicit, client):
             client.load_model(name)
             load.wait_for_more(10, 30 * SLOW)
     assert set(load.results) == {200}, load.results
+
+
+def test_an_unload_waits_for_an_ensemble_that_waits_for_others(make_server):
+    """The load came first."""
+    def fill(folder):
+        identity(folder, "m")
+        held(folder, "waits", "initialize-hold")
+        ensemble(folder, "both", "m", "waits")
+
+    server = make_server(
+        fill, parts=PARTS,
+        http=EXPLICIT + f"    inference_backends {backends.build('failing')};"
+        "\n")
+
+    def ask(name, verb):
+        return server.post(f"/v2/repository/models/{name}/{verb}", b"")
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        load = pool.submit(ask, "both", "load")
+        wait_held(server, "waits")
+        assert process.wait_until(lambda: "m" in ready(server), 20 * SLOW)
+        unload = pool.submit(ask, "m", "unload")
+        nap(0.3)
+        assert ready(server) == {"m"} and not unload.done()
+        let_go(server, "waits")
+        answer = load.result(20 * SLOW)
+        assert answer.status == 200, answer
+        answer = unload.result(20 * SLOW)
+        assert answer.status == 200, answer
+    wait_ready(server, "waits")
+    assert "has no loaded version" in rows(server)["both"]
 
 
 def test_a_running_request_outlives_its_composing_models(make_server):
