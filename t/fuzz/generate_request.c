@@ -12,6 +12,7 @@
 #include "core/model/normalize.h"
 #include "core/model/string_check.h"
 #include "core/proto/generate_members.h"
+#include "core/proto/infer_request.h"
 #include "core/proto/json_doc.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
