@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,22 +120,29 @@ take_name(bk_directory_t *d, const char *parent, const char *prefix,
     return err;
 }
 
-/* Only of a directory of our own that nobody else holds; -1 otherwise. */
+/* Opens and locks a directory of our own that is at least older_s old, 0: of any
+   age, as time() may be behind its time.  -1 with errno: it cannot be, or is
+   locked. */
 static int
 lock_of(const char *path, long older_s)
 {
     struct stat st;
 
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd != -1 && (fstat(fd, &st) != 0 || st.st_uid != geteuid()
-        || time(NULL) - st.st_ctime < older_s
-        || flock(fd, LOCK_EX | LOCK_NB) != 0))
-    {
-        (void) close(fd);
+    if (fd == -1) {
         return -1;
     }
 
-    return fd;
+    bool wanted = fstat(fd, &st) == 0 && st.st_uid == geteuid()
+        && (older_s == 0 || time(NULL) - st.st_ctime >= older_s);
+    if (wanted && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        return fd;
+    }
+
+    int error = wanted ? errno : EPERM;
+    (void) close(fd);
+    errno = error;
+    return -1;
 }
 
 static void

@@ -38,6 +38,7 @@ ROWS = [
     ("inference_load_model", "id_int32; inference_model_control explicit",
      HTTP, NOW),
     ("inference_code_upload", "on", HTTP, LATER),
+    ("inference_max_json_size", "1m", HTTP, NOW),
     ("inference_model_namespacing", "on", HTTP, NEXT),
     ("inference_model_config_name", "wide", HTTP, NEXT),
     ("inference_model_load", "threads=2", HTTP, NEXT),

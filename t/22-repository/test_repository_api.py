@@ -327,7 +327,7 @@ def test_files_of_more_than_64_mebibytes(make_server):
         data = chunked(data, 1 << 20) if head else data
         answer = server.post(path, data, head)
         assert answer.status == 400
-        assert "67108864 bytes; inference_max_body" in error(answer)
+        assert "67108864 bytes; inference_max_json_size" in error(answer)
         assert server.post("/large" + path, data, head).status == 200
         assert server.get("/v2/models/brought/ready").status == 200
     answer = server.post("/large" + path, b"{" + b" " * (100 << 20))

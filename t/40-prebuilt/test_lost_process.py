@@ -143,8 +143,9 @@ def stub_of(server, model="pid"):
         if answer.status != 200:
             # what there is to say meanwhile
             assert answer.status in (500, 503), answer
-            assert re.search("not healthy|not at ready state|was killed|"
-                             "exited with|stopped accepting", answer.error), \
+            assert re.search("not healthy|not at ready state|not ready|was "
+                             "killed|exited with|stopped accepting",
+                             answer.error), \
                 answer
             return 0
         return int(answer.json()["outputs"][0]["data"][0])
