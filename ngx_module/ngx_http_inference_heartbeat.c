@@ -40,6 +40,8 @@ typedef struct {
 static void ngx_http_inference_heartbeat_tick(ngx_event_t *ev);
 static ngx_uint_t ngx_http_inference_heartbeat_ends(
     ngx_http_inference_heartbeat_t *h, ngx_log_t *log);
+static void ngx_http_inference_heartbeat_kill(ngx_pid_t pid, int pidfd,
+    ngx_log_t *log);
 static uint64_t ngx_http_inference_heartbeat_count(
     ngx_http_inference_heartbeat_t *h);
 static void ngx_http_inference_heartbeat_ask(
@@ -116,9 +118,7 @@ ngx_http_inference_heartbeat_last(ngx_pid_t pid, int pidfd, ngx_msec_t bound,
                                pidfd, NGX_HTTP_INFERENCE_HEARTBEAT_GRACE, log);
 
         if (rc == NGX_AGAIN) {
-            ngx_log_error(NGX_LOG_ERR, log, 0,
-                          "inference: core %P hangs on, it is killed", pid);
-            ngx_http_inference_signal(pid, pidfd, SIGKILL, log);
+            ngx_http_inference_heartbeat_kill(pid, pidfd, log);
         }
     }
 
@@ -147,9 +147,7 @@ ngx_http_inference_heartbeat_tick(ngx_event_t *ev)
     h = &ngx_http_inference_heartbeat;
 
     if (h->aborted) {
-        ngx_log_error(NGX_LOG_ERR, ev->log, 0,
-                      "inference: core %P hangs on, it is killed", h->pid);
-        ngx_http_inference_signal(h->pid, h->pidfd, SIGKILL, ev->log);
+        ngx_http_inference_heartbeat_kill(h->pid, h->pidfd, ev->log);
         return;
     }
 
@@ -185,6 +183,18 @@ ngx_http_inference_heartbeat_tick(ngx_event_t *ev)
     }
 
     ngx_add_timer(ev, h->bound / NGX_HTTP_INFERENCE_HEARTBEAT_TICKS + 1);
+}
+
+
+/* Ends a core that hangs after it was aborted. */
+
+static void
+ngx_http_inference_heartbeat_kill(ngx_pid_t pid, int pidfd, ngx_log_t *log)
+{
+    ngx_log_error(NGX_LOG_ERR, log, 0,
+                  "inference: core %P hangs on, it is killed", pid);
+
+    ngx_http_inference_signal(pid, pidfd, SIGKILL, log);
 }
 
 

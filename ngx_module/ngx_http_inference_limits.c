@@ -23,6 +23,8 @@
 
 static ngx_http_inference_loc_conf_t *ngx_http_inference_limits(
     ngx_http_request_t *r);
+static ngx_uint_t ngx_http_inference_is_small_call(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_body_limits_text(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_plan_rate(ngx_http_inference_ctx_t *ctx,
@@ -128,9 +130,7 @@ ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
 {
     ngx_http_inference_main_conf_t  *imcf;
 
-    if (ngx_http_inference_call_has_body(ctx)
-        && !ngx_http_inference_is_load(ctx))
-    {
+    if (ngx_http_inference_is_small_call(ctx)) {
         return NGX_HTTP_INFERENCE_CALL_MAX;
     }
 
@@ -142,6 +142,16 @@ ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
                                          ngx_http_inference_module);
 
     return imcf->config.max_json_bytes;
+}
+
+
+/* Whether the body is a call's, but not a load's. */
+
+static ngx_uint_t
+ngx_http_inference_is_small_call(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_call_has_body(ctx)
+           && !ngx_http_inference_is_load(ctx);
 }
 
 
@@ -160,9 +170,7 @@ ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
 {
     const char  *setting;
 
-    if (ngx_http_inference_call_has_body(ctx)
-        && !ngx_http_inference_is_load(ctx))
-    {
+    if (ngx_http_inference_is_small_call(ctx)) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                        "request JSON is larger than the limit "
                                        "of %uL bytes, which no setting changes",
@@ -172,10 +180,9 @@ ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
     setting = ngx_http_inference_body_limits_text(ctx)
               ? "inference_max_body" : INF_INFER_MAX_JSON_SETTING;
 
-    return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                   "request JSON is larger than the limit of "
-                                   "%uL bytes; %s sets another limit",
-                                   ngx_http_inference_max_text(ctx), setting);
+    return ngx_http_inference_fail_err(ctx,
+                   inf_infer_json_long(ngx_http_inference_max_text(ctx),
+                                       setting));
 }
 
 

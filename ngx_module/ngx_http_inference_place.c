@@ -123,8 +123,7 @@ ngx_http_inference_place_text_size(ngx_http_inference_ctx_t *ctx)
     body = &ctx->body;
 
     if (body->header_len >= 0) {
-        return ngx_min((uint64_t) body->header_len,
-                       ngx_http_inference_max_text(ctx));
+        return body->header_len;
     }
 
     if (body->declared > 0 && body->inflate == NULL) {

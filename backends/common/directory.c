@@ -120,9 +120,9 @@ take_name(bk_directory_t *d, const char *parent, const char *prefix,
     return err;
 }
 
-/* Opens and locks a directory of our own that is at least older_s old, 0: of any
-   age, as time() may be behind its time.  -1 with errno: it cannot be, or is
-   locked. */
+/* Opens and locks a directory of our own that is at least older_s old, 0: of
+   any age, as time() may be behind its time.  -1 with errno: it cannot be, or
+   is locked. */
 static int
 lock_of(const char *path, long older_s)
 {

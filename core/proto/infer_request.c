@@ -152,16 +152,22 @@ inf_infer_reader_request(const inf_infer_reader_t *r)
     return r->tables.request;
 }
 
+inf_err_t *
+inf_infer_json_long(uint64_t limit, const char *setting)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG,
+                       "request JSON is larger than the limit of %llu bytes; "
+                       "%s sets another limit", (unsigned long long) limit,
+                       setting);
+}
+
 inf_codec_t
 inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
     bool last, size_t budget, inf_err_t **err)
 {
     if (avail > r->limits.max_json_bytes) {
-        *err = inf_err_new(INF_ERR_INVALID_ARG,
-                           "request JSON is larger than the limit of %llu "
-                           "bytes; " INF_INFER_MAX_JSON_SETTING
-                           " sets another limit",
-                           (unsigned long long) r->limits.max_json_bytes);
+        *err = inf_infer_json_long(r->limits.max_json_bytes,
+                                   INF_INFER_MAX_JSON_SETTING);
         return INF_CODEC_ERROR;
     }
 

@@ -132,6 +132,9 @@ INF_CHECK inf_codec_t inf_infer_reader_feed(inf_infer_reader_t *r,
     const char *json, size_t avail, bool last, size_t budget,
     inf_err_t **err);
 
+/* The error of JSON beyond the limit, which setting changes. */
+inf_err_t *inf_infer_json_long(uint64_t limit, const char *setting);
+
 /* The number of bytes read. */
 size_t inf_infer_reader_offset(const inf_infer_reader_t *r);
 

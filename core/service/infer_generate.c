@@ -49,9 +49,7 @@ inf_infer_generate(inf_in_flight_t *in_flight)
     inf_buf_t copy;
 
     if (in->data_length > max_bytes) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "request JSON is larger than"
-            " the limit of %llu bytes; " INF_INFER_MAX_JSON_SETTING
-            " sets another limit", (unsigned long long) max_bytes);
+        return inf_infer_json_long(max_bytes, INF_INFER_MAX_JSON_SETTING);
     }
 
     inf_buf_init(&copy);

@@ -106,6 +106,15 @@ def fill_one(repository):
               pathless=[name])
 
 
+def behind_a_copy(name, code, **kw):
+    """Fills a repository with "chained": a model whose input lies on GPU 0."""
+    def few(repository):
+        device_copy.model(repository, "on0")
+        model(repository, name, code, **kw)
+        chain(repository, "chained", ["on0", name], pathless=[name])
+    return few
+
+
 def data_of(size):
     return random.Random(size).randbytes(size)
 
@@ -181,12 +190,7 @@ def test_an_output_of_a_model_on_the_cpu_comes_there(gpus):
 
 @pytest.mark.fake_gpu
 def test_models_without_it_have_no_driver_in_their_interpreter(gpus):
-    def few(repository):
-        device_copy.model(repository, "on0")
-        model(repository, "plain", ON_CPU, cpu="yes")
-        chain(repository, "chained", ["on0", "plain"], pathless=["plain"])
-
-    server = gpus.start(few, env=PYTHON)
+    server = gpus.start(behind_a_copy("plain", ON_CPU, cpu="yes"), env=PYTHON)
     check(server, "chained", 70_000)
     assert "cuIpcGetMemHandle" not in gpus.ended(server)["calls"]
     assert gpus.interpreters() == []
@@ -265,12 +269,7 @@ return pb.Tensor("OUT", array(bytes_of(given)))
 
 def test_a_tensor_is_there_until_its_last_consumer_lets_go(gpus):
     """Of the tensor, or of its capsule alone, after the request's end."""
-    def few(repository):
-        device_copy.model(repository, "on0")
-        model(repository, "keeps", KEPT)
-        chain(repository, "chained", ["on0", "keeps"], pathless=["keeps"])
-
-    server = gpus.start(few, env=PYTHON)
+    server = gpus.start(behind_a_copy("keeps", KEPT), env=PYTHON)
     for n in range(30):
         check(server, "chained", 1 + n * 9_999)
 
@@ -304,12 +303,7 @@ return pb.Tensor("OUT", array(data))
 
 
 def test_memory_is_not_written_again_before_work_there_is_done(gpus):
-    def few(repository):
-        device_copy.model(repository, "on0")
-        model(repository, "queues", QUEUED)
-        chain(repository, "chained", ["on0", "queues"], pathless=["queues"])
-
-    server = gpus.start(few, env=PYTHON)
+    server = gpus.start(behind_a_copy("queues", QUEUED), env=PYTHON)
     for n in range(20):
         check(server, "chained", 900_000 + n)
 
@@ -406,17 +400,12 @@ def test_large_blocks_are_given_back(gpus):
 
 @pytest.mark.fake_gpu
 def test_an_interpreter_that_dies_with_tensors(gpus):
-    def few(repository):
-        device_copy.model(repository, "on0")
-        model(repository, "dies", """
+    server = gpus.start(behind_a_copy("dies", """
 if bytes_of(given)[0] == 1:
     self.kept = [given, Memory(b"1" * 9)]
     os.kill(os.getpid(), 9)
 return pb.Tensor("OUT", array(bytes_of(given)))
-""")
-        chain(repository, "chained", ["on0", "dies"], pathless=["dies"])
-
-    server = gpus.start(few, env=PYTHON)
+"""), env=PYTHON)
     memory = []
     for _ in range(3):
         answer = ask(server, "chained", b"\1" * 5000, ("OUT",))
@@ -431,16 +420,11 @@ return pb.Tensor("OUT", array(bytes_of(given)))
 
 @pytest.mark.fake_gpu
 def test_an_interpreter_may_not_ask_for_inputs_there(gpus):
-    def few(repository):
-        device_copy.model(repository, "on0")
-        model(repository, "asks", """
+    server = gpus.start(behind_a_copy("asks", """
 import _native
 from _host_channel import GPU_READY
 _native.push(GPU_READY, 0, [None])
-""" + ON_CPU, cpu="yes")
-        chain(repository, "chained", ["on0", "asks"], pathless=["asks"])
-
-    server = gpus.start(few, env=PYTHON)
+""" + ON_CPU, cpu="yes"), env=PYTHON)
     for size in 1, 70_000:
         check(server, "chained", size)
     assert "copied to the CPU: the interpreter has not said why" \
@@ -452,9 +436,7 @@ _native.push(GPU_READY, 0, [None])
 def test_wrong_words_of_an_interpreter(gpus):
     """Memory of a GPU that it names is looked up; its request fails, and the next
     one is served."""
-    def few(repository):
-        device_copy.model(repository, "on0")
-        model(repository, "lies", """
+    server = gpus.start(behind_a_copy("lies", """
 import _native
 from _host_channel import GPU_NEW, _GPU_CLOSED, _GPU_FREE
 what = bytes_of(given)[0]
@@ -482,10 +464,7 @@ if what == 11:      # closed, which it is not
     for number in every:
         _native.push(_GPU_CLOSED, number, None)
 return pb.Tensor("OUT", array(bytes_of(given)))
-""")
-        chain(repository, "chained", ["on0", "lies"], pathless=["lies"])
-
-    server = gpus.start(few, env=PYTHON)
+"""), env=PYTHON)
     for what in range(11):
         answer = ask(server, "chained", bytes([what]), ("OUT",))
         assert answer.status != 200, what
