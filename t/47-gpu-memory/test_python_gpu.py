@@ -434,8 +434,8 @@ _native.push(GPU_READY, 0, [None])
 
 @pytest.mark.fake_gpu
 def test_wrong_words_of_an_interpreter(gpus):
-    """Memory of a GPU that it names is looked up; its request fails, and the next
-    one is served."""
+    """Memory of a GPU that it names is looked up; its request fails, and the
+    next one is served."""
     server = gpus.start(behind_a_copy("lies", """
 import _native
 from _host_channel import GPU_NEW, _GPU_CLOSED, _GPU_FREE
