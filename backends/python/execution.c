@@ -302,8 +302,8 @@ response_is_error(const py_reader_t *at)
     return !py_read_list_of(&r, 3) || !py_read_none(&r);
 }
 
-/* Runs a request again; if the core rejects that, answers it with the
-   reason. */
+/* Runs a request again, while a sender continues; if the core rejects that,
+   answers it with the reason. */
 static void
 request_again(py_interpreter_t *in, py_batch_t *b, py_answer_t *a)
 {
@@ -314,7 +314,9 @@ request_again(py_interpreter_t *in, py_batch_t *b, py_answer_t *a)
             "a request that was answered cannot run again")
         : py_live_reschedule(live);
     if (err == NULL) {
-        py_requests_remove(&in->requests, live);
+        if (live->dropped) {
+            py_requests_remove(&in->requests, live);
+        }
         return;
     }
 

@@ -150,9 +150,12 @@ py_live_take(py_live_t *live, TRITONBACKEND_Request **request)
 TRITONSERVER_Error *
 py_live_reschedule(py_live_t *live)
 {
-    TRITONSERVER_Error *err = TRITONBACKEND_RequestRelease(live->request,
-        TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
+    TRITONSERVER_Error *err = live->dropped ? NULL : factory_of(live);
 
+    if (err == NULL) {
+        err = TRITONBACKEND_RequestRelease(live->request,
+            TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
+    }
     if (err == NULL) {
         live->request = NULL;
     }

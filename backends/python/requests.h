@@ -91,7 +91,8 @@ BK_CHECK TRITONSERVER_Error *py_live_end(py_live_t *live);
 BK_CHECK TRITONSERVER_Error *py_live_take(py_live_t *live,
     TRITONBACKEND_Request **request);
 
-/* Returns it to the core to run again; on error it is unchanged. */
+/* Returns it to the core to run again; a factory for later responses is kept
+   if it has a sender.  On error it still has the request. */
 BK_CHECK TRITONSERVER_Error *py_live_reschedule(py_live_t *live);
 
 BK_CHECK TRITONSERVER_Error *py_live_is_cancelled(const py_live_t *live,

@@ -43,6 +43,27 @@ class TritonPythonModel:
         return answers
 """
 
+# given back by the first execution, whose sender answers after the second
+LATE = TELL + """
+import threading
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.first = None
+    def execute(self, requests):
+        (request,) = requests
+        sender = request.get_response_sender()
+        if self.first is None:
+            self.first = sender
+            request.set_release_flags(
+                pb.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+            return None
+        sender.send(tell("second"))
+        first, self.first = self.first, None
+        threading.Timer(0.1, lambda: first.send(tell("first"), 1)).start()
+        return None
+"""
+
 # IN - 1, then one less each time, to 0
 COUNTDOWN = """\
 import numpy as np
@@ -78,6 +99,8 @@ def fill(repository):
             ("third_none", batch + TEXT + ITERATIVE, THIRD_NONE),
             ("both", batch + TEXT + ITERATIVE, BOTH),
             ("once", TEXT, THIRD),
+            ("late", batch + TEXT + ITERATIVE
+             + "model_transaction_policy { decoupled: true }\n", LATE),
             ("countdown", batch
              + models.io_block("input", [("IN", "INT32", [1])])
              + models.io_block("output", [("OUT", "INT32", [1])])
@@ -133,6 +156,18 @@ def test_a_model_without_iterative_sequences(server):
             assert answer.status == 400
             assert "not configured to handle such a flag" in answer.error
         assert told(server.infer("once", text("x", id=key))) == [key, 3]
+
+
+def test_the_sender_of_an_execution_before(server):
+    tensor = grpcclient.InferInput("IN", [1, 1], "BYTES")
+    tensor.set_data_from_numpy(np.array([[b"x"]], dtype=object))
+    for _ in range(2):
+        with Stream(server.port2) as stream:
+            stream.send("late", [tensor])
+            answers = stream.wait(2)
+        assert [e for _, e in answers] == [None] * 2
+        assert [json.loads(r.as_numpy("OUT").ravel()[0])
+                for r, _ in answers] == ["second", "first"]
 
 
 @pytest.mark.parametrize("count", [1, 4])

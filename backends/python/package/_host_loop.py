@@ -203,8 +203,7 @@ class Model:
 
     def _result(self, request, answer):
         if answer is None:
-            if request._sender is None and request._release != RESCHEDULE \
-                    and not State.decoupled:
+            if request._sender is None:
                 push(CLOSE, request._number, None)      # nobody answers it
             return [request._release, None]
         if request._release == RESCHEDULE:
