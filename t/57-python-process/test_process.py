@@ -236,5 +236,7 @@ def test_one_that_hangs_holds_its_own_request(server, signum):
 def test_nothing_outlives_the_core():
     with python_backend.serve(doer) as s:
         first = pid(s)
+        child = int(python_backend.told(say(s, "fork")))
         s.end_core()
-        assert process.wait_until(lambda: not process.alive(first), 5)
+        assert process.wait_until(
+            lambda: not (process.alive(first) or process.alive(child)), 5)

@@ -27,7 +27,8 @@
 #include "device.h"
 #include "messages.h"
 
-#define ARENAS 256u
+#define ARENAS   256u
+#define ORPHANED SIGRTMAX       /* the server has ended                      */
 
 /* The server's memory that holds inputs, mapped read-only; freed when neither
    the table nor a buffer uses it. */
@@ -96,6 +97,7 @@ static void give_back_up(void *owner, uint64_t id);
 static void give_back_arena(void *owner, uint64_t id);
 static bool attached(void);
 static void forget_channel(void);
+static void group_kill(int signo);
 
 /* attach(channel_fd, event_fd, socket_fd) */
 static PyObject *
@@ -113,7 +115,9 @@ attach(PyObject *self, PyObject *args)
     }
 
     /* the parent's thread lives as long as the process may */
-    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const struct sigaction orphaned = { .sa_handler = group_kill };
+    (void) sigaction(ORPHANED, &orphaned, NULL);
+    (void) prctl(PR_SET_PDEATHSIG, ORPHANED);
     if (recv(channel.socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
         _exit(1);
     }
@@ -912,6 +916,14 @@ static void
 forget_channel(void)
 {
     channel.header = NULL;
+}
+
+/* The server has ended: this process ends, with those that it has started. */
+static void
+group_kill(int signo)
+{
+    (void) signo;
+    (void) kill(0, SIGKILL);
 }
 
 static PyMethodDef methods[] = {
