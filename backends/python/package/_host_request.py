@@ -21,6 +21,13 @@ ONE_RESPONSE = "Unable to send response. Non-decoupled model cannot send " \
 _CPU = PreferredMemory(MemoryType.TRITONSERVER_MEMORY_CPU)
 
 
+def _json(parameters, received):
+    """The text of parameters: compact if the server has sent them."""
+    return json.dumps(dict(parameters), ensure_ascii=False,
+                      separators=(",", ":")) if received \
+        else json.dumps(dict(parameters))
+
+
 class InferenceTrace:
     """The trace of a request, to be continued in another."""
 
@@ -41,7 +48,7 @@ _NO_TRACE = InferenceTrace()
 class InferenceResponse:
     """Outputs and parameters, or an error."""
 
-    __slots__ = ("_tensors", "_error", "_parameters")
+    __slots__ = ("_tensors", "_error", "_parameters", "_received")
 
     def __init__(self, output_tensors=[], error=None, parameters=None):
         if output_tensors is None or isinstance(output_tensors, (str, bytes)):
@@ -60,6 +67,7 @@ class InferenceResponse:
         self._error = error
         self._parameters = check_parameters(parameters) \
             if parameters is not None else []
+        self._received = False
 
     @classmethod
     def _of(cls, message):
@@ -69,6 +77,7 @@ class InferenceResponse:
         self._error = None if error is None else TritonError(error[1],
                                                              error[0])
         self._parameters = parameters
+        self._received = True
         return self
 
     def _message(self, wanted):
@@ -89,7 +98,7 @@ class InferenceResponse:
         return self._error
 
     def parameters(self):
-        return json.dumps(dict(self._parameters))
+        return _json(self._parameters, self._received)
 
 
 class ResponseIterator:
@@ -299,7 +308,7 @@ class InferenceRequest:
         return self._timeout
 
     def parameters(self):
-        return json.dumps(dict(self._parameters))
+        return _json(self._parameters, self._number != 0)
 
     def requested_output_names(self):
         return set(self._wanted)
