@@ -160,14 +160,14 @@ BROKEN = {
 }
 # what the reason says; * is a place, which NVIDIA's does not tell
 REASONS = {
-    "syntax": ["model.py", "line 2", "SyntaxError"],
-    "package": ["No module named 'no_such_package_here'",
-                '*model.py", line 1'],
+    "syntax": ["SyntaxError: ", " (model.py, line 2)"],
+    "package": ["ModuleNotFoundError: No module named 'no_such_package_here'",
+                "model.py(1): <module>"],
     "no_class": ["TritonPythonModel"],
     "no_execute": ["*model.py does not implement `execute` method."],
-    "at_import": ["division by zero", '*model.py", line 3'],
-    "initialize": ["not today", '*model.py", line 9'],
-    "constructor": ["no room", '*model.py", line 9'],
+    "at_import": ["division by zero", "model.py(3): <module>"],
+    "initialize": ["not today", "model.py(9): initialize"],
+    "constructor": ["no room", "model.py(9): __init__"],
     "leaves": ["Stub process 'b_leaves_0", " is not healthy.",
                "*exited with status 9"],
     "nul": ["source code string cannot contain null bytes", "*/1/model.py"],
@@ -305,9 +305,12 @@ def test_nothing_returned_and_nothing_sent(server):
 
 def test_an_exception_names_file_and_lines(server):
     answer = server.infer("returns", text("raise"))
-    assert re.search(r"returns/1/model\.py\"?[,(:] ?(line )?\d+",
-                     answer.error), answer.error
-    assert "fail" in answer.error and "execute" in answer.error
+    place = re.escape(str(server.models / "returns/1/model.py"))
+    assert re.fullmatch(
+        r"Failed to process the request\(s\) for model 'returns_0(_0)?', "
+        r"message: ValueError: never works: raise\n\nAt:\n"
+        rf"  {place}\(\d+\): fail\n  {place}\(\d+\): execute\n",
+        answer.error), answer.error
     server.wait_log(r"\[error\].*Failed to process the request\(s\) for model "
                     "'returns_0.*never works: raise")
 

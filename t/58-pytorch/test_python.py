@@ -177,10 +177,9 @@ def bad_loads():
         "syntax": (module("class\n"), "", IO, [
             "SyntaxError", "/syntax/1/model.py", "line 3"]),
         "package": (module("import no_such_package\n"), "", IO, [
-            "No module named 'no_such_package'", '/package/1/model.py", '
-            "line 3"]),
+            "No module named 'no_such_package'", "/package/1/model.py(3)"]),
         "raises": (module(more + "):\n        1 / 0\n"), "", IO, [
-            "ZeroDivisionError", '/raises/1/model.py", line 5, in __init__']),
+            "ZeroDivisionError", "/raises/1/model.py(5): __init__"]),
         "arguments": (module(more + ", n):\n        pass\n"), "", IO, [
             "Net.__init__() missing 1 required positional argument: 'n'"]),
         "weights": ({**FILES, "model.pt": b"none"}, "", IO, [
@@ -228,7 +227,7 @@ def test_loads_that_fail(with_torch):
     ("x", "forward() gave 1 values, the configuration has 2 outputs"),
     ("x, 5", "forward() gave a int for output 'b', not a tensor"),
     ("{'a': x, 'b': y}", "forward() gave 1 values"),
-    ("1 / 0", 'line 5, in forward'),
+    ("1 / 0", "model.py(5): forward"),
 ])
 def test_what_forward_gives_that_is_wrong(with_torch, result, words):
     server = with_torch(lambda r: write(r, "net", {"model.py": (

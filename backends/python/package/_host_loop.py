@@ -60,25 +60,26 @@ class ModelError(Exception):
 
 
 def describe(error, file=None):
-    """Returns an exception's type, text and stack, innermost frame first;
-    instead of the stack the file, if no frame is a model's."""
+    """Returns an exception's type, text and stack in Triton's form, innermost
+    frame first; instead of the stack the file, if no frame is a model's."""
     if isinstance(error, ModelError):
         return str(error)
     try:
-        lines = [f"{type(error).__name__}: {error}"]
+        said = str(error) or "<EMPTY MESSAGE>"
     except Exception:                           # pylint: disable=W0718
-        lines = [f"{type(error).__name__}, whose text cannot be made"]
+        said = "<MESSAGE UNAVAILABLE DUE TO ANOTHER EXCEPTION>"
+    said = f"{type(error).__name__}: {said}"
     frames = traceback.extract_tb(error.__traceback__)
-    if isinstance(error, SyntaxError):
-        lines = ["".join(traceback.format_exception_only(error)).rstrip()]
     ours = os.path.dirname(os.path.abspath(__file__)) + os.sep + "_host"
-    places = [f'  File "{f.filename}", line {f.lineno}, in {f.name}'
+    places = [f"  {f.filename}({f.lineno}): {f.name}\n"
               for f in reversed(frames)
               if not f.filename.startswith((ours, _IMPORTLIB))
               and not f.filename.startswith("<frozen importlib")]
-    if not places and file and not isinstance(error, SyntaxError):
-        places = [f'  File "{file}"']
-    return "\n".join(lines + places)
+    if isinstance(error, SyntaxError):          # with its line of the file
+        places += traceback.format_exception_only(error)
+    elif not places and file:
+        places = [f"  {file}\n"]
+    return said + "\n\nAt:\n" + "".join(places) if places else said
 
 
 class Model:
