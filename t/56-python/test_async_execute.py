@@ -70,6 +70,31 @@ class TritonPythonModel:
             raise SystemExit("from a task")
 """
 
+# each execution leaves a task that ends the loop, and closes it
+CLOSED = TELL + """
+import asyncio
+import time
+
+class Close(SystemExit):
+    def __str__(self):
+        self.args[0].close()
+        return "closed"
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.task = None
+    def execute(self, requests):
+        while self.task is not None and not self.task.get_loop().is_closed():
+            time.sleep(0.01)
+        return self.answer(requests[0].get_response_sender())
+    async def answer(self, sender):
+        self.task = asyncio.create_task(self.close(sender))
+    async def close(self, sender):
+        await asyncio.sleep(0.05)
+        sender.send(tell("closed"), 1)
+        raise Close(asyncio.get_running_loop())
+"""
+
 # a request "wait" is answered when "go" has come
 MEET = TELL + """
 import asyncio
@@ -114,6 +139,7 @@ def fill(repository):
     python_backend.model(repository, "simple", TEXT, SIMPLE)
     python_backend.model(repository, "left", TEXT, LEFT)
     python_backend.model(repository, "later", TEXT, LATER)
+    python_backend.model(repository, "closed", TEXT, CLOSED)
     python_backend.model(
         repository, "through", TEXT
         + "model_transaction_policy { decoupled: true }\n", THROUGH)
@@ -178,6 +204,14 @@ def test_a_task_that_exits_leaves_the_loop(server):
     assert told(server.infer("later", text("leave"))) == "leave"
     server.wait_log("SystemExit: from a task")
     assert told(server.infer("later", text("next"))) == "next"
+
+
+@differs("the next request waits for ever there")
+def test_a_loop_that_the_model_closes_is_replaced(server):
+    before = len(server.log_text())
+    for _ in range(3):
+        assert told(server.infer("closed", text("x"))) == "closed"
+    assert server.log_text()[before:].count("Event loop is closed") == 0
 
 
 def test_batches_begin_while_others_wait(server):

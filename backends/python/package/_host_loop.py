@@ -223,10 +223,10 @@ class Model:
         """Returns the result of an asynchronous execute; that of a decoupled
         model continues in the background.  The loop runs all the time, for
         tasks that outlive an execute."""
-        if self._loop is None:
+        if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._run, daemon=True,
-                             name="execute").start()
+            threading.Thread(target=self._run, args=(self._loop,),
+                             daemon=True, name="execute").start()
         if State.decoupled:
             asyncio.run_coroutine_threadsafe(
                 self._decoupled(answers, requests), self._loop)
@@ -240,11 +240,12 @@ class Model:
         finally:
             del error           # its traceback has this frame, and the inputs
 
-    def _run(self):
-        """Runs the loop, which a SystemExit of a task ends."""
-        while True:
+    def _run(self, loop):
+        """Runs the loop, which a SystemExit of a task ends, until the model
+        closes it."""
+        while not loop.is_closed():
             try:
-                self._loop.run_forever()
+                loop.run_forever()
             except BaseException as e:          # pylint: disable=W0718
                 Logger.log_error(f"a task of {self._name}: {describe(e)}")
 
