@@ -263,8 +263,8 @@ inf_s3_client_fetch(inf_s3_client_t *c, const inf_s3_fetch_t *files,
     return f.err;
 }
 
-/* Sends a request with retries of temporary errors.  Expired credentials are
-   read again once. */
+/* Sends a request with retries of temporary errors.  Expired credentials, which
+   may be a 400, are read again once. */
 static inf_err_t *
 get(inf_s3_client_t *c, const char *key, const char *query,
     inf_s3_get_t *what, sink_t *sink, const char *etag)
@@ -296,7 +296,7 @@ get(inf_s3_client_t *c, const char *key, const char *query,
             return inf_err_new(INF_ERR_INVALID_ARG, "more than %zu bytes",
                 sink->limit);
         }
-        if ((status == 401 || status == 403) && !renewed) {
+        if ((status == 400 || status == 401 || status == 403) && !renewed) {
             renewed = true;
             forget_credentials(c);
             continue;

@@ -396,6 +396,15 @@ def test_credentials_that_are_renewed(service, bucket, serve, mount, tmp_path):
         service.gate.bad_signatures.clear()
 
 
+def test_a_token_that_has_expired_is_looked_up_anew(service, bucket, serve):
+    """S3 answers 400."""
+    upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
+    service.gate.break_next(
+        kind="status", status=400, body=b"<Error><Code>ExpiredToken</Code>"
+        b"<Message>The provided token has expired.</Message></Error>")
+    works(serve(service.address(f"{bucket}/r")), "m")
+
+
 @pytest.mark.parametrize("keys", [0, 100_000])
 def test_a_listing_without_an_end(service, bucket, serve, keys):
     """A service that always has more hurts its own models only."""
