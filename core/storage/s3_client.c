@@ -167,8 +167,8 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
             put_encoded(&query, out->next, false);
             inf_buf_putc(&query, '&');
         }
-        inf_buf_puts(&query, recursive ? "list-type=2"
-            : "delimiter=%2F&list-type=2");
+        inf_buf_puts(&query, recursive ? "encoding-type=url&list-type=2"
+            : "delimiter=%2F&encoding-type=url&list-type=2");
         if (limit > 0) {
             inf_buf_printf(&query, "&max-keys=%zu", limit);
         }

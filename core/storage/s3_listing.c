@@ -1,5 +1,6 @@
 #include "core/storage/s3_listing.h"
 
+#include <ctype.h>
 #include <expat.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +21,9 @@ typedef enum {
     ELEMENT_SIZE,
     ELEMENT_MODIFIED,
     ELEMENT_PREFIX,
-    ELEMENT_NEXT
+    ELEMENT_NEXT,
+    ELEMENT_TRUNCATED,
+    ELEMENT_ENCODING
 } element_t;
 
 typedef struct {
@@ -29,7 +32,8 @@ typedef struct {
     inf_s3_object_t   object;       /* entry being read                      */
     element_t         at[DEPTH_MAX];
     int               depth;
-    bool              root;         /* root element found                    */
+    bool              truncated;    /* more pages follow                     */
+    bool              encoded;      /* keys are, as in a URL                 */
     const char       *problem;      /* a literal; NULL: none                 */
     bool              nomem;
     size_t            len;
@@ -46,6 +50,8 @@ static element_t name_element(const char *name, element_t parent, int depth);
 static void take_value(reader_t *r, element_t e);
 static void take_text(reader_t *r, char **to);
 static void take_object(reader_t *r, bool prefix);
+static inf_err_t *finish_page(const reader_t *r, size_t first);
+static void decode(char *key);
 static int64_t parse_time(const char *text);
 static void stop(reader_t *r, const char *problem);
 static void object_fini(inf_s3_object_t *o);
@@ -92,15 +98,71 @@ inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
     XML_SetElementHandler(parser, on_start, on_end);
     XML_SetCharacterDataHandler(parser, on_text);
 
+    size_t first = l->count;
     inf_err_t *err = NULL;
-    if (XML_Parse(parser, xml, (int) len, 1) != XML_STATUS_OK || !r->root) {
+    if (XML_Parse(parser, xml, (int) len, 1) != XML_STATUS_OK) {
         err = parse_failed(r);
+    }
+    if (err == NULL) {
+        err = finish_page(r, first);
+    }
+    while (err != NULL && l->count > first) {
+        object_fini(&l->items[--l->count]);
     }
 
     XML_ParserFree(parser);
     object_fini(&r->object);
     free(r);
     return err;
+}
+
+/* Decodes and checks the keys from first on, and the page's end. */
+static inf_err_t *
+finish_page(const reader_t *r, size_t first)
+{
+    inf_s3_listing_t *l = r->listing;
+
+    for (size_t i = first; i < l->count; i++) {
+        if (r->encoded) {
+            decode(l->items[i].key);
+        }
+        if (strlen(l->items[i].key) > INF_S3_KEY_MAX) {
+            return inf_err_new(INF_ERR_INTERNAL, "the listing has a key of"
+                " more than %u bytes", INF_S3_KEY_MAX);
+        }
+    }
+
+    if (!r->truncated) {
+        free(l->next);
+        l->next = NULL;
+        return NULL;
+    }
+    return l->next != NULL && l->next[0] != '\0' ? NULL
+        : inf_err_new(INF_ERR_INTERNAL, "the listing is truncated without a"
+            " token for its next page");
+}
+
+/* Decodes a key in place.  A zero byte, which no C string holds, stays
+   encoded. */
+static void
+decode(char *key)
+{
+    char *to = key;
+
+    for (const char *from = key; *from != '\0'; from++) {
+        unsigned byte;
+
+        if (*from == '%' && isxdigit((unsigned char) from[1])
+            && isxdigit((unsigned char) from[2])
+            && sscanf(from + 1, "%2x", &byte) == 1 && byte != 0)
+        {
+            *to++ = (char) byte;
+            from += 2;
+        } else {
+            *to++ = *from == '+' ? ' ' : *from;
+        }
+    }
+    *to = '\0';
 }
 
 /* Parses "2026-11-21T15:24:46.000Z"; -1: invalid. */
@@ -155,9 +217,11 @@ on_start(void *userp, const XML_Char *name, const XML_Char **attributes)
 
     element_t parent = r->depth > 0 ? r->at[r->depth - 1] : ELEMENT_OTHER;
     element_t e = name_element(name, parent, r->depth);
-    r->root |= e == ELEMENT_ROOT;
     r->at[r->depth++] = e;
     r->len = 0;
+    if (r->depth == 1 && e != ELEMENT_ROOT) {
+        stop(r, "it is no ListBucketResult");
+    }
 }
 
 static element_t
@@ -171,6 +235,8 @@ name_element(const char *name, element_t parent, int depth)
         { ELEMENT_ROOT, "Contents", ELEMENT_CONTENTS },
         { ELEMENT_ROOT, "CommonPrefixes", ELEMENT_PREFIXES },
         { ELEMENT_ROOT, "NextContinuationToken", ELEMENT_NEXT },
+        { ELEMENT_ROOT, "IsTruncated", ELEMENT_TRUNCATED },
+        { ELEMENT_ROOT, "EncodingType", ELEMENT_ENCODING },
         { ELEMENT_CONTENTS, "Key", ELEMENT_KEY },
         { ELEMENT_CONTENTS, "ETag", ELEMENT_ETAG },
         { ELEMENT_CONTENTS, "Size", ELEMENT_SIZE },
@@ -247,6 +313,12 @@ take_value(reader_t *r, element_t e)
     case ELEMENT_NEXT:
         take_text(r, &r->listing->next);
         break;
+    case ELEMENT_TRUNCATED:
+        r->truncated = strcmp(r->text, "true") == 0;
+        break;
+    case ELEMENT_ENCODING:
+        r->encoded = strcmp(r->text, "url") == 0;
+        break;
     case ELEMENT_CONTENTS:
     case ELEMENT_PREFIXES:
         take_object(r, e == ELEMENT_PREFIXES);
@@ -288,11 +360,9 @@ take_object(reader_t *r, bool prefix)
     inf_s3_listing_t *l = r->listing;
 
     if (r->object.key == NULL || r->object.key[0] == '\0'
-        || strlen(r->object.key) > INF_S3_KEY_MAX
         || (!prefix && r->object.etag == NULL))
     {
-        stop(r, "an entry has no key, no ETag, or a key of more than 1024 "
-            "bytes");
+        stop(r, "an entry has no key or no ETag");
         return;
     }
 
@@ -340,7 +410,5 @@ parse_failed(reader_t *r)
     return inf_err_new(INF_ERR_INTERNAL, "the listing, line %lu, column %lu:"
         " %s", (unsigned long) XML_GetCurrentLineNumber(r->parser),
         (unsigned long) XML_GetCurrentColumnNumber(r->parser),
-        r->problem != NULL ? r->problem
-        : code != XML_ERROR_NONE ? XML_ErrorString(code)
-        : "it is no ListBucketResult");
+        r->problem != NULL ? r->problem : XML_ErrorString(code));
 }

@@ -226,6 +226,19 @@ def test_keys_that_make_no_file_name_hurt_one_model(service, bucket, serve):
     server.wait_log(r"\[error\][^\n]*bad[^\n]*a//b[^\n]*no file name")
 
 
+def test_a_key_with_a_control_character_hurts_one_model(service, bucket,
+                                                        serve):
+    """XML can't hold it; a service encodes it when it is asked to."""
+    upload(service, bucket, "r", lambda f: models.identity(f, "good", IN))
+    service.put(bucket, "r/b\x07d/config.pbtxt", b"x")
+    server = serve(service.address(f"{bucket}/r"), wait="live",
+                   parts="health metadata config infer repository")
+    assert server.wait_for("/v2/models/good/ready")
+    rows = json.loads(server.post("/v2/repository/index", b"").body)
+    assert {r["name"]: "control" in r.get("reason", "") for r in rows} == {
+        "good": False, "b\\x07d": True}
+
+
 def test_a_thousand_models_and_one(service, bucket, serve):
     """More keys than a page holds."""
     upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))

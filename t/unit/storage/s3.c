@@ -239,6 +239,26 @@ pages_of_a_listing_join(void **state)
 }
 
 static void
+keys_of_an_encoded_page_are_decoded(void **state)
+{
+    (void) state;
+    static const char page[] = "<ListBucketResult><IsTruncated>false"
+        "</IsTruncated><NextContinuationToken></NextContinuationToken>"
+        "<Contents><Key>m/a+b%2Bc%2525%07%C3%BC%00%2</Key><ETag>e</ETag>"
+        "</Contents><CommonPrefixes><Prefix>m/%31/</Prefix></CommonPrefixes>"
+        "<EncodingType>url</EncodingType></ListBucketResult>";
+    inf_s3_listing_t l;
+
+    inf_s3_listing_init(&l);
+    assert_ok(inf_s3_listing_parse(&l, page, sizeof(page) - 1));
+    assert_int_equal(l.count, 2);
+    assert_string_equal(l.items[0].key, "m/a b+c%25\a\xc3\xbc%00%2");
+    assert_string_equal(l.items[1].key, "m/1/");
+    assert_null(l.next);
+    inf_s3_listing_fini(&l);
+}
+
+static void
 what_is_no_listing_is_an_error_with_its_place(void **state)
 {
     (void) state;
@@ -248,6 +268,7 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
     } rows[] = {
         { "", "line 1" },
         { "<html><body>Login</body></html>", "no ListBucketResult" },
+        { "<html/>", "no ListBucketResult" },
         { "<ListBucketResult>", "line 1" },
         { "<ListBucketResult>\n<Contents><Key>a</Key></Contents>"
           "</ListBucketResult>", "line 2" },
@@ -270,6 +291,9 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
           "<ListBucketResult></ListBucketResult>", "document type" },
         { "<ListBucketResult><Contents><Key>&k;</Key></Contents>"
           "</ListBucketResult>", "undefined entity" },
+        { "<ListBucketResult><IsTruncated>true</IsTruncated><Contents>"
+          "<Key>a</Key><ETag>e</ETag></Contents></ListBucketResult>",
+          "truncated without" },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -284,15 +308,21 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
     inf_buf_t big;
     inf_s3_listing_t l;
     inf_buf_init(&big);
-    inf_buf_puts(&big, "<ListBucketResult><Contents><Key>");
-    for (int i = 0; i < 5000; i++) {
-        inf_buf_putc(&big, 'k');
+    for (size_t len = 1025; len < 6000; len += 4000) {
+        inf_buf_reset(&big);
+        inf_buf_puts(&big, "<ListBucketResult><Contents><Key>");
+        for (size_t i = 0; i < len; i++) {
+            inf_buf_putc(&big, 'k');
+        }
+        inf_buf_puts(&big, "</Key><ETag>e</ETag></Contents>"
+            "</ListBucketResult>");
+        inf_s3_listing_init(&l);
+        assert_error(inf_s3_listing_parse(&l, inf_buf_slice(&big).data,
+            inf_buf_slice(&big).len), INF_ERR_INTERNAL,
+            len == 1025 ? "more than 1024 bytes" : "too long");
+        assert_int_equal(l.count, 0);
+        inf_s3_listing_fini(&l);
     }
-    inf_buf_puts(&big, "</Key></Contents></ListBucketResult>");
-    inf_s3_listing_init(&l);
-    assert_error(inf_s3_listing_parse(&l, inf_buf_slice(&big).data,
-        inf_buf_slice(&big).len), INF_ERR_INTERNAL, "too long");
-    inf_s3_listing_fini(&l);
     inf_buf_fini(&big);
 }
 
@@ -306,6 +336,7 @@ main(void)
         cmocka_unit_test(a_profile_gives_keys_and_region),
         cmocka_unit_test(the_longest_prefix_of_the_file_wins),
         cmocka_unit_test(pages_of_a_listing_join),
+        cmocka_unit_test(keys_of_an_encoded_page_are_decoded),
         cmocka_unit_test(what_is_no_listing_is_an_error_with_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
