@@ -15,6 +15,7 @@ typedef struct {
     const inf_graph_model_t *to;
     inf_graph_model_t       *last;      /* end of the queue                  */
     bool                     settled;   /* ignore asked plans                */
+    bool                     awaited;   /* only along what loads wait for    */
     bool                     found;
 } search_t;
 
@@ -32,8 +33,6 @@ static void link_plan(inf_ensemble_graph_t *g, inf_graph_model_t *m,
 static void unlink_plan(inf_graph_plan_t *plan);
 static bool is_alive(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
-static bool is_meant(const inf_ensemble_graph_t *g,
-    const inf_graph_model_t *m, const inf_graph_model_t *target);
 static const inf_graph_plan_t *plan_of(const inf_graph_model_t *m);
 static bool search(search_t *s, inf_graph_model_t *from);
 static void search_from(search_t *s, inf_graph_model_t *from);
@@ -259,17 +258,35 @@ inf_graph_asks(const inf_graph_model_t *m, const inf_graph_step_t *step)
 }
 
 bool
-inf_graph_needs(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
-    const inf_graph_model_t *by)
+inf_graph_means(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    const inf_graph_model_t *target)
 {
-    awaited_t at = { .step = 0 };
-    const inf_graph_model_t *n;
-    bool needs = !is_meant(g, m, by);
-
-    while (!needs && (n = next_awaited(g, m, &at)) != NULL) {
-        needs = n == by || n->asked != NULL || n->awaits != NULL;
+    if (strcmp(target->id.space, m->id.space) == 0) {
+        return true;
     }
-    return needs;
+
+    for (inf_graph_model_t *n = NULL;
+        (n = inf_graph_next_named(g, target->id.name, n)) != NULL; )
+    {
+        if (strcmp(n->id.space, m->id.space) == 0) {
+            return !is_alive(g, n);
+        }
+    }
+
+    return true;
+}
+
+bool
+inf_graph_goes_on(inf_ensemble_graph_t *g, inf_graph_model_t *m,
+    uint64_t turn)
+{
+    search_t s = { .g = g, .awaited = true };
+
+    (void) search(&s, m);
+    while (m != NULL && m->turn < turn && m->awaits == NULL) {
+        m = m->next;
+    }
+    return m == NULL;
 }
 
 bool
@@ -343,7 +360,7 @@ inf_graph_needed(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
     inf_graph_model_t *e;
 
     while ((e = inf_graph_next_ensemble(g, m, &at)) != NULL) {
-        if (is_meant(g, e, m)) {
+        if (inf_graph_means(g, e, m)) {
             return true;
         }
     }
@@ -379,7 +396,9 @@ next_awaited(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
             at->model)) != NULL)
         {
             const inf_graph_model_t *n = at->model;
-            if (n->turn != 0 && n->turn <= m->until && is_meant(g, m, n)) {
+            if (n->turn != 0 && n->turn <= m->until
+                && inf_graph_means(g, m, n))
+            {
                 return at->model;
             }
         }
@@ -422,27 +441,6 @@ is_alive(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
     return m->turn != 0 || g->ops->serves(m, -1) != NULL;
 }
 
-/* Whether m's step of target's name refers to target: the model in m's own
-   repository if it is alive, otherwise any other. */
-static bool
-is_meant(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
-    const inf_graph_model_t *target)
-{
-    if (strcmp(target->id.space, m->id.space) == 0) {
-        return true;
-    }
-
-    for (inf_graph_model_t *n = NULL;
-        (n = inf_graph_next_named(g, target->id.name, n)) != NULL; )
-    {
-        if (strcmp(n->id.space, m->id.space) == 0) {
-            return !is_alive(g, n);
-        }
-    }
-
-    return true;
-}
-
 static const inf_graph_plan_t *
 plan_of(const inf_graph_model_t *m)
 {
@@ -470,7 +468,14 @@ search_from(search_t *s, inf_graph_model_t *from)
 {
     const inf_graph_plan_t *plan = s->settled && from != s->to ? from->made
         : plan_of(from);
+    awaited_t at = { .step = 0 };
 
+    if (s->awaited) {
+        while (next_awaited(s->g, from, &at) != NULL) {
+            meet(s, from, at.model);
+        }
+        return;
+    }
     for (size_t i = 0; plan != NULL && i < plan->count; i++) {
         search_name(s, from, plan->steps[i].name, false);
     }
@@ -487,7 +492,7 @@ search_name(search_t *s, inf_graph_model_t *from, const char *name, bool all)
     for (inf_graph_model_t *n = NULL;
         (n = inf_graph_next_named(s->g, name, n)) != NULL; )
     {
-        if (all || is_meant(s->g, from, n)) {
+        if (all || inf_graph_means(s->g, from, n)) {
             meet(s, from, n);
         }
     }

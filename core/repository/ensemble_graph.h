@@ -164,10 +164,15 @@ bool inf_graph_waits(const inf_ensemble_graph_t *g,
 /* Whether step is one of m's asked plan. */
 bool inf_graph_asks(const inf_graph_model_t *m, const inf_graph_step_t *step);
 
-/* Whether a load of m, which waits, may need by's operation: it waits for it,
-   or for a load that waits for others, or does not mean by. */
-bool inf_graph_needs(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
-    const inf_graph_model_t *by);
+/* Whether m's step of target's name refers to target: the model in m's own
+   repository if it is alive, otherwise any other. */
+bool inf_graph_means(const inf_ensemble_graph_t *g,
+    const inf_graph_model_t *m, const inf_graph_model_t *target);
+
+/* Whether a load of m, which waits, goes on without the operations from turn
+   on: all that it waits for, also through loads that wait, came before. */
+bool inf_graph_goes_on(inf_ensemble_graph_t *g, inf_graph_model_t *m,
+    uint64_t turn);
 
 /*
  * circular: whether m depends on itself, or waits for itself.  Then m->via

@@ -8,12 +8,13 @@
 static const void *serves(const inf_graph_model_t *m, int64_t version);
 static void move(inf_model_record_t *r, inf_model_state_t to);
 static void queue(inf_model_set_t *set, inf_model_record_t *r);
-static inf_model_record_t *next_turn(const inf_model_set_t *set,
+static inf_model_record_t *next_turn(inf_model_set_t *set,
     const inf_link_t *head);
-static bool is_being_taken(const inf_model_set_t *set,
-    const inf_model_record_t *r);
-static bool will_take(const inf_model_set_t *set, const inf_model_record_t *e,
-    const inf_model_record_t *r);
+static bool is_held_back(inf_model_set_t *set, const inf_model_record_t *r);
+static bool is_being_taken(inf_model_set_t *set, const inf_model_record_t *r,
+    uint64_t turn);
+static bool will_take(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_model_record_t *r, uint64_t turn);
 static void decide(inf_model_set_t *set, inf_edit_t *edit);
 static bool is_lacking(const inf_edit_t *rebuild);
 static void decide_listed(inf_model_set_t *set, inf_edit_t *edit);
@@ -242,12 +243,12 @@ inf_model_set_take(inf_model_set_t *set, bool unloads)
 
 /* The first record in that queue whose edit may begin, or NULL. */
 static inf_model_record_t *
-next_turn(const inf_model_set_t *set, const inf_link_t *head)
+next_turn(inf_model_set_t *set, const inf_link_t *head)
 {
     for (const inf_link_t *l = head->next; l != head; l = l->next) {
         inf_model_record_t *r = inf_link_entry((inf_link_t *) (uintptr_t) l,
             inf_model_record_t, turn);
-        if (!is_being_taken(set, r)) {
+        if (!is_held_back(set, r)) {
             return r;
         }
     }
@@ -255,21 +256,29 @@ next_turn(const inf_model_set_t *set, const inf_link_t *head)
     return NULL;
 }
 
-/* Whether a request unloads r while the load of an ensemble that came before
-   the request takes, or will take, what r serves. */
+/* Whether a request unloads r, and a load that came before takes it. */
 static bool
-is_being_taken(const inf_model_set_t *set, const inf_model_record_t *r)
+is_held_back(inf_model_set_t *set, const inf_model_record_t *r)
 {
     const inf_edit_t *edit = first_edit(r);
+
+    return edit->kind == INF_EDIT_UNLOAD && edit->cause == INF_UNLOAD_REQUEST
+        && is_being_taken(set, r, edit->turn);
+}
+
+/* Whether the load of an ensemble that came before turn takes, or will take,
+   what r serves, or another ensemble that is made of it. */
+static bool
+is_being_taken(inf_model_set_t *set, const inf_model_record_t *r,
+    uint64_t turn)
+{
     const inf_graph_step_t *at = NULL;
     inf_graph_model_t *m;
 
-    while (edit->kind == INF_EDIT_UNLOAD && edit->cause == INF_UNLOAD_REQUEST
-        && (m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL)
-    {
-        const inf_model_record_t *e = record_of(m);
-        if (inf_graph_asks(m, at) && m->turn < edit->turn
-            && e->stage == INF_LOAD_TAKES && will_take(set, e, r))
+    while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
+        inf_model_record_t *e = record_of(m);
+        if (inf_graph_asks(m, at) ? will_take(set, e, r, turn)
+            : at->held != NULL && is_being_taken(set, e, turn))
         {
             return true;
         }
@@ -278,15 +287,20 @@ is_being_taken(const inf_model_set_t *set, const inf_model_record_t *r)
     return false;
 }
 
-/* Whether the load of e goes on without r's first edit.  Among loads that wait,
-   each edit held back came after all that its load waits for: no circle. */
+/* Whether the load of e came before turn, and goes on without what comes from
+   then on.  Each edit held back came after all that its load waits for: no
+   circle. */
 static bool
-will_take(const inf_model_set_t *set, const inf_model_record_t *e,
-    const inf_model_record_t *r)
+will_take(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_model_record_t *r, uint64_t turn)
 {
+    if (e->stage != INF_LOAD_TAKES || e->graph.turn >= turn) {
+        return false;
+    }
     return e->state == INF_MODEL_QUEUED || e->state == INF_MODEL_RUNNING
         || (e->state == INF_MODEL_COMPOSING
-            && !inf_graph_needs(&set->graph, &e->graph, &r->graph));
+            && inf_graph_means(&set->graph, &e->graph, &r->graph)
+            && inf_graph_goes_on(&set->graph, &e->graph, turn));
 }
 
 /* Decides whether the edit is still needed. */

@@ -281,12 +281,18 @@ def test_no_request_fails_while_composing_models_are_reloaded(explicit, client):
     assert set(load.results) == {200}, load.results
 
 
-def test_an_unload_waits_for_an_ensemble_that_waits_for_others(make_server):
-    """The load came first."""
+@pytest.mark.parametrize("name", ["both", "beside", "top"])
+def test_an_unload_waits_for_an_ensemble_that_waits_for_others(make_server,
+                                                               name):
+    """The load came first; the ensemble has others in it."""
     def fill(folder):
         identity(folder, "m")
         held(folder, "waits", "initialize-hold")
         ensemble(folder, "both", "m", "waits")
+        ensemble(folder, "alone", "waits")
+        ensemble(folder, "beside", "m", "alone")
+        ensemble(folder, "above", "both")
+        ensemble(folder, "top", "above")
 
     server = make_server(
         fill, parts=PARTS,
@@ -297,7 +303,7 @@ def test_an_unload_waits_for_an_ensemble_that_waits_for_others(make_server):
         return server.post(f"/v2/repository/models/{name}/{verb}", b"")
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        load = pool.submit(ask, "both", "load")
+        load = pool.submit(ask, name, "load")
         wait_held(server, "waits")
         assert process.wait_until(lambda: "m" in ready(server), 20 * SLOW)
         unload = pool.submit(ask, "m", "unload")
@@ -308,8 +314,8 @@ def test_an_unload_waits_for_an_ensemble_that_waits_for_others(make_server):
         assert answer.status == 200, answer
         answer = unload.result(20 * SLOW)
         assert answer.status == 200, answer
-    wait_ready(server, "waits")
-    assert "has no loaded version" in rows(server)["both"]
+    wait_ready(server, "waits", *["alone"] * (name == "beside"))
+    assert "has no loaded version" in rows(server)[name]
 
 
 def test_a_running_request_outlives_its_composing_models(make_server):
