@@ -74,6 +74,7 @@ reason_alloc(size_t size)
         atomic_init(&r->refs, 1);
         r->text = (const char *) (r + 1);
         r->msg = r->text;
+        r->quarantined = false;
     }
     return r;
 }

@@ -67,6 +67,21 @@ a_text_that_does_not_fit_gets_more_room(void **state)
     inf_reason_room_fini(&room);
 }
 
+/* In memory that was something else's, too. */
+static void
+only_an_error_says_that_a_model_is_quarantined(void **state)
+{
+    (void) state;
+    inf_reason_room_t room = { .size = 0 };
+
+    (void) mallopt(M_PERTURB, 0xfe);    /* new memory is full of 1           */
+    inf_reason_room_renew(&room);
+    inf_reason_t *r = inf_reason_room_take(&room, 0);
+    assert_false(r->quarantined);
+    inf_reason_unref(r);
+    (void) mallopt(M_PERTURB, 0);
+}
+
 static void
 without_memory_that_is_the_reason(void **state)
 {
@@ -101,6 +116,7 @@ main(void)
         cmocka_unit_test(
             a_reason_has_its_code_and_lasts_as_long_as_a_reference),
         cmocka_unit_test(a_text_that_does_not_fit_gets_more_room),
+        cmocka_unit_test(only_an_error_says_that_a_model_is_quarantined),
         cmocka_unit_test(without_memory_that_is_the_reason)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
