@@ -123,7 +123,10 @@ fake_cuda_wrong(const char **what)
 EXPORTED size_t
 fake_cuda_queued(void)
 {
-    return fake.queued;
+    pthread_mutex_lock(&fake_lock);
+    size_t queued = fake.queued;
+    pthread_mutex_unlock(&fake_lock);
+    return queued;
 }
 
 EXPORTED size_t

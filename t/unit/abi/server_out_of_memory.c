@@ -259,18 +259,6 @@ a_request_takes_its_data_or_says_so(void **state)
 #else
 
 static void
-index_whole(inf_server_t *server, inf_registry_reader_t *models)
-{
-    inf_buf_t answer;
-
-    inf_buf_init(&answer);
-    assert_ok(inf_call(server, models, INF_METHOD_REPOSITORY_INDEX,
-        inf_slice("", 0), false, &answer));
-    expect_all_models(inf_buf_slice(&answer));
-    inf_buf_fini(&answer);
-}
-
-static void
 an_index_is_whole_or_an_error(void **state)
 {
     (void) state;

@@ -117,7 +117,6 @@ load_damaged(const file_t *file, unsigned seed, const char *path)
 {
     static unsigned char whole[LARGEST], data[LARGEST];
     const struct rlimit seconds = { SECONDS, SECONDS };
-    const struct rlimit memory = { MEMORY, MEMORY };
     size_t len = read_file(file->name, whole);
     int loaded = 0;
 
@@ -128,7 +127,11 @@ load_damaged(const file_t *file, unsigned seed, const char *path)
 
     srand(seed);
     (void) setrlimit(RLIMIT_CPU, &seconds);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    /* a sanitizer has reserved more than that */
+    const struct rlimit memory = { MEMORY, MEMORY };
     (void) setrlimit(RLIMIT_AS, &memory);
+#endif
     for (int i = 0; i < DAMAGES; i++) {
         trees_forest_t *forest = NULL;
         size_t left = len;
