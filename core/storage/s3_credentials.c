@@ -211,9 +211,9 @@ take_text(const char *file, json_t *entry, const char *key, char **out)
 static inf_err_t *
 from_environment(inf_s3_credentials_t *out)
 {
-    inf_err_t *err = put_env(&out->region, "AWS_REGION");
+    inf_err_t *err = put_env(&out->region, "AWS_DEFAULT_REGION");
     if (err == NULL) {
-        err = put_env(&out->region, "AWS_DEFAULT_REGION");
+        err = put_env(&out->region, "AWS_REGION");
     }
     if (err != NULL) {
         return err;
