@@ -354,8 +354,9 @@ make_directory(inf_s3_cache_t *cache, const item_t *items, size_t count,
         return err;
     }
 
-    for (size_t i = 0; i < count; i++) {
-        inf_err_t *err = link_item(path, &items[i]);
+    /* in reverse: directories come before objects of their names */
+    for (size_t i = count; i > 0; i--) {
+        inf_err_t *err = link_item(path, &items[i - 1]);
         if (err != NULL) {
             inf_private_dir_remove_tree(path);
             free(path);
@@ -375,7 +376,7 @@ link_item(const char *directory, const item_t *item)
     }
 
     inf_err_t *err = make_parents(path, strlen(directory) + 1);
-    if (err == NULL && link(item->cached, path) != 0) {
+    if (err == NULL && link(item->cached, path) != 0 && errno != EEXIST) {
         err = inf_err_os(errno, "cannot make %s", path);
     }
     free(path);

@@ -141,7 +141,8 @@ s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
     return inf_entries_add(out, &entry, name) ? NULL : inf_err_nomem();
 }
 
-/* Describes an entry; the bucket exists even if it is empty. */
+/* Describes an entry; the bucket exists even if it is empty.  Where a directory
+   has an object of its name, too, it is the directory. */
 static inf_err_t *
 s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 {
@@ -149,26 +150,25 @@ s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
     bool top = strcmp(path, s->root) == 0;
     inf_s3_listing_t listing;
     char *key;
-    bool found = false;
 
     *out = (inf_entry_t) { .kind = INF_ENTRY_DIR };
     if (top && inf_s3_client_address(s->client)->prefix[0] == '\0') {
         return NULL;
     }
 
-    inf_err_t *err = top ? NULL : stat_object(s, path, out, &found);
-    if (err != NULL || found) {
-        return err;
-    }
-
-    err = key_of(s, path, "/", &key);
+    inf_err_t *err = key_of(s, path, "/", &key);
     if (err == NULL) {
         err = first_with(s, key, &listing);
         free(key);
     }
-    if (err == NULL) {
-        found = listing.count > 0;
-        inf_s3_listing_fini(&listing);
+    if (err != NULL) {
+        return err;
+    }
+    bool found = listing.count > 0;
+    inf_s3_listing_fini(&listing);
+
+    if (!found && !top) {
+        err = stat_object(s, path, out, &found);
     }
     return err != NULL || found ? err : inf_err_new(INF_ERR_NOT_FOUND,
         "'%s' is not there", path);

@@ -305,6 +305,20 @@ def test_the_mark_of_a_folder_is_an_empty_repository(service, bucket, serve):
     assert server.wait_for("/v2/health/ready")
 
 
+def test_objects_of_the_names_of_directories(service, bucket, serve):
+    """Some programs leave one for each directory."""
+    upload(service, bucket, "r", lambda f: models.identity(
+        f, "m", IN).joinpath("1/x").write_bytes(b"x"))
+    for key in ("r", "r/m", "r/m/1", "r/m/1/x/y"):
+        service.put(bucket, key)
+    server = serve(service.address(f"{bucket}/r"), wait="live",
+                   parts="health metadata config infer repository",
+                   http="    inference_model_control explicit;\n")
+    answer = server.post("/v2/repository/models/m/load", b"")
+    assert answer.status == 200, answer
+    works(server, "m")
+
+
 def test_an_empty_bucket_holds_no_models(service, bucket, serve):
     """A prefix in it is there as soon as it has a key."""
     server = serve(service.address(bucket), wait="live",
