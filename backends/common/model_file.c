@@ -16,8 +16,10 @@
 
 #define CAPABILITY_MAX 32
 
-static TRITONSERVER_Error *file_check(const char *file);
-static TRITONSERVER_Error *unreadable(const char *file, int error);
+static TRITONSERVER_Error *file_check(TRITONBACKEND_Model *model,
+    const char *file);
+static TRITONSERVER_Error *unreadable(TRITONBACKEND_Model *model,
+    const char *file, int error);
 static TRITONSERVER_Error *file_find(TRITONBACKEND_Model *model,
     const char *field, const char *name, char **path);
 
@@ -95,7 +97,7 @@ bk_version_file(TRITONBACKEND_Model *model, const char *name, char **path)
     }
 
     free(directory);
-    err = file_check(file);
+    err = file_check(model, file);
     if (err != NULL) {
         free(file);
         return err;
@@ -107,12 +109,12 @@ bk_version_file(TRITONBACKEND_Model *model, const char *name, char **path)
 
 /* A library would wait for a pipe's writer. */
 static TRITONSERVER_Error *
-file_check(const char *file)
+file_check(TRITONBACKEND_Model *model, const char *file)
 {
     struct stat st;
 
     if (access(file, R_OK) != 0 || stat(file, &st) != 0) {
-        return unreadable(file, errno);
+        return unreadable(model, file, errno);
     }
 
     return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? NULL
@@ -121,16 +123,18 @@ file_check(const char *file)
 }
 
 static TRITONSERVER_Error *
-unreadable(const char *file, int error)
+unreadable(TRITONBACKEND_Model *model, const char *file, int error)
 {
+    const char *name;
     char text[128];
     char user[1024];
     struct passwd pw;
     struct passwd *found = NULL;
 
     if (error == ENOENT) {
-        return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND,
-            "there is no file \"%s\"", file);
+        TRITONSERVER_Error *err = TRITONBACKEND_ModelName(model, &name);
+        return err != NULL ? err : bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
+            "unable to find '%s' for model instance '%s'", file, name);
     }
 
     const char *why = strerror_r(error, text, sizeof(text));

@@ -16,7 +16,8 @@ typedef struct {
 
 static TRITONSERVER_Error *instance_setup(instance_t *inst,
     TRITONBACKEND_ModelInstance *handle);
-static TRITONSERVER_Error *check_kind(TRITONBACKEND_ModelInstance *handle);
+static TRITONSERVER_Error *check_kind(TRITONBACKEND_ModelInstance *handle,
+    const char *model);
 
 TRITONSERVER_Error *
 vino_instance_new(void **out, TRITONBACKEND_ModelInstance *handle,
@@ -64,7 +65,7 @@ vino_instance_execute(void *instance, TRITONBACKEND_Request **requests,
 static TRITONSERVER_Error *
 instance_setup(instance_t *inst, TRITONBACKEND_ModelInstance *handle)
 {
-    TRITONSERVER_Error *err = check_kind(handle);
+    TRITONSERVER_Error *err = check_kind(handle, inst->model->config.name);
     if (err == NULL) {
         err = vino_model_compile(inst->model);
     }
@@ -87,7 +88,7 @@ instance_setup(instance_t *inst, TRITONBACKEND_ModelInstance *handle)
 }
 
 static TRITONSERVER_Error *
-check_kind(TRITONBACKEND_ModelInstance *handle)
+check_kind(TRITONBACKEND_ModelInstance *handle, const char *model)
 {
     TRITONSERVER_InstanceGroupKind kind;
 
@@ -96,7 +97,7 @@ check_kind(TRITONBACKEND_ModelInstance *handle)
         return err;
     }
 
-    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "backend "
-        "openvino takes instances of KIND_CPU, not KIND_GPU; the parameter "
-        "'TARGET_DEVICE' names the device that it computes on");
+    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "unable to load model "
+        "'%s', Triton openVINO backend supports only CPU device; for others "
+        "an instance of KIND_CPU has the parameter 'TARGET_DEVICE'", model);
 }

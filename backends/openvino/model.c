@@ -101,7 +101,6 @@ model_setup(vino_model_t *m)
     }
     if (err == NULL) {
         err = bk_config_check(&m->config, &m->network->tensors);
-        err = err == NULL ? NULL : bk_err_add(err, "\"%s\"", m->path);
     }
     if (err == NULL) {
         bk_tensors_apply_config(&m->network->tensors, &m->config);

@@ -17,7 +17,8 @@
 #define NAMES FIRST_NAME ", model.onnx, model.tflite, model.saved_model or" \
     " model.pdmodel"
 
-static TRITONSERVER_Error *find_in(const char *directory, char **path);
+static TRITONSERVER_Error *find_in(const char *directory, const char *model,
+    char **path);
 static bool is_there(const char *directory, const char *name, char **path);
 static bool is_directory(const char *path);
 static TRITONSERVER_Error *check_fd(int fd, const char *path);
@@ -49,7 +50,7 @@ vino_model_path_find(TRITONBACKEND_Model *model,
         return NULL;
     }
 
-    err = find_in(found, path);
+    err = find_in(found, config->name, path);
     free(found);
     return err;
 }
@@ -100,7 +101,7 @@ check_fd(int fd, const char *path)
 
 /* A directory that is a SavedModel is the model itself. */
 static TRITONSERVER_Error *
-find_in(const char *directory, char **path)
+find_in(const char *directory, const char *model, char **path)
 {
     static const char *const names[] = {
         FIRST_NAME, "model.onnx", "model.tflite", "model.saved_model",
@@ -123,7 +124,7 @@ find_in(const char *directory, char **path)
         if (is_directory(found) && strcmp(names[i], "model.saved_model")
             != 0)
         {
-            TRITONSERVER_Error *err = find_in(found, path);
+            TRITONSERVER_Error *err = find_in(found, model, path);
             free(found);
             return err;
         }
@@ -132,8 +133,8 @@ find_in(const char *directory, char **path)
         return NULL;
     }
 
-    return bk_err_new(TRITONSERVER_ERROR_NOT_FOUND, "there is no file " NAMES
-        " in \"%s\"", directory);
+    return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "unable to find '%s/"
+        FIRST_NAME "' for model '%s'; it may be " NAMES, directory, model);
 }
 
 static bool

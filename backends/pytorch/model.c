@@ -147,7 +147,7 @@ engine_make(pt_model_t *m, int device, uint32_t runs, pt_engine_t **out)
 {
     return m->compiled ? pt_aoti_open(out, &m->package, device,
         m->config.max_batch_size > 0, runs)
-        : pt_script_open(out, m->path, &m->options, device);
+        : pt_script_open(out, m->config.name, m->path, &m->options, device);
 }
 
 /* The lock is held while the first instance on a device loads: the others

@@ -85,6 +85,15 @@ find_inputs(pt_places_t *p, const bk_model_config_t *config,
 {
     convention_t convention = inputs_convention(config, s);
 
+    if (!s->dict && !is_package(s)
+        && tensors->input_count > s->parameter_count)
+    {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "unable to load model '%s', configuration expects %" PRIu32
+            " inputs, model provides %" PRIu32, config->name,
+            tensors->input_count, s->parameter_count);
+    }
+
     for (uint32_t i = 0; i < tensors->input_count; i++) {
         const char *name = tensors->inputs[i].name;
         bool listed = order_of(config, name) != NO_INDEX;

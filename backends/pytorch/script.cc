@@ -481,7 +481,7 @@ script_free(void *self)
 /* ---- the border: C from here on */
 
 extern "C" TRITONSERVER_Error *
-pt_script_open(pt_engine_t **out, const char *path,
+pt_script_open(pt_engine_t **out, const char *model, const char *path,
     const pt_options_t *options, int device)
 {
     pt_engine_t *engine = static_cast<pt_engine_t *>(
@@ -491,7 +491,8 @@ pt_script_open(pt_engine_t **out, const char *path,
     }
 
     engine->functions = &script_functions;
-    TRITONSERVER_Error *err = guarded("cannot load",
+    std::string what = std::string("failed to load model '") + model + "'";
+    TRITONSERVER_Error *err = guarded(what.c_str(),
         [&]() -> TRITONSERVER_Error * {
         c10::InferenceMode inference(options->inference_mode);
         std::unique_ptr<script> s(new script { {}, *options, device, false,
@@ -506,7 +507,7 @@ pt_script_open(pt_engine_t **out, const char *path,
     });
     if (err != nullptr) {
         pt_engine_free(engine);
-        return bk_err_add(err, "\"%s\"", path);
+        return err;
     }
 
     *out = engine;

@@ -17,9 +17,11 @@
 
 #include "engine.h"
 
-/* device: a GPU's number, PT_CPU or PT_ANY_DEVICE.  options are copied. */
+/* model: its name, for errors.  device: a GPU's number, PT_CPU or
+   PT_ANY_DEVICE.  options are copied. */
 BK_CHECK TRITONSERVER_Error *pt_script_open(pt_engine_t **out,
-    const char *path, const pt_options_t *options, int device);
+    const char *model, const char *path, const pt_options_t *options,
+    int device);
 
 /* Operators called from threads that say nothing run on that many threads. */
 BK_CHECK TRITONSERVER_Error *pt_threads_default(int count);

@@ -62,7 +62,8 @@ def configured(inputs=(X,), outputs=(Y,), more=""):
 # name: (files and more of the configuration, what the reason says beside the
 # name of the file or the model)
 LOADS = {
-    "no_file": (({"other.onnx": GOOD}, ""), "there is no file"),
+    "no_file": (({"other.onnx": GOOD}, ""),
+                "/1/model.onnx' for model instance 'no_file'"),
     "another_name": ((file(GOOD)[0], 'default_model_filename: "other.onnx"\n'),
                      "/1/other.onnx"),
     "outside": ((file(GOOD)[0],

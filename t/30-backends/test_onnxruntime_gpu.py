@@ -177,7 +177,7 @@ def test_file_of_a_capability(make_server, backends, capability):
     server = make_server(put, backends=backends, parts="all repository",
                          wait="live", inference_env=gpu.env(2))
     if capability == "7.5":
-        server.wait_log(r'there is no file "[^"]*/add/1/other.onnx"')
+        server.wait_log(r"unable to find '[^']*/add/1/other.onnx'")
         return
     assert server.wait_for("/v2/models/add/ready")
     answer = server.infer("add", {"inputs": [

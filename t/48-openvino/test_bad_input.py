@@ -9,7 +9,7 @@ import numpy
 import pytest
 from onnx import TensorProto, helper
 
-from lib import models, openvino_models
+from lib import gpu, models, openvino_models
 from lib.openvino_models import add_model, op, openvino, parameter
 from lib.repository import EXPLICIT, PARTS, ask, rows
 from lib.server import BUILD, ROOT, SANITIZER
@@ -112,8 +112,8 @@ def complex_numbers():
 
 LOADS = {
     "no file": (file(None, b""), [
-        "there is no file model.xml, model.onnx, model.tflite, "
-        "model.saved_model or model.pdmodel in", "/bad/1"]),
+        "Unavailable: unable to find '",
+        "/bad/1/model.xml' for model 'bad'; it may be "]),
     "another name": (
         add('default_model_filename: "other.xml"\n'), ["/bad/1/other.xml"]),
     "a name that leads out": (
@@ -151,11 +151,12 @@ LOADS = {
     "another input": (
         add("max_batch_size: 4\n" + io(LHS=None, OTHER=("input", "FP32",
                                                        [2]))),
-        ["/bad/1/model.xml", "unexpected inference input 'OTHER', allowed"
+        ["Invalid argument: unexpected inference input 'OTHER', allowed"
          " inputs are: LHS, RHS"]),
     "an input too few": (add("max_batch_size: 4\n" + io(LHS=None)),
-                         ["unable to load model 'bad', configuration expects"
-                          " 1 inputs, model provides 2: none is for 'LHS'"]),
+                         ["Invalid argument: unable to load model 'bad', "
+                          "configuration expects 1 inputs, model provides 2: "
+                          "none is for 'LHS'"]),
     "another output": (
         add("max_batch_size: 4\n" + io(OTHER=("output", "FP32", [2]))),
         ["unexpected inference output 'OTHER', allowed outputs are: SUM,"
@@ -212,6 +213,14 @@ def test_the_reason_of_a_failed_load(make_server, case):
         assert word in reason
     assert "\n" not in reason and "Exception from" not in reason
     assert server.infer("good", GOOD).status == 200
+
+
+def test_an_instance_on_a_gpu(make_server):
+    server = make_server(add("instance_group { kind: KIND_GPU count: 1"
+                             " gpus: [ 0 ] }\n"), wait="live",
+                         inference_env=gpu.env(), allow_alarms=["model=bad"])
+    server.wait_log("unable to load model 'bad', Triton openVINO backend "
+                    "supports only CPU device")
 
 
 def test_a_runtime_that_is_not_there(make_server, tmp_path):

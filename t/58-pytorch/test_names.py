@@ -269,22 +269,27 @@ def rejects():
     return {
         "no_file": (case("copy", X, Y, NO_BATCH
                          + 'default_model_filename: "other.pt"\n'),
-                    "other.pt"),
+                    "/other.pt' for model instance 'no_file'"),
         "outside": (case("copy", X, Y, NO_BATCH
                          + 'default_model_filename: "../../x.pt"\n'),
                     "x.pt"),
         "truncated": (case("copy", X, Y, data=script("copy")[:900]),
-                      "no_file/1/model.pt|central directory|zip archive"),
+                      "Internal: failed to load model 'truncated': "),
         "operator": (case("copy", X, Y, data=reworded(
             "copy", b"torch.clone(x)", b"ops.own.unheard(x)")),
             "Unknown builtin op: own::unheard"),
         "code": (case("copy", X, Y, data=reworded(
-            "copy", b"return", b"retrun")), "code/1/model.pt"),
-        "no_archive": (case("copy", X, Y, data=b"text"), "model.pt"),
-        "empty": (case("copy", X, Y, data=b""), "model.pt"),
+            "copy", b"return", b"retrun")), "failed to load model 'code': "),
+        "no_archive": (case("copy", X, Y, data=b"text"), "zip archive"),
+        "empty": (case("copy", X, Y, data=b""),
+                  "failed to load model 'empty': "),
         "other_arguments": (case("pair", X, PAIR_OUT),
                             "unable to load model 'other_arguments', "
                             "configuration expects 1 inputs, model provides 2"),
+        "more_arguments": (case("copy", [("x__0", "FP32", [-1]),
+                                         ("x__1", "FP32", [-1])], Y),
+                           "unable to load model 'more_arguments', "
+                           "configuration expects 2 inputs, model provides 1"),
         "no_argument": (case("copy", [("INPUT__3", "FP32", [-1])], Y),
                         "INPUT__3"),
         "no_output": (case("pair", PAIR_IN, two),
@@ -307,12 +312,13 @@ def rejects():
         "no_default": (case("copy", [("x", "FP32", [-1],
                                       "optional: true")], Y),
                        "'optional' is set to true for input 'x'"),
-        "number": (case("number", X, Y), "output must be of type Tensor, "
-                   "List[str] or Tuple"),
+        "number": (case("number", X, Y), "Unsupported: output must be of "
+                   "type Tensor, List[str] or Tuple"),
         "tensors": (case("tensors", X, Y), "output must be of type Tensor, "
                     "List[str] or Tuple"),
         "scaled": (case("scaled", X + [("factor", "FP32", [1])], Y),
-                   "An input of type 'float' was detected in the model"),
+                   "Unsupported: An input of type 'float' was detected in the "
+                   "model"),
         "control": (case("running", [("INPUT__0", "FP32", [1])],
                          [("OUTPUT__0", "FP32", [1])], """
 max_batch_size: 4
@@ -344,7 +350,7 @@ sequence_batching {
                               "no data/aotinductor/model/*.so in it"),
         "package_as_script": (case("copy", X, Y,
                                    data=DIGITS["pt2"].read_bytes()),
-                              "model.pt"),
+                              "failed to load model 'package_as_script': "),
     }
 
 

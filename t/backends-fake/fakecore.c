@@ -504,6 +504,14 @@ TRITONBACKEND_ModelBackend(TRITONBACKEND_Model *model,
 }
 
 EXPORT TRITONSERVER_Error *
+TRITONBACKEND_ModelName(TRITONBACKEND_Model *model, const char **name)
+{
+    (void) model;
+    *name = "m";
+    return NULL;
+}
+
+EXPORT TRITONSERVER_Error *
 TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model, uint64_t *version)
 {
     *version = AS(fake_model_t, model)->version;

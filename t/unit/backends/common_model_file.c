@@ -105,7 +105,7 @@ file_that_is_not_there_is_named(void **state)
     (void) state;
     world_init(&w);
     expect_error(find(&w, "{\"name\":\"m\"}", "other", &path),
-        TRITONSERVER_ERROR_NOT_FOUND, "there is no file \"/tmp");
+        TRITONSERVER_ERROR_UNAVAILABLE, "/1/other' for model instance 'm'");
     world_fini(&w);
 }
 
