@@ -101,9 +101,9 @@ read_format(trees_options_t *o, const bk_model_config_t *config)
     }
 
     return type == NULL || o->has_format ? NULL
-        : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "parameter"
-        " \"model_type\" is \"%s\"; it must be xgboost, xgboost_json,"
-        " xgboost_ubj, lightgbm or treelite_checkpoint", type);
+        : bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED, "%s not recognized as a"
+        " valid serialization format. Parameter \"model_type\" must be xgboost,"
+        " xgboost_json, xgboost_ubj, lightgbm or treelite_checkpoint", type);
 }
 
 static TRITONSERVER_Error *

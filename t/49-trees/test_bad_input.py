@@ -342,7 +342,8 @@ def test_an_unknown_postprocessor(served, files):
 
 
 @pytest.mark.parametrize("parameters, words", [
-    ({"model_type": "catboost"}, "catboost"),
+    ({"model_type": "catboost"},
+     "catboost not recognized as a valid serialization format."),
     ({"threshold": "half"}, "half"),
     ({"threshold": "nan"}, "threshold"),
     ({"output_class": "maybe"}, "output_class"),
