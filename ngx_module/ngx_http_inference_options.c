@@ -8,6 +8,7 @@
 #include "ngx_module/ngx_http_inference_directives.h"
 
 #include "core/base/config_name.h"
+#include "core/base/s3_address.h"
 #include "core/proto/message_field.h"
 
 
@@ -29,6 +30,8 @@ static ngx_int_t ngx_http_inference_is_text(const inf_core_option_t *option,
     ngx_str_t *value);
 static char *ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
     const inf_core_option_t *option, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_check_address(ngx_conf_t *cf,
+    ngx_str_t *directive, ngx_str_t *address);
 static void ngx_http_inference_check_directory(ngx_conf_t *cf,
     ngx_str_t *directive, ngx_str_t *path);
 
@@ -510,7 +513,14 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
     imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
 
     remote = (option->kind == INF_OPTION_REPOSITORY
-              && value->len > 5 && ngx_strncmp(value->data, "s3://", 5) == 0);
+              && value->len > 5
+              && ngx_strncmp(value->data, INF_S3_SCHEME, 5) == 0);
+
+    if (remote && ngx_http_inference_check_address(cf, &cmd->name, value)
+                  != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
 
     if (!remote && ngx_strnstr(value->data, "://", value->len) != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -547,6 +557,28 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
 
     return ngx_http_inference_append(cf->pool, list, n, value->data) == NGX_OK
            ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_inference_check_address(ngx_conf_t *cf, ngx_str_t *directive,
+    ngx_str_t *address)
+{
+    inf_err_t         *err;
+    inf_s3_address_t   parsed;
+
+    err = inf_s3_address_parse((char *) address->data, &parsed);
+
+    if (err != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V %V\": %s", directive,
+                           address, inf_err_msg(err));
+        inf_err_free(err);
+        return NGX_ERROR;
+    }
+
+    inf_s3_address_fini(&parsed);
+
+    return NGX_OK;
 }
 
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "core/base/error.h"
-#include "core/storage/s3_address.h"
+#include "core/base/s3_address.h"
 #include "core/storage/s3_listing.h"
 
 typedef struct inf_s3_client_s inf_s3_client_t;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/storage/s3_address.h"
+#include "core/base/s3_address.h"
 #include "core/storage/storage_local.h"
 #include "core/storage/storage_s3.h"
 

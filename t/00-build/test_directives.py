@@ -17,6 +17,8 @@ BAD_HTTP = [
     ("inference_agents agents;", ["inference_agents", "agents"]),
     ("inference_agents /a; inference_agents /a/;", ["duplicate", "/a"]),
     ("inference_repository gs://bucket/x;", ["gs://bucket/x", "s3://"]),
+    ("inference_repository s3://host:9000/;", ["names no bucket"]),
+    ("inference_repository s3://bucket!/x;", ["the bucket's name"]),
     ("inference_repository s3://b/x; inference_repository s3://b/x;",
      ["duplicate", "s3://b/x"]),
     ("inference_backends s3://bucket/x;", ["s3://bucket/x"]),

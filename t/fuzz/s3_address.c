@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/storage/s3_address.h"
+#include "core/base/s3_address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include "temp_tree.h"
 
 #include "core/base/buf.h"
-#include "core/storage/s3_address.h"
+#include "core/base/s3_address.h"
 #include "core/storage/s3_credentials.h"
 #include "core/storage/s3_listing.h"
 

@@ -5,15 +5,15 @@
  * Thread   any.
  * Units    none.
  * Errors   INVALID_ARG names the address and what is missing in it.
- * Route    storage -> [address] -> S3 client
+ * Route    directive, storage -> [address] -> S3 client
  *
  * Forms: s3://bucket/path, s3://host:port/bucket/path,
  * s3://http://host:port/bucket/path, s3://https://host:port/bucket/path.
  * Slashes at the end, and several in a row, are treated as in a file's path.
  */
 
-#ifndef INF_STORAGE_S3_ADDRESS_H
-#define INF_STORAGE_S3_ADDRESS_H
+#ifndef INF_BASE_S3_ADDRESS_H
+#define INF_BASE_S3_ADDRESS_H
 
 #include "core/base/error.h"
 
@@ -36,4 +36,4 @@ void inf_s3_address_fini(inf_s3_address_t *a);
  */
 char *inf_s3_address_root(const char *address);
 
-#endif /* INF_STORAGE_S3_ADDRESS_H */
+#endif /* INF_BASE_S3_ADDRESS_H */

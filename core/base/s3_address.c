@@ -1,4 +1,4 @@
-#include "core/storage/s3_address.h"
+#include "core/base/s3_address.h"
 
 #include <ctype.h>
 #include <stdbool.h>
