@@ -869,6 +869,10 @@ a_batcher_can_be_held_until_enough_wait_in_the_backlog(void **state)
     assert_string_equal(next_of(&w, 1, 100), "nothing");
     push(&w, 4, 1, "E", 0);
     assert_string_equal(run(&w, 1, 100), "0/1");
+    assert_string_equal(run(&w, 1, 100), "3/1");
+    assert_string_equal(run(&w, 1, 100), "4/1");
+    assert_string_equal(run(&w, 1, 100), "1/1");
+    assert_string_equal(run(&w, 1, 100), "2/1");
     sequences_close(&w);
 }
 
