@@ -23,6 +23,8 @@ static inf_err_t *random_hash(inf_cache_hash_t **out);
 static void *lookup_main(void *arg);
 static inf_err_t *gate_submit(inf_gate_t *base, inf_request_t *req,
     uint64_t now_ns, bool nonblocking, bool *queued);
+static bool has_history(const inf_cached_model_t *gate,
+    const inf_request_t *req);
 static bool gate_cancel(inf_gate_t *base, inf_request_t *req);
 static uint32_t gate_waiting(inf_gate_t *base);
 static inf_cached_model_t *of(inf_gate_t *base);
@@ -188,7 +190,7 @@ gate_submit(inf_gate_t *base, inf_request_t *req, uint64_t now_ns,
     inf_cached_model_t *gate = of(base);
     uint64_t bytes;
 
-    if (!inf_cache_key_bytes(req, &bytes)) {
+    if (has_history(gate, req) || !inf_cache_key_bytes(req, &bytes)) {
         *queued = true;
         return inf_entrance_execute(gate->model, req, now_ns);
     }
@@ -200,6 +202,15 @@ gate_submit(inf_gate_t *base, inf_request_t *req, uint64_t now_ns,
         return NULL;
     }
     return look_up(gate, req, now_ns, queued);
+}
+
+/* Whether the response may depend on earlier requests: req is of a sequence of
+   an ensemble, whose composing models may have states. */
+static bool
+has_history(const inf_cached_model_t *gate, const inf_request_t *req)
+{
+    return gate->model->sched.runner == NULL && (req->flags != 0
+        || req->correlation_id != 0 || req->correlation_text != NULL);
 }
 
 static bool

@@ -24,6 +24,9 @@
  * executed and the others wait on.  When the executed request fails, each of
  * them is executed by itself.  Only successes are stored.
  *
+ * A request of a sequence of an ensemble is executed without the cache: its
+ * response depends on earlier requests, and names the sequence.
+ *
  * A request that waits here times out as in the model's queue.  The wait counts
  * as time in that queue after the request is passed on.
  */

@@ -212,6 +212,24 @@ def test_no_cache_for_sequences(sequences):
     assert text and "support model m with sequence batching" in text, text
 
 
+def test_a_sequence_of_a_cached_ensemble(sequences):
+    """It is not cached: its steps have states, and its responses name it."""
+    def cached(repository):
+        ensemble(repository)
+        with open(repository / "whole" / "config.pbtxt", "a") as file:
+            file.write("response_cache { enable: true }\n")
+
+    sequences.start(LONG + ALL + state(), cached, does="sum",
+                    http="    inference_response_cache local size=1m;\n")
+    sequences.wanted["whole"] = "max_batch_size: 1"
+    for id in (7, 8):
+        assert [sequences.ask(id, 1, start=i == 0, end=i == 2,
+                              model="whole").data()
+                for i in range(3)] == [[1], [2], [3]]
+    told = sequences.ask(9, 1, start=True, model="whole").told()
+    assert (told["sequence_id"], told["sequence_start"]) == (9, True)
+
+
 def test_the_configuration_says_what_holds(sequences):
     """Defaults are filled in."""
     server = sequences.start(ALL + "oldest { max_candidate_sequences: 9"
