@@ -3,8 +3,11 @@
 #include <stdlib.h>
 
 #include "core/base/lock.h"
+#include "core/sched/policy.h"
 
 #define GATE_LOCK_RANK 36
+#define REVIEW_NS      UINT64_C(5000000000)     /* resources are kept for once
+                                                   to twice this time        */
 
 struct inf_rate_entry_s {
     inf_rate_instance_t  limited;       /* userp is the entry                */
@@ -26,6 +29,7 @@ static inf_err_t *needs_new(const Inference__ModelRateLimiter *msg,
     inf_rate_need_t **out, size_t *count);
 static inf_err_t *entry_add_locked(inf_rate_gate_t *gate,
     inf_rate_entry_t *entry) INF_NEEDS(gate->lock);
+static void review(inf_rate_permit_t *permit);
 static void give_back_locked(inf_rate_gate_t *gate, inf_rate_permit_t *permit)
     INF_NEEDS(gate->lock);
 static void withdraw_locked(inf_rate_gate_t *gate, inf_rate_permit_t *permit)
@@ -215,7 +219,7 @@ inf_rate_permit_class(const inf_rate_permit_t *permit)
 }
 
 bool
-inf_rate_permit_ask(inf_rate_permit_t *permit)
+inf_rate_permit_ask(inf_rate_permit_t *permit, uint64_t now_ns)
 {
     inf_rate_gate_t *gate = permit->gate;
 
@@ -229,8 +233,13 @@ inf_rate_permit_ask(inf_rate_permit_t *permit)
                 again);
         }
         permit->asking = true;
+        permit->review_ns = inf_later(now_ns, REVIEW_NS);
         settle_locked(gate, permit);
         inf_unlock(&gate->lock);
+
+    } else if (now_ns >= permit->review_ns) {
+        review(permit);
+        permit->review_ns = inf_later(now_ns, REVIEW_NS);
     }
 
     return inf_rate_permit_may_take(permit);
@@ -256,7 +265,8 @@ inf_rate_permit_wait(inf_rate_permit_t *permit, const inf_instance_t *instance)
     inf_unlock(&gate->lock);
 
     while (!inf_rate_permit_may_take(permit)) {
-        inf_waiter_wait(permit->waiter, 0);
+        inf_waiter_wait_for(permit->waiter, REVIEW_NS);
+        review(permit);
     }
 }
 
@@ -373,6 +383,19 @@ entry_add_locked(inf_rate_gate_t *gate, inf_rate_entry_t *entry)
         msg != NULL ? msg->priority : 0, needs, count);
     free(needs);
     return err;
+}
+
+static void
+review(inf_rate_permit_t *permit)
+{
+    inf_rate_gate_t *gate = permit->gate;
+
+    inf_lock(&gate->lock);
+    for (uint32_t i = 0; i < permit->count; i++) {
+        inf_rate_limiter_review(gate->limiter, &permit->entries[i].limited);
+    }
+    settle_locked(gate, permit);
+    inf_unlock(&gate->lock);
 }
 
 static void

@@ -6,7 +6,7 @@
  * Thread   open, close: loaders, while the permit's thread does not run; the
  *          rest of a permit: its thread.  One lock for all models, taken only
  *          if rates are limited.
- * Units    copies of resources, turns.
+ * Units    copies of resources, turns; ns.
  * Errors   open, add: as the limiter says.
  * Route    runner -> [rate gate] -> rate limiter
  *
@@ -36,6 +36,7 @@ typedef struct {
     uint32_t                     count;
     bool                         asking;    /* thread's own                  */
     bool                         used;      /* thread's own                  */
+    uint64_t                     review_ns; /* thread's own; while asking    */
     _Atomic(inf_rate_entry_t *)  granted;   /* seq_cst; NULL: not granted.  Set
                                                under the gate's lock, while
                                                asking                        */
@@ -89,8 +90,9 @@ inf_rate_permit_may_take(const inf_rate_permit_t *permit)
 }
 
 /* Asks for the permit when there is a payload; returns a used permit first.
-   false: the waiter is woken when it is granted. */
-bool inf_rate_permit_ask(inf_rate_permit_t *permit);
+   false: the waiter is woken when it is granted; the thread asks again at
+   review_ns at the latest. */
+bool inf_rate_permit_ask(inf_rate_permit_t *permit, uint64_t now_ns);
 
 /* Asks for one instance alone, and waits for the permit. */
 void inf_rate_permit_wait(inf_rate_permit_t *permit,

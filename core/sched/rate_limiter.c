@@ -217,6 +217,7 @@ inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i, bool again)
 
     assert(i->state == INF_RATE_IDLE);
     i->state = INF_RATE_ASKING;
+    i->was_late = false;
     i->asked = ++l->questions;
     i->start = i->finish > floor ? i->finish : floor;
 
@@ -229,6 +230,19 @@ inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i, bool again)
     }
     inf_link_insert(at, &i->link);
     consider(l, c);
+}
+
+void
+inf_rate_limiter_review(inf_rate_limiter_t *l, inf_rate_instance_t *i)
+{
+    bool late = i->state == INF_RATE_ASKING && i->cls->late;
+
+    if (late && i->was_late) {
+        forget_passed(l, i->cls);
+        consider_rivals(l, i->cls);
+        late = false;
+    }
+    i->was_late = late;
 }
 
 void

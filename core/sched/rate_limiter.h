@@ -14,14 +14,17 @@
  * clock, thread or lock.
  *
  * Order for an instance: add; ask; next returns the instance; release; and so
- * on until remove.  withdraw ends an ask.
+ * on until remove.  withdraw ends an ask.  Meanwhile the caller has it
+ * reviewed at intervals longer than most executions.
  *
  * Start-time fair queueing: an execution costs an instance its priority.  Of
  * the instances whose resources are free, the one that has used least is first.
  * An instance gains nothing from a pause.
  *
  * An instance that lacks a resource is passed by others a limited number of
- * times.  Then no execution may start that would delay that instance.
+ * times.  Then no execution may start that would delay that instance, but only
+ * for some time: an execution that holds what is lacking may itself wait for
+ * one that is delayed, as that of a model which calls others.
  */
 
 #ifndef INF_SCHED_RATE_LIMITER_H
@@ -68,6 +71,7 @@ typedef struct {
     inf_link_t        link;     /* in its class while it asks                */
     inf_rate_class_t *cls;      /* of instances with the same needs          */
     inf_rate_state_t  state;
+    bool              was_late; /* when it was last reviewed                 */
     uint64_t          asked;    /* sequence number of asking                 */
     uint64_t          start;    /* finish at the time of asking              */
     uint64_t          finish;   /* virtual time used                         */
@@ -104,6 +108,10 @@ void inf_rate_limiter_remove(inf_rate_limiter_t *l, inf_rate_instance_t *i);
    its last execution. */
 void inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool again);
+
+/* Ends the keeping of resources for i, if they were kept at the last review of
+   this ask, too. */
+void inf_rate_limiter_review(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
 /* i stops asking. */
 void inf_rate_limiter_withdraw(inf_rate_limiter_t *l, inf_rate_instance_t *i);

@@ -427,7 +427,9 @@ instance_ask(inf_instance_thread_t *t, uint64_t now_ns)
 {
     inf_runner_t *runner = t->runner;
 
-    if (inf_rate_permit_ask(&t->permit)) {
+    if (inf_rate_permit_ask(&t->permit, now_ns != 0 ? now_ns
+            : inf_clock_ns()))
+    {
         return;
     }
 
@@ -436,7 +438,7 @@ instance_ask(inf_instance_thread_t *t, uint64_t now_ns)
     inf_unlock(&runner->lock);
 
     inf_instance_thread_wake(called);
-    instance_idle(t, INF_NEVER);
+    instance_idle(t, t->permit.review_ns);
 }
 
 static void

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from lib import process
+from lib import models, process, python_backend
 from lib.limits import good
-from lib.server import SLOW, nap
+from lib.server import BACKENDS, SLOW, nap
 from lib.wire import infer_path, request_bytes, tensor
 
 ONE = 'resources { name: "R1" count: 1 }'
@@ -111,6 +111,50 @@ def test_instances_of_one_model_have_their_own_needs(limited):
     names = [w[1] for w in limited.lines() if w[0] == "exec"]
     assert len(names) == 40
     assert len(set(names)) == 2
+
+
+CALLS_A = """\
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        (request,) = requests
+        answer = pb.InferenceRequest(
+            model_name="a", requested_output_names=["OUT"],
+            inputs=[pb.get_input_tensor_by_name(request, "IN")]).exec()
+        return [pb.InferenceResponse(answer.output_tensors())]
+"""
+
+
+def test_what_is_kept_for_one_stops_no_call_for_ever(limited):
+    """An execution of `calls` holds what `big` lacks and waits for `a`, whose
+    copy is kept for `big`, which `a` has passed too often."""
+    limited.model("a", ONE)
+    limited.model("big", TWO)
+    server = limited.start(
+        "R1 2", http="    inference_model_control explicit;\n"
+        f"    inference_backends {BACKENDS};\n",
+        inference_env=[f'"PATH={python_backend.INTERPRETER.parent}:/bin"'],
+        parts="health metadata config infer repository")
+    python_backend.model(
+        server.models, "calls",
+        models.io_block("input", [("IN", "INT32", [1, 1])])
+        + models.io_block("output", [("OUT", "INT32", [1, 1])])
+        + f"instance_group {{ kind: KIND_CPU rate_limiter {{ {ONE} }} }}\n",
+        CALLS_A)
+    for name in ("a", "big", "calls"):
+        answer = server.post(f"/v2/repository/models/{name}/load", b"")
+        assert answer.status == 200, answer
+
+    futures = [hold(limited, "a")]
+    futures += [limited.ask("a") for _ in range(8)]
+    limited.wait_queued("a", 8)
+    futures.append(limited.ask("big"))
+    limited.wait_queued("big", 1)
+    futures.append(limited.ask("calls"))
+    limited.wait_queued("a", 9)
+    limited.gates["a"].open()
+    good(futures)
 
 
 def test_a_batch_grows_until_its_instance_may_run(limited):

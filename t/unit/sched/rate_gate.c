@@ -472,6 +472,51 @@ a_model_that_needs_too_much_does_not_start(void **state)
     stop(&a);
 }
 
+/* A model that calls others holds what a third one lacks, and the permit of the
+   called one is kept back for that one. */
+static void
+what_is_kept_for_one_does_not_stop_others_for_ever(void **state)
+{
+    (void) state;
+    const uint64_t second = 1000000000;
+    inf_rate_permit_t caller = { 0 }, called = { 0 }, big = { 0 };
+    inf_waiter_t waiter;
+
+    inf_waiter_init(&waiter);
+    fill(&a, GROUP(R1) GROUP(R1));
+    fill(&b, GROUP("resources { name: 'R' count: 2 } "));
+    for (int i = 0; i < INSTANCES; i++) {
+        a.instances[i].sched.peer = &a.instances[i];
+        b.instances[i].sched.peer = &b.instances[i];
+    }
+    assert_ok(inf_rate_permit_open(&caller, gate, &a.instances[0], &waiter));
+    assert_ok(inf_rate_permit_open(&called, gate, &a.instances[1], &waiter));
+    assert_ok(inf_rate_permit_open(&big, gate, &b.instances[0], &waiter));
+
+    assert_true(inf_rate_permit_ask(&caller, second));
+    (void) inf_rate_permit_use(&caller);
+    assert_true(inf_rate_permit_ask(&called, second));
+    (void) inf_rate_permit_use(&called);
+    assert_false(inf_rate_permit_ask(&big, second));
+    while (inf_rate_permit_ask(&called, second)) {
+        (void) inf_rate_permit_use(&called);
+    }
+
+    for (int now = 2; now < 11; now++) {
+        assert_int_equal(big.review_ns, (now <= 6 ? 6 : 11) * second);
+        assert_false(inf_rate_permit_ask(&big, now * second));
+        assert_false(inf_rate_permit_may_take(&called));
+    }
+    assert_false(inf_rate_permit_ask(&big, 11 * second));
+    assert_true(inf_rate_permit_may_take(&called));
+
+    inf_rate_permit_close(&caller);
+    inf_rate_permit_close(&called);
+    inf_rate_permit_close(&big);
+    stop(&a);
+    stop(&b);
+}
+
 /* ---- waiting for leave and for the rings at once ------------------------- */
 
 static void
@@ -522,6 +567,7 @@ main(void)
         T(a_stop_lets_those_run_that_wait_for_leave),
         T(a_stop_does_not_wait_for_leave_that_is_not_needed),
         T(a_model_that_needs_too_much_does_not_start),
+        T(what_is_kept_for_one_does_not_stop_others_for_ever),
         T(who_waits_for_leave_may_lead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

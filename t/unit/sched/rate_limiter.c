@@ -549,6 +549,48 @@ a_big_need_is_not_starved_by_small_ones(void **state)
     close_limiter(i, 6);
 }
 
+/* An execution may wait for a call of another model, which is not stopped for
+   ever by what is kept for a big need. */
+static void
+what_is_kept_is_kept_until_the_second_review(void **state)
+{
+    (void) state;
+    const inf_rate_resource_t two[] = { { "R1", 2, EVERY } };
+    inf_rate_instance_t i[3];
+    inf_rate_instance_t *caller = &i[0], *called = &i[1], *big = &i[2];
+
+    open_limiter(two, 1);
+    add(caller, 0, 1, "R1 1");
+    add(called, 0, 1, "R1 1");
+    add(big, 0, 1, "R1 2");
+    ask(caller);
+    ask(called);
+    assert_ptr_equal(inf_rate_limiter_next(l), caller);
+    assert_ptr_equal(inf_rate_limiter_next(l), called);
+    ask(big);
+
+    for (int round = 0; round < 3; round++) {
+        inf_rate_limiter_review(l, big);        /* it is not late yet        */
+        do {
+            again(called);
+        } while (inf_rate_limiter_next(l) == called);
+
+        /* caller holds what big lacks, and the rest is kept for big */
+        inf_rate_limiter_review(l, called);
+        inf_rate_limiter_review(l, called);
+        inf_rate_limiter_review(l, big);
+        assert_null(inf_rate_limiter_next(l));
+        inf_rate_limiter_review(l, big);
+        assert_ptr_equal(inf_rate_limiter_next(l), called);
+    }
+
+    done(called);
+    done(caller);
+    assert_ptr_equal(inf_rate_limiter_next(l), big);
+    done(big);
+    close_limiter(i, 3);
+}
+
 /* scheduling.md 5.10 */
 static void
 two_instances_of_a_model_share_what_there_is(void **state)
@@ -973,6 +1015,7 @@ main(void)
         cmocka_unit_test(equals_overlap_or_alternate_strictly),
         cmocka_unit_test(who_can_run_does_not_wait_behind_who_cannot),
         cmocka_unit_test(a_big_need_is_not_starved_by_small_ones),
+        cmocka_unit_test(what_is_kept_is_kept_until_the_second_review),
         cmocka_unit_test(two_instances_of_a_model_share_what_there_is),
         cmocka_unit_test(a_newcomer_takes_its_share_and_no_more),
         cmocka_unit_test(a_fast_neighbour_does_not_change_the_ratio),
