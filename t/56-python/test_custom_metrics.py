@@ -145,7 +145,8 @@ def test_buckets_that_do_not_rise(server):
     name, said = raised(server, family("t_falling", "HISTOGRAM")
                         + "f.Metric(buckets=[2, 1])")
     assert name == "TritonModelException"
-    assert said.startswith("Error when creating Metric: ")
+    assert said.startswith("Error when creating Metric: Failed to process the "
+                           "request for model 'probe_0', message: ")
 
 
 @differs("a key that is a number is taken there as its text")
@@ -166,7 +167,8 @@ def test_refusals(server, kind, call, why):
     name, said = raised(server, family("t_refuse_" + kind.lower(), kind)
                         + f"f.Metric(labels={{'k': '1'}}).{call}")
     assert name == "TritonModelException"
-    assert said.startswith(why)
+    assert said.startswith(why + "Failed to process the request for model "
+                           "'probe_0', message: ")
 
 
 @differs("a SIGSEGV there")
@@ -187,5 +189,8 @@ gc.collect()
 m.increment(1)
 """)
     assert name == "TritonModelException"
-    assert "Invalid metric operation as the corresponding 'MetricFamily' " \
-        "has been deleted." in said
+    assert said == (
+        "Failed to increment metric value: Invalid metric operation as the "
+        "corresponding 'MetricFamily' has been deleted. The 'MetricFamily' "
+        "object should be deleted AFTER its corresponding 'Metric' objects "
+        "have been deleted.")

@@ -107,7 +107,8 @@ def test_one_that_does_not_serve_is_not_ready(server):
 
 
 @pytest.mark.parametrize("call,why", [
-    ("load_model(model_name='absent')", "absent"),
+    ("load_model(model_name='absent')", "Failed to load model: Failed to "
+     "process the request for model 'probe_0', message: "),
     ("load_model(model_name='bad')", "bad"),
     ("load_model(model_name='other', config='{')", ""),
     ("load_model(model_name='other', files=[])", "failed to load model "
@@ -124,7 +125,8 @@ def test_refusals(server, call, why):
 @pytest.mark.parametrize("version", ["one", "-3"])
 def test_what_is_no_version(server, version):
     assert raised(server, f"pb.is_model_ready('other', '{version}')") == (
-        "TritonModelException", "Failed to check model readiness: failed to "
+        "TritonModelException", "Failed to check model readiness: Failed to "
+        "process the request for model 'probe_0', message: failed to "
         f"get model version from specified version string '{version}', "
         "version should be an integral value > 0")
 

@@ -22,6 +22,7 @@ class State:
     decoupled = False
     zero_copy = False           # arrays of inputs are read-only
     completing = False
+    name = ""                   # the instance's
     model_dir = ""
 
 
@@ -37,8 +38,16 @@ def must(kind, number=0, value=None, prefix=""):
     """Returns the reply to a call; raises if the server rejects it."""
     error, reply = _native.call(kind, number, value)
     if error is not None:
-        raise TritonModelException(prefix + error[1])
+        raise rejected(prefix, error[1]) if prefix \
+            else TritonModelException(error[1])
     return reply
+
+
+def rejected(prefix, message):
+    """Returns the exception of a rejected call in Triton's form."""
+    return TritonModelException(
+        f"{prefix}Failed to process the request for model '{State.name}', "
+        f"message: {message}")
 
 
 def tell(kind, number=0, value=None):

@@ -95,7 +95,7 @@ class Model:
         """Returns [error or none, whether there is is_ready]."""
         try:
             args = dict(arguments)
-            self._name = args["model_instance_name"]
+            self._name = State.name = args["model_instance_name"]
             self._instance = self._import(paths, args)()
             if not callable(getattr(self._instance, "execute", None)):
                 raise ModelError(
@@ -119,6 +119,7 @@ class Model:
         try:
             State.completing = True
             args = dict(arguments)
+            State.name = args["model_name"]
             model = self._import(paths, args)
             if not hasattr(model, "auto_complete_config"):
                 return [None, None]

@@ -1,10 +1,11 @@
 """Log, metrics and control of models."""
 
 import sys
+import weakref
 
 from _host_channel import (FAMILY_DELETE, FAMILY_NEW, LOAD, LOG, METRIC_DELETE,
                            METRIC_NEW, METRIC_SET, METRIC_VALUE, MODEL_READY,
-                           UNLOAD, State, ask, must, push, tell)
+                           UNLOAD, State, ask, must, push, rejected, tell)
 from _pb_arguments import Choice, real, text, want
 from _values import TritonError, TritonModelException
 
@@ -88,15 +89,25 @@ class Metric:
             raise TritonModelException(prefix + "Unexpected buckets found.")
         if buckets is not None:
             buckets = [real(b, "a bucket") for b in buckets]
+        self._family = weakref.ref(family)
         self._number = must(
             METRIC_NEW, family._number,
             [[[k, v] for k, v in (labels or {}).items()], buckets],
             "Error when creating Metric: ")
 
+    def _call(self, kind, value, prefix):
+        if self._family() is None:
+            raise TritonModelException(
+                prefix + "Invalid metric operation as the corresponding "
+                "'MetricFamily' has been deleted. The 'MetricFamily' object "
+                "should be deleted AFTER its corresponding 'Metric' objects "
+                "have been deleted.")
+        return must(kind, self._number, value, prefix)
+
     def _change(self, operation, value):
         value = real(value, "a metric's value")
-        must(METRIC_SET, self._number, [operation, value],
-             f"Failed to {self._OPERATIONS[operation]} metric value: ")
+        self._call(METRIC_SET, [operation, value],
+                   f"Failed to {self._OPERATIONS[operation]} metric value: ")
 
     def increment(self, value):
         self._change(0, value)
@@ -108,8 +119,7 @@ class Metric:
         self._change(2, value)
 
     def value(self):
-        return must(METRIC_VALUE, self._number, None,
-                    "Failed to get metric value: ")
+        return self._call(METRIC_VALUE, None, "Failed to get metric value: ")
 
     def __del__(self):
         if getattr(self, "_number", None) is not None:
@@ -184,14 +194,14 @@ def is_model_ready(model_name, model_version=""):
         except ValueError:
             pass
         if version < 0:
-            raise TritonModelException(
-                prefix + "failed to get model version from specified version "
+            raise rejected(
+                prefix, "failed to get model version from specified version "
                 f"string '{model_version}', version should be an integral "
                 "value > 0")
     error, ready = ask(MODEL_READY, 0, [model_name, version, False])
     if error is not None and error.code() not in (TritonError.NOT_FOUND,
                                                   TritonError.UNAVAILABLE):
-        raise TritonModelException(prefix + error.message())
+        raise rejected(prefix, error.message())
     return bool(ready)
 
 
