@@ -185,7 +185,7 @@ check_policy(const py_bls_request_t *q, TRITONSERVER_Server *server,
         "the decoupled. The current BLS request call doesn't support "
         "models using the decoupled transaction policy. Please use "
         "'decoupled=True' argument to the 'exec' or 'async_exec' calls "
-        "for decoupled models.", model);
+        "for decoupled models.'", model);
 }
 
 /* Prefixes the error with Triton's text, which models compare. */

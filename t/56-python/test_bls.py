@@ -205,12 +205,15 @@ except StopIteration:
 
 
 def test_ordinary_call_of_a_decoupled_model(server):
-    assert "decoupled" in ask(server, """
+    assert ask(server, """
 r = pb.InferenceRequest(
     model_name="square", requested_output_names=["OUT"],
     inputs=[pb.Tensor("IN", np.array([2], np.int32))]).exec()
 result = r.error().message()
-""").lower()
+""").endswith("Model square is using the decoupled. The current BLS request call "
+              "doesn't support models using the decoupled transaction policy. "
+              "Please use 'decoupled=True' argument to the 'exec' or "
+              "'async_exec' calls for decoupled models.'")
 
 
 @differs("2.51 has no such method")
