@@ -78,12 +78,12 @@ def test_a_client_that_does_not_read(start):
     client learns that, and meanwhile others have their answers."""
     server = start()
     pids = server.workers() + server.cores()
-    before, seen = sum(map(process.pss_bytes, pids)), -1
+    before, seen = process.held_bytes(pids), -1
     with silent(server, "square", {"IN": 2_000_000}) as s:
         path = events.path("square", STREAM)
         assert len(events.post(server.port, path, {"IN": 3}).events()) == 3
-        while seen != sum(map(process.pss_bytes, pids)):
-            seen = sum(map(process.pss_bytes, pids))
+        while seen != process.held_bytes(pids):
+            seen = process.held_bytes(pids)
             nap(1.5 * SLOW)
         assert SANITIZER or seen < before + (16 << 20)
         *data, last = rest(s)
