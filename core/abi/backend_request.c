@@ -132,7 +132,7 @@ TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name,
     inf_request_t *r = inf_as_request(request);
     inf_input_t *in = inf_request_find_input(r, name);
     *input = inf_abi_as_input(in);
-    r->input_ns = inf_clock_ns();
+    atomic_store_explicit(&r->input_ns, inf_clock_ns(), memory_order_relaxed);
     if (in == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "unknown request input name %s", name);
@@ -152,7 +152,7 @@ TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request,
             " request has %u inputs", index, r->input_count);
     }
 
-    r->input_ns = inf_clock_ns();
+    atomic_store_explicit(&r->input_ns, inf_clock_ns(), memory_order_relaxed);
     *input = inf_abi_as_input(&r->inputs[index]);
     return NULL;
 }

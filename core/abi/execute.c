@@ -40,8 +40,10 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         rows += requests[i]->batch_size > 0 ? requests[i]->batch_size : 1;
     }
     for (uint32_t i = 0; i < count; i++) {
-        requests[i]->payload_rows = rows;
-        requests[i]->instance = instance->spec->name;
+        atomic_store_explicit(&requests[i]->payload_rows, rows,
+            memory_order_relaxed);
+        atomic_store_explicit(&requests[i]->instance, instance->spec->name,
+            memory_order_relaxed);
         requests[i]->abi.runs_on = instance;
         atomic_store_explicit(&requests[i]->factory->gpu, gpu_of(instance),
             memory_order_relaxed);

@@ -393,7 +393,7 @@ sample_run(const warmup_sample_t *sample, inf_instance_t *instance,
         inf_request_t *r = &batch->shots[i].request;
         r->start_ns = now;
         r->queue_ns = now;
-        r->exec_ns = now;
+        atomic_init(&r->exec_ns, now);
         inf_request_move(r, INF_REQUEST_EXECUTING);
         requests[i] = r;
     }

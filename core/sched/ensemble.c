@@ -350,8 +350,8 @@ run_begin(inf_ensemble_run_t *run, inf_request_t *req, uint64_t now_ns)
     atomic_store_explicit(&run->execution, INF_RUN_WAITS,
         memory_order_relaxed);
     req->queue_ns = now_ns;
-    req->exec_ns = now_ns;
-    req->payload_rows = req->batch_size > 0 ? req->batch_size : 1;
+    atomic_init(&req->exec_ns, now_ns);
+    atomic_init(&req->payload_rows, req->batch_size > 0 ? req->batch_size : 1);
     inf_flow_run(&run->flow);
     inf_unlock(&run->lock);
 

@@ -554,7 +554,9 @@ step_complete(void *userp, inf_response_t *response, uint32_t flags)
     }
     respond(s, response, flags);
     inf_run_drain(run);
-    if (is_guilty(s) && s->request.instance != NULL) {
+    if (is_guilty(s) && atomic_load_explicit(&s->request.instance,
+            memory_order_relaxed) != NULL)
+    {
         await_answer(s);
     }
     if (sent) {

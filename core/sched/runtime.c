@@ -562,7 +562,9 @@ requests_take(inf_instance_thread_t *t, inf_payload_t *payload,
         && (link = inf_list_pop_front(&payload->requests)) != NULL)
     {
         inf_request_t *req = inf_link_entry(link, inf_request_t, link);
-        req->exec_ns = start_ns;
+        atomic_store_explicit(&req->exec_ns, start_ns, memory_order_relaxed);
+        atomic_store_explicit(&req->queued_ns, start_ns - req->queue_ns,
+            memory_order_relaxed);
         if (req->ops->executing != NULL) {
             req->ops->executing(req->userp, req);
         }

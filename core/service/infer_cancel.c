@@ -131,7 +131,8 @@ inf_infer_is_withdrawn(const inf_in_flight_t *in_flight,
             memory_order_relaxed)
         && response != NULL && response->err != NULL
         && inf_err_code(response->err) == INF_ERR_CANCELLED
-        && in_flight->request.exec_ns == 0
+        && atomic_load_explicit(&in_flight->request.exec_ns,
+            memory_order_relaxed) == 0
         && !atomic_load_explicit(&in_flight->factory.cancelled,
             memory_order_relaxed);
 }

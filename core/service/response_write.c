@@ -24,7 +24,8 @@ inf_response_write(inf_in_flight_t *in_flight, inf_response_t *response,
     uint64_t *size)
 {
     const inf_model_t *model = in_flight->factory.model;
-    const char *instance = in_flight->request.instance;
+    const char *instance = atomic_load_explicit(&in_flight->request.instance,
+        memory_order_relaxed);
     inf_arena_t *arena = &response->arena;
     inf_channel_region_t *region = NULL;
     uint32_t n = response->err == NULL ? response->output_count : 0;
@@ -176,22 +177,27 @@ inf_response_describe(const inf_in_flight_t *in_flight,
     const inf_response_t *response, inf_completion_t *c)
 {
     const inf_request_t *req = &in_flight->request;
+    uint64_t exec = atomic_load_explicit(&req->exec_ns, memory_order_relaxed);
 
     c->lookup = (uint8_t) req->cache.lookup;
-    if (c->cause == INF_CAUSE_TIMED_OUT && req->exec_ns == 0) {
+    if (c->cause == INF_CAUSE_TIMED_OUT && exec == 0) {
         c->queue_ns = inf_clock_ns() - req->queue_ns;
-    } else if (req->exec_ns != 0) {
+    } else if (exec != 0) {
         uint64_t now = response->sent_ns != 0 ? response->sent_ns
             : inf_clock_ns();
-        c->queue_ns = req->exec_ns - req->queue_ns;
-        c->compute_ns = now > req->exec_ns ? now - req->exec_ns : 0;
-        c->batch_size = req->payload_rows;
+        c->queue_ns = atomic_load_explicit(&req->queued_ns,
+            memory_order_relaxed);
+        c->compute_ns = now > exec ? now - exec : 0;
+        c->batch_size = atomic_load_explicit(&req->payload_rows,
+            memory_order_relaxed);
         c->device = device_of(in_flight);
 
         /* an input may be read after the first output was made */
         uint64_t output = response->output_ns != 0 ? response->output_ns : now;
-        c->compute_input_us = microseconds(req->exec_ns,
-            req->input_ns < output ? req->input_ns : output);
+        uint64_t input = atomic_load_explicit(&req->input_ns,
+            memory_order_relaxed);
+        c->compute_input_us = microseconds(exec,
+            input < output ? input : output);
         c->compute_output_us = microseconds(output, now);
     }
 }
@@ -202,8 +208,10 @@ device_of(const inf_in_flight_t *in_flight)
 {
     int64_t gpu = atomic_load_explicit(&in_flight->factory.gpu,
         memory_order_relaxed);
+    const char *instance = atomic_load_explicit(&in_flight->request.instance,
+        memory_order_relaxed);
 
-    return in_flight->request.instance == NULL || gpu == INF_GPU_GUILTY
+    return instance == NULL || gpu == INF_GPU_GUILTY
         ? INF_DEVICE_NONE
         : gpu >= 0 ? INF_DEVICE_GPU + (uint32_t) gpu : INF_DEVICE_CPU;
 }

@@ -193,13 +193,18 @@ struct inf_request_s {
     uint32_t                 batch_size;    /* 0: the model does not batch   */
     uint64_t                 start_ns;      /* submit                        */
     uint64_t                 queue_ns;      /* entered the scheduler         */
-    uint64_t                 exec_ns;       /* taken by an instance          */
-    uint64_t                 input_ns;      /* last access of the backend to an
-                                               input                         */
     uint64_t                 backend_ns[4]; /* exec start, compute start,
                                                compute end, exec end         */
-    uint32_t                 payload_rows;  /* of its payload                */
-    const char              *instance;      /* its name; NULL: not executed  */
+
+    /* Of the latest execution, relaxed: a response of an earlier one may be
+       sent when the request is executed again. */
+    _Atomic(uint64_t)        exec_ns;       /* taken by an instance          */
+    _Atomic(uint64_t)        queued_ns;     /* how long it was queued before */
+    _Atomic(uint64_t)        input_ns;      /* last access of the backend to an
+                                               input                         */
+    _Atomic(uint32_t)        payload_rows;  /* of its payload                */
+    _Atomic(const char *)    instance;      /* its name; NULL: not executed  */
+
     inf_outcome_t            outcome;       /* of the thread that has the
                                                request                       */
 

@@ -1006,7 +1006,7 @@ onnx_finds_model_files(void **state)
     fake_model_unload(&m);
 
     reject("add", "{\"name\":\"fake\",\"default_model_filename\":"
-        "\"other.onnx\"}", true, CPU, "/add/1/other.onnx\"");
+        "\"other.onnx\"}", true, CPU, "/add/1/other.onnx'");
     reject("missing", "{\"name\":\"fake\"}", true, CPU, "/missing/1/model");
     reject("broken", "{\"name\":\"fake\"}", true, CPU, "/broken/1/model");
     reject("sequence", "{\"name\":\"fake\"}", true, CPU, "input \"X\"");
