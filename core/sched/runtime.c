@@ -426,10 +426,9 @@ static void
 instance_ask(inf_instance_thread_t *t, uint64_t now_ns)
 {
     inf_runner_t *runner = t->runner;
+    uint64_t at_ns = now_ns != 0 ? now_ns : inf_clock_ns();
 
-    if (inf_rate_permit_ask(&t->permit, now_ns != 0 ? now_ns
-            : inf_clock_ns()))
-    {
+    if (inf_rate_permit_ask(&t->permit, at_ns)) {
         return;
     }
 
