@@ -196,14 +196,15 @@ struct inf_request_s {
     uint64_t                 backend_ns[4]; /* exec start, compute start,
                                                compute end, exec end         */
 
-    /* Of the latest execution, relaxed: a response of an earlier one may be
-       sent when the request is executed again. */
-    _Atomic(uint64_t)        exec_ns;       /* taken by an instance          */
-    _Atomic(uint64_t)        queued_ns;     /* how long it was queued before */
+    /* Of the latest execution: a response of an earlier one may be sent when
+       the request is executed again. */
+    _Atomic(uint64_t)        exec_ns;       /* taken by an instance; relaxed */
+    _Atomic(uint64_t)        queued_ns;     /* time queued before; relaxed   */
     _Atomic(uint64_t)        input_ns;      /* last access of the backend to an
-                                               input                         */
-    _Atomic(uint32_t)        payload_rows;  /* of its payload                */
-    _Atomic(const char *)    instance;      /* its name; NULL: not executed  */
+                                               input; relaxed                */
+    _Atomic(uint32_t)        payload_rows;  /* of its payload; relaxed       */
+    _Atomic(const char *)    instance;      /* its name; NULL: not executed;
+                                               relaxed                       */
 
     inf_outcome_t            outcome;       /* of the thread that has the
                                                request                       */
