@@ -645,6 +645,7 @@ def test_memory_options_reach_the_core(launch, tmp_path, options, scratch):
         "--min-supported-compute-capability=5.0",
         "--model-load-gpu-limit=1:0.9", *options,
         env={"INFERENCE_CUDA_DRIVER": str(BUILD / "t-cuda/libfake-cuda.so")})
+    launcher.wait_log(" are pinned")        # in the background
     answer = wire.fetch(launcher.port, "POST", "/v2/models/m/infer",
                         b'{"inputs":[{"name":"IN","datatype":"UINT8",'
                         b'"shape":[1],"data":[7]}]}')
