@@ -48,6 +48,7 @@ def report(server, want=CPU, want_id=0):
     (CPU, "CPU"), (PINNED, "CPU_PINNED"), (GPU, "CPU_PINNED")])
 def test_outputs_for_nginx_lie_on_the_host(make_server, want, out):
     server = start(make_server, "kind: KIND_GPU")
+    server.wait_log("are pinned")           # in the background
     assert report(server, want) == ("on GPU 0; scratch CPU CPU_PINNED GPU;"
                                     f" in CPU_PINNED:0:3; out {out}:0;")
 
