@@ -88,14 +88,13 @@ class Model:
     def __init__(self, package):
         self._package = package
         self._instance = None
-        self._name = ""
         self._loop = None           # of asynchronous functions
 
     def initialize(self, paths, arguments):
         """Returns [error or none, whether there is is_ready]."""
         try:
             args = dict(arguments)
-            self._name = State.name = args["model_instance_name"]
+            State.name = args["model_instance_name"]
             self._instance = self._import(paths, args)()
             if not callable(getattr(self._instance, "execute", None)):
                 raise ModelError(
@@ -155,7 +154,7 @@ class Model:
             try:
                 self._instance.finalize()
             except BaseException as e:          # pylint: disable=W0718
-                Logger.log_error(f"finalize of {self._name}: {describe(e)}")
+                Logger.log_error(f"finalize of {State.name}: {describe(e)}")
         self._instance = None
 
     def execute(self, task, messages):
@@ -177,7 +176,7 @@ class Model:
     def _failure(self, error):
         """Logs an exception and returns the text for clients."""
         text = "Failed to process the request(s) for model " \
-            f"'{self._name}', message: {describe(error)}"
+            f"'{State.name}', message: {describe(error)}"
         Logger.log_error(text)
         return text
 
@@ -189,7 +188,7 @@ class Model:
             answers = [None] * len(requests)
         elif State.decoupled:
             raise ModelError(
-                f"Python model '{self._name}' is using the decoupled mode "
+                f"Python model '{State.name}' is using the decoupled mode "
                 "and the execute function must return None.")
         elif not isinstance(answers, list):
             raise ModelError(
@@ -248,13 +247,13 @@ class Model:
             try:
                 loop.run_forever()
             except BaseException as e:          # pylint: disable=W0718
-                Logger.log_error(f"a task of {self._name}: {describe(e)}")
+                Logger.log_error(f"a task of {State.name}: {describe(e)}")
 
     async def _decoupled(self, answers, requests):
         try:
             if await answers is not None:
                 raise ModelError(
-                    f"Python model '{self._name}' is using the decoupled "
+                    f"Python model '{State.name}' is using the decoupled "
                     "mode and the execute function must return None.")
         except BaseException as e:              # pylint: disable=W0718
             error = TritonError(self._failure(e))
@@ -278,9 +277,9 @@ class Model:
                     raise TypeError("is_ready must return a bool, not "
                                     + type(ready).__name__)
                 why = None if ready else "is_ready of instance " \
-                    f"'{self._name}' says that it is not ready"
+                    f"'{State.name}' says that it is not ready"
             except BaseException as e:          # pylint: disable=W0718
-                why = f"is_ready of instance '{self._name}' failed: " \
+                why = f"is_ready of instance '{State.name}' failed: " \
                     + describe(e)
             push(DONE, task, [why])
 
