@@ -19,6 +19,17 @@ def pytest_configure(config):
     process.become_subreaper()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def passable_base(tmp_path_factory):
+    """Servers of other users may pass through to what a test opens."""
+    base = tmp_path_factory.getbasetemp()
+    base.chmod(0o755)
+    for parent in base.parents:
+        if not parent.name.startswith("pytest-"):
+            break
+        parent.chmod(0o755)
+
+
 @pytest.fixture(scope="module")
 def server():
     """One server with models.standard_repository, for a whole file."""
@@ -77,6 +88,13 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if not why[item]]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Each of several processes has left out the same (pytest -n)."""
+    if not LEFT_OUT:
+        LEFT_OUT.update(getattr(node, "workeroutput", {}).get("left out", {}))
+
+
 # ---- skipped tests: only those in expected-skips.txt, and those must be
 
 def _expected_skips():
@@ -133,6 +151,9 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left out"] = dict(LEFT_OUT)
+        return
     expected = _expected_skips()
     wrong = (SKIPS.skipped - _match(SKIPS.skipped, expected)) \
         | _match(SKIPS.run, expected)

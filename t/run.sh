@@ -63,9 +63,16 @@ run_units()
         --no-tests=error
 }
 
+# Tests wait more than they compute, so a process of pytest for each processor.
+# Short names for directories, because sockets lie in them.
 run_black_box()
 {
-    INF_BUILD="$build" build/venv/bin/python -m pytest -q t "$@"
+    temp=$(mktemp -d /tmp/pytest-XXXXXX)
+    status=0
+    INF_BUILD="$build" build/venv/bin/python -m pytest -q -n "$(nproc)" \
+        --dist loadfile --basetemp="$temp" t "$@" || status=$?
+    rm -rf "$temp"
+    return "$status"
 }
 
 # NVIDIA's programs, for t/40-prebuilt; they don't run under sanitizers

@@ -34,8 +34,7 @@ def two(make_server, tmp_path):
     """A function: a server with the repositories models and more, in which
     both have m, and each a model of its own."""
     def start(http, **kw):
-        for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(0o755)
+        tmp_path.chmod(0o755)
         more = tmp_path / "more"
         more.mkdir()
         add(more, "m", 8)

@@ -181,8 +181,7 @@ def temp_folders(folder):
 
 @pytest.fixture
 def temp(tmp_path):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    tmp_path.chmod(0o755)
     path = tmp_path / "temp"
     path.mkdir()
     path.chmod(0o1777)
@@ -248,8 +247,7 @@ def test_killed_core_leaves_no_decrypted_model(make_server, temp):
 def test_configuration_at_the_new_place_is_used(make_server, tmp_path, extra,
                                                 seen):
     """Where there is one; else that of the repository stays."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    tmp_path.chmod(0o755)
     other = tmp_path / "elsewhere"
     models.identity(tmp_path, "elsewhere", [("IN", "FP32", [-1])])
     if seen:
@@ -494,8 +492,7 @@ def test_agent_that_cannot_be_used(make_server, kind):
 
 
 def test_library_that_is_rubbish(make_server, tmp_path):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    tmp_path.chmod(0o755)
     (tmp_path / "junk").mkdir()
     (tmp_path / "junk/libtritonrepoagent_junk.so").write_bytes(b"\x7fELF x")
 

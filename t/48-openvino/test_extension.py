@@ -48,8 +48,7 @@ def library(tmp_path_factory):
         ["g++", "-std=c++17", "-shared", "-fPIC", "-I", PACKAGE / "include",
          "-o", path, source, next(libraries.glob("libopenvino.so.*"))],
         check=True)
-    for each in (directory, *directory.parents[:2]):
-        each.chmod(0o755)
+    directory.chmod(0o755)
     return path
 
 

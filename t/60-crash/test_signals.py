@@ -226,8 +226,6 @@ def test_runs_as_another_user(make_server, tmp_path):
     import shutil
     from lib.server import BACKENDS, BUILD
     tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
     for name in ("inference-core", "libtritonserver.so"):
         shutil.copy(BUILD / name, tmp_path)
     shutil.copytree(BACKENDS / "identity", tmp_path / "backends/identity",

@@ -125,8 +125,7 @@ class Place:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     directory = tmp_path_factory.mktemp("points")
-    for d in (directory, directory.parent, directory.parent.parent):
-        os.chmod(d, 0o755)
+    directory.chmod(0o755)
     return Place(directory)
 
 

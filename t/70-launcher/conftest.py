@@ -8,8 +8,7 @@ from lib.launcher import Launcher
 
 @pytest.fixture
 def repository(tmp_path):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    tmp_path.chmod(0o755)
     path = tmp_path / "models"
     path.mkdir()
     models.identity(path, "one", [("IN", "FP32", [-1])])

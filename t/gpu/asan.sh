@@ -26,7 +26,8 @@ run()
     echo "with $1 GPUs"
     export INF_BUILD="$build" INF_GPU_DEVICES="$1" INF_GPU_DRIVER=fake
     shift
-    INF_GPU_CYCLES=30 build/venv/bin/python -m pytest -q "$@"
+    INF_GPU_CYCLES=30 build/venv/bin/python -m pytest -q -n "$(nproc)" \
+        --dist loadfile "$@"
 }
 
 # Without the compiler's half minute for each architecture

@@ -21,8 +21,7 @@ FLAGS = dict(zip((f.removeprefix("--")
 
 @pytest.fixture
 def repository(tmp_path):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    tmp_path.chmod(0o755)
     path = tmp_path / "models"
     path.mkdir()
     models.identity(path, "plain", [("IN", "FP32", [16])], max_batch=8)
