@@ -69,14 +69,6 @@ inf_model_knows_output(const inf_model_t *model, inf_slice_t name)
         : unexpected(model, "output", name);
 }
 
-void
-inf_request_want_all_outputs(const inf_model_t *model, inf_request_t *req)
-{
-    req->outputs = inf_config_tensors_output_names(model->tensors);
-    req->output_count = inf_config_tensors_output_count(model->tensors);
-    req->output_cap = req->output_count;
-}
-
 static inf_err_t *
 unexpected(const inf_model_t *model, const char *kind, inf_slice_t name)
 {
@@ -262,7 +254,9 @@ check_outputs(const inf_model_t *model, inf_request_t *req)
     uint32_t count = inf_config_tensors_output_count(tensors);
 
     if (req->output_count == 0) {
-        inf_request_want_all_outputs(model, req);
+        req->outputs = inf_config_tensors_output_names(tensors);
+        req->output_count = count;
+        req->output_cap = count;
         return NULL;
     }
 

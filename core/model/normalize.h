@@ -30,8 +30,4 @@ INF_CHECK inf_err_t *inf_model_knows_input(const inf_model_t *model,
 INF_CHECK inf_err_t *inf_model_knows_output(const inf_model_t *model,
     inf_slice_t name);
 
-/* Makes req, which wants no outputs, want all. */
-void inf_request_want_all_outputs(const inf_model_t *model,
-    inf_request_t *req);
-
 #endif /* INF_MODEL_NORMALIZE_H */

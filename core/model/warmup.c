@@ -8,18 +8,21 @@
 #include "core/base/log.h"
 #include "core/base/refs.h"
 #include "core/model/normalize.h"
+#include "core/model/string_check.h"
 #include "core/tensor/response.h"
 
 #define WARMUP_RANK      33
 #define WARMUP_FILE_MAX  ((size_t) 4 << 30)
 #define WARMUP_BATCH_MAX 65536u         /* requests of one execution         */
 #define WARMUP_MAX_BYTES (UINT64_C(1) << 40)
+#define WARMUP_REQUEST   "[request id: <id_unknown>] "  /* as Triton's texts */
 
 typedef Inference__ModelWarmup sample_config_t;
 typedef Inference__ModelWarmup__Input input_config_t;
 
 typedef struct {
     const char     *name;
+    bool            control;    /* no input of the model, and not checked    */
     inf_datatype_t  datatype;
     int64_t         shape[INF_MAX_DIMS + 1];
     uint32_t        dim_count;
@@ -87,6 +90,8 @@ static inf_err_t *batch_new(const warmup_sample_t *sample,
     inf_instance_t *instance, warmup_batch_t **out);
 static inf_err_t *shot_fill(warmup_shot_t *shot, const warmup_sample_t *sample,
     const inf_model_t *model);
+static inf_err_t *shot_add(inf_request_t *r, const warmup_sample_t *sample,
+    bool controls);
 static inf_err_t *batch_wait(warmup_batch_t *batch);
 static void batch_unref(warmup_batch_t *batch);
 static void shot_progress(warmup_shot_t *shot, bool answered, bool released,
@@ -179,12 +184,9 @@ inf_warmup_run(const inf_warmup_t *w, inf_instance_t *instance,
                     " given up: the server is stopping", sample->name);
             }
             inf_err_t *err = sample_run(sample, instance, execute);
-            if (err == NULL) {
-                continue;
+            if (err != NULL) {
+                return err;
             }
-
-            return inf_err_recode(inf_err_add(err, "failed to run warmup"
-                " sample '%s'", sample->name), INF_ERR_INVALID_ARG);
         }
     }
 
@@ -211,9 +213,12 @@ sample_make(const warmup_source_t *from, const sample_config_t *config,
 
     for (size_t i = 0; i < config->n_inputs; i++) {
         const Inference__ModelWarmup__InputsEntry *entry = config->inputs[i];
-        if (entry->value == NULL) {
-            return inf_err_new(INF_ERR_INVALID_ARG, "warmup setting expects"
-                " input '%s' to have input_data_type set", entry->key);
+        if (entry->value == NULL || entry->value->input_data_type_case
+            == INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE__NOT_SET)
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG, WARMUP_REQUEST "warmup"
+                " setting expects input '%s' to have input_data_type set",
+                entry->key);
         }
 
         out->input_count++;
@@ -259,8 +264,7 @@ input_make(const warmup_source_t *from, const char *name,
     return input_data(from, config, elements * each, out);
 }
 
-/* The shape of one batch item, with batch dimension 1 for inputs of the
-   model. */
+/* The shape of one batch item, with batch dimension 1 if the model batches. */
 static inf_err_t *
 input_shape(const warmup_source_t *from, const input_config_t *config,
     warmup_input_t *out, uint64_t *elements)
@@ -273,10 +277,9 @@ input_shape(const warmup_source_t *from, const input_config_t *config,
             config->n_dims, INF_MAX_DIMS);
     }
 
-    if (inf_config_tensors_max_batch_size(tensors) > 0
-        && inf_config_tensors_find_input(tensors, inf_slice_str(out->name))
-            != NULL)
-    {
+    out->control = inf_config_tensors_find_input(tensors,
+        inf_slice_str(out->name)) == NULL;
+    if (inf_config_tensors_max_batch_size(tensors) > 0) {
         out->shape[out->dim_count++] = 1;
     }
 
@@ -306,30 +309,24 @@ static inf_err_t *
 input_data(const warmup_source_t *from, const input_config_t *config,
     uint64_t size, warmup_input_t *out)
 {
-    bool random = config->input_data_type_case
-        == INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE_RANDOM_DATA;
-
-    switch ((unsigned) config->input_data_type_case) {
-    case INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE_INPUT_DATA_FILE:
+    if (config->input_data_type_case
+        == INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE_INPUT_DATA_FILE)
+    {
         return input_file(from, config->input_data_file, size, out);
-
-    case INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE_ZERO_DATA:
-    case INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE_RANDOM_DATA:
-        out->data = calloc(1, size + 1);
-        if (out->data == NULL) {
-            return inf_err_nomem();
-        }
-
-        out->size = size;
-        if (random && out->datatype != INF_TYPE_BYTES) {
-            fill_random(out->data, out->size);
-        }
-        return NULL;
-
-    default:
-        return inf_err_new(INF_ERR_INVALID_ARG, "warmup setting expects input"
-            " '%s' to have input_data_type set", out->name);
     }
+
+    out->data = calloc(1, size + 1);
+    if (out->data == NULL) {
+        return inf_err_nomem();
+    }
+
+    out->size = size;
+    if (out->datatype != INF_TYPE_BYTES && config->input_data_type_case
+        == INFERENCE__MODEL_WARMUP__INPUT__INPUT_DATA_TYPE_RANDOM_DATA)
+    {
+        fill_random(out->data, out->size);
+    }
+    return NULL;
 }
 
 static inf_err_t *
@@ -345,9 +342,9 @@ input_file(const warmup_source_t *from, const char *file, uint64_t size,
     }
 
     if (out->datatype != INF_TYPE_BYTES && len < size) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "warmup setting expects %llu"
-            " bytes, but the data provided from %sonly has %zu bytes",
-            (unsigned long long) size, file, len);
+        return inf_err_new(INF_ERR_INVALID_ARG, WARMUP_REQUEST "warmup setting"
+            " expects %llu bytes, but the data provided from %sonly has %zu"
+            " bytes", (unsigned long long) size, file, len);
     }
 
     out->size = out->datatype == INF_TYPE_BYTES ? len : size;
@@ -385,7 +382,7 @@ sample_run(const warmup_sample_t *sample, inf_instance_t *instance,
     inf_err_t *err = batch_new(sample, instance, &batch);
     if (err != NULL) {
         free(requests);
-        return err;
+        return inf_err_note(err, "warmup sample '%s'", sample->name);
     }
 
     uint64_t now = inf_clock_ns();
@@ -401,7 +398,8 @@ sample_run(const warmup_sample_t *sample, inf_instance_t *instance,
     execute(instance, requests, batch->count);
     err = batch_wait(batch);
     free(requests);
-    return err;
+    return err == NULL ? NULL : inf_err_recode(inf_err_add(err, "failed to run"
+        " warmup sample '%s'", sample->name), INF_ERR_INVALID_ARG);
 }
 
 static inf_err_t *
@@ -454,11 +452,30 @@ shot_fill(warmup_shot_t *shot, const warmup_sample_t *sample,
     r->factory = &shot->factory;
     r->ops = &warmup_ops;
     r->userp = shot;
-    r->batch_size = inf_config_tensors_max_batch_size(model->tensors) > 0;
 
+    inf_err_t *err = shot_add(r, sample, false);
+    if (err == NULL) {
+        err = inf_request_normalize(model, r);
+        if (err != NULL) {
+            return inf_request_name_error(r, err);
+        }
+        err = inf_request_check_strings(r);
+    }
+
+    r->batch_size = inf_config_tensors_max_batch_size(model->tensors) > 0;
+    return err != NULL ? err : shot_add(r, sample, true);
+}
+
+/* Adds the sample's controls, or its inputs of the model. */
+static inf_err_t *
+shot_add(inf_request_t *r, const warmup_sample_t *sample, bool controls)
+{
     for (size_t i = 0; i < sample->input_count; i++) {
         const warmup_input_t *from = &sample->inputs[i];
         const inf_buffer_t data = { .base = from->data, .size = from->size };
+        if (from->control != controls) {
+            continue;
+        }
 
         inf_input_t *in = inf_request_add_input(r, from->name,
             strlen(from->name), from->datatype, from->shape, from->dim_count);
@@ -469,7 +486,6 @@ shot_fill(warmup_shot_t *shot, const warmup_sample_t *sample,
         }
     }
 
-    inf_request_want_all_outputs(model, r);
     return NULL;
 }
 

@@ -5,12 +5,15 @@
  * Thread   new, free: the loader's.  run: the instance's thread, several
  *          instances at once.
  * Units    bytes.
- * Errors   INVALID_ARG, naming the sample: its data cannot be made, or the
- *          backend answered with an error.  UNAVAILABLE: it is stopping.
- * Route    configuration, storage -> [warm-up] -> executor -> backend
+ * Errors   INVALID_ARG, naming the sample: its data cannot be made, the model
+ *          rejects its inputs, or the backend answered with an error.
+ *          UNAVAILABLE: it is stopping.
+ * Route    configuration, storage -> [warm-up] -> normalise -> executor
+ *          -> backend
  *
- * Samples bypass scheduler and normalisation: the backend sees tensors as
- * described in the sample.
+ * Samples bypass the scheduler.  Their inputs are checked and reshaped as those
+ * of a client's request; tensors that are no inputs of the model, such as
+ * controls, reach the backend as described in the sample.
  */
 
 #ifndef INF_MODEL_WARMUP_H

@@ -21,6 +21,8 @@ LISTS = "'int32_false_true', 'fp32_false_true' or 'bool_false_true' for " \
 WILD = "dimension must be integer >= 1, or -1 to indicate a variable-size " \
     "dimension for m"
 
+UNNAMED = "[request id: <id_unknown>] "
+
 
 def both(dims, more=""):
     return HEAD + IN % (dims, more) + OUT % (dims, more)
@@ -223,12 +225,20 @@ LOADED = [
      " provided from shortonly has 3 bytes."),
     (warmup("zero_data: true", dims=-1), "warmup setting expects all "
      "variable-size dimensions are specified for input 'IN'"),
-    (warmup('input_data_file: "short"'), "warmup setting expects 16 bytes, "
-     "but the data provided from shortonly has 3 bytes"),
-    (warmup(""),
-     "warmup setting expects input 'IN' to have input_data_type set"),
-    (warmup("random_data: true").replace('key: "IN"', 'key: "NO"'),
-     "failed to run warmup sample 'w': "),
+    (warmup('input_data_file: "short"'), UNNAMED + "warmup setting expects 16"
+     " bytes, but the data provided from shortonly has 3 bytes"),
+    (warmup(""), UNNAMED
+     + "warmup setting expects input 'IN' to have input_data_type set"),
+    (warmup("random_data: true").replace('key: "IN"', 'key: "NO"'), UNNAMED
+     + "expected 1 inputs but got 0 inputs for model 'm'. Got input(s) [], but"
+     " missing required input(s) ['IN']."),
+    (warmup("zero_data: true").replace("INT32 dims: [ 4", "FP32 dims: [ 4"),
+     UNNAMED + "inference input 'IN' data-type is 'FP32', but model 'm' "
+     "expects 'INT32'"),
+    (warmup("zero_data: true", dims="4, 4"), UNNAMED + "unexpected shape for "
+     "input 'IN' for model 'm'. Expected [-1], got [4,4]."),
+    (warmup('input_data_file: "short"').replace("INT32", "STRING"), UNNAMED
+     + "incomplete string length indicator for inference input 'IN'"),
     (HEAD + 'runtime: "libother.so"\n' + IO,
      "unable to find backend library 'libother.so' for model 'm', searched: "),
     (HEAD + 'runtime: "../x/lib.so"\n' + IO,

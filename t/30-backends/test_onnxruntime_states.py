@@ -98,9 +98,9 @@ def test_example_of_sunspots(make_server):
 WARMUP = """model_warmup { name: "w" batch_size: 2
     inputs { key: "number" value { data_type: TYPE_FP32 dims: 1
         zero_data: true } }
-    inputs { key: "START" value { data_type: TYPE_FP32 dims: [ 1, 1 ]
+    inputs { key: "START" value { data_type: TYPE_FP32 dims: 1
         zero_data: true } }
-    inputs { key: "PAST" value { data_type: TYPE_FP32 dims: [ 1, 9 ]
+    inputs { key: "PAST" value { data_type: TYPE_FP32 dims: 9
         random_data: true } } }
 """
 

@@ -153,9 +153,10 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     }
 }
 
-#define MODEL(batch) "name: 'm' backend: 'x' max_batch_size: " batch          \
-    " input { name: 'A' data_type: TYPE_UINT8 dims: [ -1, 2 ] }"              \
+#define MODEL_OF(input, batch) "name: 'm' backend: 'x' max_batch_size: " batch\
+    " input { name: 'A' data_type: TYPE_" input " }"                          \
     " output { name: 'B' data_type: TYPE_UINT8 dims: 4 } "
+#define MODEL(batch) MODEL_OF("UINT8 dims: [ -1, 2 ]", batch)
 #define SAMPLE(more, inputs)                                                  \
     "model_warmup { name: 's' " more inputs " } "
 #define INPUT(name, type, data)                                               \
@@ -190,15 +191,28 @@ samples_run_batch_size_requests_count_times(void **state)
         "(9 A:UINT8[1,1,2]=2)");
 }
 
-/* A name that is no input of the configuration is a control: no batch dim. */
 static void
-other_tensors_are_attached_as_they_are(void **state)
+inputs_have_the_shape_that_the_backend_expects(void **state)
+{
+    (void) state;
+
+    assert_runs(MODEL_OF("UINT8 dims: [ 4 ] reshape { shape: [ 2, 2 ] }", "8")
+        SAMPLE("batch_size: 1 ", INPUT("A", "UINT8", "dims: 4 zero_data: true")
+        ), "(1 A:UINT8[1,2,2]=4)");
+}
+
+/* A name that is no input of the configuration is a control. */
+static void
+other_tensors_are_attached_behind_the_inputs(void **state)
 {
     (void) state;
 
     assert_runs(MODEL("8") SAMPLE("batch_size: 1 ", INPUT("START", "INT32",
+        "dims: [ 1 ] zero_data: true") INPUT("A", "UINT8", "dims: [ 1, 2 ]"
+        " zero_data: true")), "(1 A:UINT8[1,1,2]=2 START:INT32[1,1]=4)");
+    assert_runs(MODEL_OF("UINT8 dims: 1 optional: true", "0")
+        SAMPLE("batch_size: 1 ", INPUT("START", "INT32",
         "dims: [ 1 ] zero_data: true")), "(1 START:INT32[1]=4)");
-    assert_runs(MODEL("8") SAMPLE("batch_size: 1 ", ""), "(1)");
 }
 
 static void
@@ -208,12 +222,12 @@ data_comes_from_files_zeros_and_chance(void **state)
 
     assert_runs(MODEL("0") SAMPLE("batch_size: 1 ", INPUT("A", "UINT8",
         "dims: [ 4, 2 ] input_data_file: 'ten'")), "(1 A:UINT8[4,2]=8)");
-    assert_runs(MODEL("0") SAMPLE("batch_size: 1 ", INPUT("A", "STRING",
-        "dims: [ 1 ] input_data_file: 'text'")), "(1 A:BYTES[1]=5)");
-    assert_runs(MODEL("0") SAMPLE("batch_size: 1 ", INPUT("A", "STRING",
-        "dims: [ 2, 3 ] random_data: true")), "(1 A:BYTES[2,3]=24)");
-    assert_runs(MODEL("0") SAMPLE("batch_size: 1 ", INPUT("A", "FP32",
-        "dims: [ 0, 3 ] zero_data: true")), "(1 A:FP32[0,3]=0)");
+    assert_runs(MODEL_OF("STRING dims: [ -1, -1 ]", "0")
+        SAMPLE("batch_size: 1 ", INPUT("A", "STRING", "dims: [ 2, 3 ]"
+        " random_data: true")), "(1 A:BYTES[2,3]=24)");
+    assert_runs(MODEL_OF("FP32 dims: [ -1, 3 ]", "0") SAMPLE("batch_size: 1 ",
+        INPUT("A", "FP32", "dims: [ 0, 3 ] zero_data: true")),
+        "(1 A:FP32[0,3]=0)");
 }
 
 static void
@@ -261,6 +275,8 @@ data_that_cannot_be_made_is_an_error_with_the_samples_name(void **state)
           "outside" },
         { INPUT("A", "UINT8", "input_data_file: 'locked'"), INF_ERR_INTERNAL,
           "failed to open text file for read" },
+        { "inputs { key: 'A' }", INF_ERR_INVALID_ARG,
+          "warmup setting expects input 'A' to have input_data_type set" },
         { "inputs { key: 'A' value { zero_data: true } }",
           INF_ERR_INVALID_ARG, "data_type for input 'A'" },
         { INPUT("A", "UINT8", "dims: [ 4294967296, 4294967296, 16 ]"
@@ -275,6 +291,41 @@ data_that_cannot_be_made_is_an_error_with_the_samples_name(void **state)
     assert_error(open_world(MODEL("8") "model_warmup { name: 's' batch_size:"
         " 65537 }"), INF_ERR_INVALID_ARG, "batch_size 65537");
     close_world();
+}
+
+static void
+inputs_that_the_model_rejects_are_an_error_before_the_run(void **state)
+{
+    (void) state;
+    static const char *const rows[][3] = {
+        { "UINT8 dims: 2", "", "[request id: <id_unknown>] expected 1 inputs but got 0 inputs"
+          " for model 'm'. Got input(s) [], but missing required input(s)"
+          " ['A']. Please provide all required input(s). (warmup sample 's')"
+        },
+        { "UINT8 dims: 2", INPUT("A", "INT32", "dims: 2 zero_data: true"),
+          "[request id: <id_unknown>] inference input 'A' data-type is 'INT32',"
+          " but model 'm' expects 'UINT8'" },
+        { "UINT8 dims: [ -1, 2 ]",
+          INPUT("A", "UINT8", "dims: [ 1, 3 ] zero_data: true"),
+          "[request id: <id_unknown>] unexpected shape for input 'A' for model"
+          " 'm'. Expected [-1,-1,2], got [1,1,3]." },
+        { "STRING dims: 1",
+          INPUT("A", "STRING", "dims: 1 input_data_file: 'text'"),
+          "[request id: <id_unknown>] incomplete string data for inference"
+          " input 'A'" },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char config[1024];
+
+        snprintf(config, sizeof(config), MODEL_OF("%s", "8") "model_warmup {"
+            " name: 's' batch_size: 1 %s }", rows[i][0], rows[i][1]);
+        assert_ok(open_world(config));
+        assert_error(inf_warmup_run(w.warmup, &w.instance, execute, NULL),
+            INF_ERR_INVALID_ARG, rows[i][2]);
+        assert_int_equal(backend.executions, 0);
+        close_world();
+    }
 }
 
 static void
@@ -337,10 +388,12 @@ main(void)
 #define T(f) cmocka_unit_test_setup(f, setup)
     const struct CMUnitTest tests[] = {
         T(samples_run_batch_size_requests_count_times),
-        T(other_tensors_are_attached_as_they_are),
+        T(inputs_have_the_shape_that_the_backend_expects),
+        T(other_tensors_are_attached_behind_the_inputs),
         T(data_comes_from_files_zeros_and_chance),
         T(answers_may_come_later),
         T(data_that_cannot_be_made_is_an_error_with_the_samples_name),
+        T(inputs_that_the_model_rejects_are_an_error_before_the_run),
         T(an_error_response_ends_the_warmup),
         T(a_stop_ends_it_between_two_runs),
         T(a_model_without_samples_has_no_warmup),
