@@ -64,13 +64,14 @@ run_units()
 }
 
 # Tests wait more than they compute, so a process of pytest for each processor.
-# Short names for directories, because sockets lie in them.
+# Short names for directories, because sockets lie in them.  A test that hangs
+# fails after 15 minutes, and the others go on.
 run_black_box()
 {
     temp=$(mktemp -d /tmp/pytest-XXXXXX)
     status=0
     INF_BUILD="$build" build/venv/bin/python -m pytest -q -n "$(nproc)" \
-        --dist loadfile --basetemp="$temp" t "$@" || status=$?
+        --dist loadfile --basetemp="$temp" --timeout=900 t "$@" || status=$?
     rm -rf "$temp"
     return "$status"
 }

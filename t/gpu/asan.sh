@@ -27,7 +27,7 @@ run()
     export INF_BUILD="$build" INF_GPU_DEVICES="$1" INF_GPU_DRIVER=fake
     shift
     INF_GPU_CYCLES=30 build/venv/bin/python -m pytest -q -n "$(nproc)" \
-        --dist loadfile "$@"
+        --dist loadfile --timeout=900 "$@"
 }
 
 # Without the compiler's half minute for each architecture
