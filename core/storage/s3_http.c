@@ -122,6 +122,10 @@ set_up(inf_s3_http_t *h, struct curl_slist **headers)
     rc |= curl->easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
     rc |= curl->easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
     rc |= curl->easy_setopt(e, CURLOPT_XFERINFODATA, h);
+    const char *authorities = getenv("AWS_CA_BUNDLE");
+    if (authorities != NULL && authorities[0] != '\0') {
+        rc |= curl->easy_setopt(e, CURLOPT_CAINFO, authorities);
+    }
     if (what->ranged) {
         snprintf(range, sizeof(range), "%llu-%llu",
             (unsigned long long) what->first, (unsigned long long) what->last);

@@ -54,7 +54,8 @@ typedef struct {
 INF_CHECK inf_err_t *inf_s3_http_open(inf_s3_http_t **out);
 void inf_s3_http_close(inf_s3_http_t *h);
 
-/* take receives only the body of a 200 or 206. */
+/* take receives only the body of a 200 or 206.  Whom https:// trusts: the
+   system's authorities, or those of the file AWS_CA_BUNDLE. */
 INF_CHECK inf_err_t *inf_s3_http_get(inf_s3_http_t *h,
     const inf_s3_get_t *what, inf_s3_answer_t *out);
 

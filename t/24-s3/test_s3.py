@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from lib import models, process
+from lib import certificate, models, process
 from lib.s3 import IN, KEY_ID, REGION, SECRET, Service, upload, works
 from lib.server import SLOW
 from lib.wire import tensor
@@ -188,6 +188,26 @@ def test_no_such_bucket_and_no_such_service(service, serve, mount):
     server.wait_log(r"\[error\][^\n]*no-such-bucket[^\n]*NoSuchBucket")
     server.wait_log(r"\[error\][^\n]*127\.0\.0\.1:1/bucket[^\n]*onnect",
                     seconds=30)
+
+
+def test_a_service_of_a_private_authority(serve, mount, tmp_path):
+    """Without AWS_CA_BUNDLE the system's authorities decide."""
+    tmp_path.chmod(0o755)
+    authority = certificate.authority(tmp_path)
+    with Service(certificate.signed(tmp_path, authority)) as service:
+        service.bucket("own")
+        upload(service, "own", "r", lambda f: models.identity(f, "m", IN))
+        address = service.address("own/r")
+        works(serve(address, env=service.environment(
+            mount, AWS_CA_BUNDLE=authority[0])), "m")
+        assert not service.gate.bad_signatures
+
+        server = serve(address, env=service.environment(mount), wait="live")
+        server.wait_log(r"\[error\][^\n]*own/r[^\n]*certificate",
+                        seconds=30)
+        server = serve(address, wait="live", env=service.environment(
+            mount, AWS_CA_BUNDLE=tmp_path / "nowhere"))
+        server.wait_log(r"\[error\][^\n]*own/r[^\n]*nowhere", seconds=30)
 
 
 def test_a_credential_file_with_two_services(

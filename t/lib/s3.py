@@ -13,6 +13,7 @@ import logging
 import pathlib
 import re
 import socket
+import ssl
 import tempfile
 import threading
 import time
@@ -41,7 +42,12 @@ def works(server, model, value=1.5):
 
 
 class Service:
-    """with Service() as s: s.put("bucket", "key", b"...")"""
+    """with Service() as s: s.put("bucket", "key", b"...")
+
+    pair: (certificate, key) of a service that speaks TLS."""
+
+    def __init__(self, pair=None):
+        self.pair = pair
 
     def __enter__(self):
         self.moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0,
@@ -54,6 +60,11 @@ class Service:
             "s3", endpoint_url=f"http://{host}:{port}", region_name=REGION,
             aws_access_key_id=KEY_ID, aws_secret_access_key=SECRET)
         self.gate = Gate(self)
+        if self.pair:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self.pair)
+            self.gate.socket = context.wrap_socket(self.gate.socket,
+                                                   server_side=True)
         self.port = self.gate.server_address[1]
         threading.Thread(target=self.gate.serve_forever, daemon=True).start()
         return self
@@ -68,7 +79,8 @@ class Service:
         return f"127.0.0.1:{self.port}"
 
     def address(self, path):
-        return f"s3://{self.endpoint}/{path}"
+        scheme = "https://" if self.pair else ""
+        return f"s3://{scheme}{self.endpoint}/{path}"
 
     @staticmethod
     def environment(mount, **more):
