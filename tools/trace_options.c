@@ -9,7 +9,8 @@
 #include "die.h"
 #include "quoted.h"
 
-#define COLLECTOR_URL "http://localhost:4318/v1/traces"
+#define COLLECTOR_PATH "/v1/traces"
+#define COLLECTOR_URL  "http://localhost:4318" COLLECTOR_PATH
 
 /* A setting of one mode, or of both. */
 typedef struct {
@@ -51,6 +52,7 @@ static const setting_t *find(const char *mode, const char *name);
 static bool is(const setting_t *s, const char *name);
 static void check_number(const char *name, const setting_t *s,
     const char *value);
+static bool is_number(const setting_t *s, const char *value);
 static void collect(const options_t *o, trace_t *t);
 static void add_level(trace_t *t, const char *level);
 static const char *last_of(const options_t *o, const char *name);
@@ -58,6 +60,12 @@ static bool is_given(const options_t *o, const trace_t *t);
 static void warn_without_effect(const options_t *o, const trace_t *t);
 static void write_number(FILE *f, const char *name, const char *value);
 static void write_collector(FILE *f, const options_t *o, const trace_t *t);
+static void write_url(FILE *f, const trace_t *t);
+static void write_resources(FILE *f, const options_t *o);
+static bool is_resource(const options_t *o, const char *key, size_t len);
+static const char *number_of(const options_t *o, const char *name,
+    const char *variable);
+static const char *environment(const char *name);
 
 /* Checks "[mode,]setting=value". */
 void
@@ -215,15 +223,20 @@ is(const setting_t *s, const char *name)
 static void
 check_number(const char *name, const setting_t *s, const char *value)
 {
-    char *end;
-    long  n = strtol(value, &end, 10);
-
-    if (*end != '\0' || strpbrk(value, "+ ") != NULL || n < s->min
-        || n > INT_MAX)
-    {
+    if (!is_number(s, value)) {
         die("--%s: %s is a number from %ld to %d, not \"%s\"", name, s->name,
             s->min, INT_MAX, value);
     }
+}
+
+static bool
+is_number(const setting_t *s, const char *value)
+{
+    char *end;
+    long  n = strtol(value, &end, 10);
+
+    return *end == '\0' && strpbrk(value, "+ ") == NULL && n >= s->min
+        && n <= INT_MAX;
 }
 
 /* Collects the settings, deprecated options first: the last value of a setting
@@ -345,14 +358,79 @@ write_number(FILE *f, const char *name, const char *value)
     }
 }
 
+/* OpenTelemetry's environment variables count where no option does. */
 static void
 write_collector(FILE *f, const options_t *o, const trace_t *t)
 {
-    const char *url = t->url != NULL ? t->url : COLLECTOR_URL;
-    const char *delay = last_of(o, "bsp_schedule_delay");
+    const char *delay = number_of(o, "bsp_schedule_delay",
+        "OTEL_BSP_SCHEDULE_DELAY");
 
+    write_url(f, t);
+    write_resources(f, o);
+    write_number(f, "bsp_max_queue_size", number_of(o, "bsp_max_queue_size",
+        "OTEL_BSP_MAX_QUEUE_SIZE"));
+    write_number(f, "bsp_max_export_batch_size", number_of(o,
+        "bsp_max_export_batch_size", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"));
+    if (delay != NULL) {
+        fprintf(f, " bsp_schedule_delay=%sms", delay);
+    }
+    if (environment("OTEL_EXPORTER_OTLP_HEADERS") != NULL
+        || environment("OTEL_EXPORTER_OTLP_TRACES_HEADERS") != NULL)
+    {
+        fputs("inference-server: headers for the collector have no effect "
+              "(OTEL_EXPORTER_OTLP_HEADERS): send traces to a collector on "
+              "this machine that adds them\n", stderr);
+    }
+}
+
+static void
+write_url(FILE *f, const trace_t *t)
+{
+    const char *url = t->url != NULL ? t->url
+        : environment("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    const char *base = environment("OTEL_EXPORTER_OTLP_ENDPOINT");
+    char        joined[2048];
+
+    if (url == NULL && base != NULL) {
+        size_t len = strlen(base);
+        int    n = snprintf(joined, sizeof(joined), "%.*s" COLLECTOR_PATH,
+            (int) (base[len - 1] == '/' ? len - 1 : len), base);
+        if (n < 0 || (size_t) n >= sizeof(joined)) {
+            die("OTEL_EXPORTER_OTLP_ENDPOINT is longer than 2 KiB");
+        }
+        url = joined;
+    }
+    if (url == NULL) {
+        url = COLLECTOR_URL;
+    }
     write_word_after(f, strstr(url, "://") != NULL ? "otlp=" : "otlp=http://",
                      url);
+}
+
+/* Those of OTEL_RESOURCE_ATTRIBUTES ("key=value,key=value") without the name of
+   the service, which is the server's or an option's, then the options'. */
+static void
+write_resources(FILE *f, const options_t *o)
+{
+    const char *next = environment("OTEL_RESOURCE_ATTRIBUTES");
+
+    while (next != NULL && *next != '\0') {
+        char        text[1024];
+        size_t      len = strcspn(next, ",");
+        const char *equals = memchr(next, '=', len);
+
+        snprintf(text, sizeof(text), "%.*s", (int) len, next);
+        if (equals == NULL || equals == next || len >= sizeof(text)) {
+            fprintf(stderr, "inference-server: \"%s\" in "
+                    "OTEL_RESOURCE_ATTRIBUTES has no effect: it is not "
+                    "key=value of at most 1 KiB\n", text);
+        } else if (!is_resource(o, next, (size_t) (equals - next))) {
+            fputc(' ', f);
+            write_word_after(f, "resource=", text);
+        }
+        next += len + (next[len] == ',');
+    }
+
     for (size_t i = 0; i < o->trace_configs.n; i++) {
         const char      *value;
         const setting_t *s = split("trace-config", o->trace_configs.value[i],
@@ -363,10 +441,64 @@ write_collector(FILE *f, const options_t *o, const trace_t *t)
             write_word_after(f, "resource=", value);
         }
     }
-    write_number(f, "bsp_max_queue_size", last_of(o, "bsp_max_queue_size"));
-    write_number(f, "bsp_max_export_batch_size",
-                 last_of(o, "bsp_max_export_batch_size"));
-    if (delay != NULL) {
-        fprintf(f, " bsp_schedule_delay=%sms", delay);
+}
+
+/* Whether the server or an option gives the attribute key. */
+static bool
+is_resource(const options_t *o, const char *key, size_t len)
+{
+    const char name[] = "service.name";
+
+    if (len == sizeof(name) - 1 && memcmp(key, name, len) == 0) {
+        return true;
     }
+    for (size_t i = 0; i < o->trace_configs.n; i++) {
+        const char      *value;
+        const setting_t *s = split("trace-config", o->trace_configs.value[i],
+            &value);
+
+        if (is(s, "resource") && strncmp(value, key, len) == 0
+            && value[len] == '=')
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of the last option, or of the variable where that is valid. */
+static const char *
+number_of(const options_t *o, const char *name, const char *variable)
+{
+    const char *value = last_of(o, name);
+
+    if (value != NULL) {
+        return value;
+    }
+    value = environment(variable);
+    if (value == NULL || is_number(find("opentelemetry", name), value)) {
+        return value;
+    }
+    fprintf(stderr, "inference-server: %s=%s has no effect: it is not a number "
+            "from 1 to %d\n", variable, value, INT_MAX);
+    return NULL;
+}
+
+/* NULL where it is not set, empty, or has control characters. */
+static const char *
+environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    if (value == NULL || value[0] == '\0') {
+        return NULL;
+    }
+    for (const char *c = value; *c != '\0'; c++) {
+        if ((unsigned char) *c < ' ' || *c == 0x7f) {
+            fprintf(stderr, "inference-server: %s has no effect: it has "
+                    "control characters\n", name);
+            return NULL;
+        }
+    }
+    return value;
 }

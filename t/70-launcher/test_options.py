@@ -295,9 +295,10 @@ CASES = [(name, *case) for name, cases in (OPTIONS | OURS).items()
 
 
 def config(*arguments, repository=True, env=None):
-    """--print-config with these options, on a machine without Vertex AI."""
+    """--print-config with these options, without the machine's variables."""
     base = {name: value for name, value in launcher_env().items()
-            if not name.startswith(("AIP_", "SAGEMAKER_", "TRITON"))}
+            if not name.startswith(("AIP_", "OTEL_", "SAGEMAKER_",
+                                    "TRITON"))}
     return subprocess.run(
         [PROGRAM, *(["--model-repository=/tmp"] if repository else []),
          "--user=root", *arguments, "--print-config"], env=base | (env or {}),
@@ -364,6 +365,57 @@ def test_trace_configs(options, line):
     done = config(*(f"--trace-config={o}" for o in options))
     assert done.returncode == 0, done.stderr
     assert f"    {line}\n" in done.stdout
+
+
+COLLECTOR = "--trace-config=mode=opentelemetry"
+
+
+@pytest.mark.parametrize("variables,more,line", [
+    ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:1/",
+      "OTEL_RESOURCE_ATTRIBUTES": "a=1,service.name=x,b=2=3,",
+      "OTEL_BSP_SCHEDULE_DELAY": "7", "OTEL_BSP_MAX_QUEUE_SIZE": "8",
+      "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "3"}, [],
+     '"otlp=http://c:1/v1/traces" "resource=a=1" "resource=b=2=3" '
+     "bsp_max_queue_size=8 bsp_max_export_batch_size=3 "
+     "bsp_schedule_delay=7ms"),
+    ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:1",
+      "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "d:2/t"}, [],
+     '"otlp=http://d:2/t"'),
+    ({"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_RESOURCE_ATTRIBUTES": ""}, [],
+     '"otlp=http://localhost:4318/v1/traces"'),
+    ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:1",
+      "OTEL_RESOURCE_ATTRIBUTES": "a=1,ab=2", "OTEL_BSP_SCHEDULE_DELAY": "7"},
+     ["url=http://e:3/t", "resource=a=4", "bsp_schedule_delay=9"],
+     '"otlp=http://e:3/t" "resource=ab=2" "resource=a=4" '
+     "bsp_schedule_delay=9ms")])
+def test_variables_of_opentelemetry(variables, more, line):
+    """They count where no option does, and with a collector alone."""
+    more = [f"--trace-config=opentelemetry,{m}" for m in more]
+    done = config(COLLECTOR, "--trace-config=level=TIMESTAMPS", *more,
+                  env=variables)
+    assert done.returncode == 0, done.stderr
+    assert f"    inference_trace {line} level=timestamps;\n" in done.stdout
+    assert "OTEL_" not in done.stderr
+    done = config("--trace-config=triton,file=/t", env=variables)
+    assert '    inference_trace "file=/t" level=off;\n' in done.stdout
+
+
+@pytest.mark.parametrize("name,value", [
+    ("OTEL_BSP_MAX_QUEUE_SIZE", "0"), ("OTEL_BSP_SCHEDULE_DELAY", "5s"),
+    ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "9" * 30),
+    ("OTEL_RESOURCE_ATTRIBUTES", "a"), ("OTEL_RESOURCE_ATTRIBUTES", "=a"),
+    ("OTEL_RESOURCE_ATTRIBUTES", "a=" + "b" * 1100),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c\n;:1"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "key=secret"),
+    ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "key=secret")])
+def test_variables_of_opentelemetry_without_effect(name, value):
+    done = config(COLLECTOR, "--trace-config=level=TIMESTAMPS",
+                  env={name: value})
+    assert done.returncode == 0
+    assert ('    inference_trace "otlp=http://localhost:4318/v1/traces" '
+            "level=timestamps;\n") in done.stdout
+    (line,) = [text for text in done.stderr.splitlines() if "OTEL_" in text]
+    assert "no effect" in line and "secret" not in line
 
 
 def test_older_trace_options():
