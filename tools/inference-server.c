@@ -42,7 +42,7 @@
 typedef struct {
     options_t  *options;
     FILE       *log;                /* for lines of the start                */
-    char        path[PATH_MAX + sizeof("/" OWN_SOCKET)];    /* its socket    */
+    char        path[SOCKET_PATH_MAX];  /* its socket                        */
     bool        asking;             /* loads of the start are pending        */
     bool        stopping;
     long        stopped_ms;         /* time of the stop, monotonic clock     */
@@ -52,7 +52,6 @@ typedef struct {
 static void print_config(const options_t *o, const pieces_t *p);
 static void write_config(const options_t *o, const pieces_t *p);
 static FILE *open_log(const options_t *o);
-static void check_socket(watch_t *w);
 static void block_signals(sigset_t *signals);
 static void clean_up(void);
 static pid_t spawn_nginx(const char *dir, const pieces_t *p);
@@ -74,7 +73,7 @@ main(int argc, char **argv)
     pieces_t  pieces;
     sigset_t  signals;
     char      why[512];
-    watch_t   watch = { .options = &options };
+    watch_t   watch = { .options = &options, .asking = true };
 
     /* a closed log must not end the program */
     signal(SIGPIPE, SIG_IGN);
@@ -96,7 +95,7 @@ main(int argc, char **argv)
     block_signals(&signals);
     atexit(clean_up);
     places_make(&places, &who);
-    check_socket(&watch);
+    socket_path(watch.path, &places);
     write_config(&options, &pieces);
 
     pid_t nginx = spawn_nginx(places.own, &pieces);
@@ -144,19 +143,6 @@ open_log(const options_t *o)
         die("cannot open --log-file=%s: %s", o->log_file, strerror(errno));
     }
     return f;
-}
-
-/* Checks that the launcher can ask nginx about the loads. */
-static void
-check_socket(watch_t *w)
-{
-    w->asking = socket_path(w->path, sizeof(w->path), &places) == 0;
-    if (!w->asking) {
-        fprintf(stderr, "inference-server: %sno table of models is logged: "
-                "the path of TMPDIR is too long for a socket\n",
-                w->options->exit_on_error
-                ? "--exit-on-error has no effect, and " : "");
-    }
 }
 
 /* Blocks the signals, which next_signal takes one by one.  nginx starts with

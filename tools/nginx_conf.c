@@ -45,8 +45,6 @@ void
 nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     const pieces_t *p, const run_as_t *who)
 {
-    char socket[PATH_MAX + sizeof("/" OWN_SOCKET)];
-
     write_main(f, o, p, who, places->own);
     fputs("http {\n", f);
     fputs("    ", f);
@@ -64,8 +62,7 @@ nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     write_settings(f, "inference_host_policy", &o->host_policies);
     write_rate_limit(f, o);
     write_metrics(f, o);
-    servers_write(f, o, socket_path(socket, sizeof(socket), places) == 0
-                  ? places->own : NULL);
+    servers_write(f, o, places);
     fputs("}\n", f);
 
     if (fflush(f) != 0 || ferror(f)) {

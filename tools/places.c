@@ -3,12 +3,13 @@
 #include "places.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "die.h"
@@ -19,6 +20,8 @@ const char *const temps[TEMPS] = {
 
 static void place_name(char *path, const char *tmp, const char *suffix);
 static void place_make(char *path);
+static bool too_long(const places_t *places);
+static void open_own(places_t *places);
 static void place_remove(const char *path);
 static int remove_entry(const char *path, const struct stat *st, int type,
     struct FTW *ftw);
@@ -28,6 +31,9 @@ places_make(places_t *places, const run_as_t *who)
 {
     places_name(places);
     place_make(places->own);
+    if (too_long(places)) {
+        open_own(places);
+    }
     place_make(places->temp);
     if (who->changes && chmod(places->temp, 0711) != 0) {
         die("cannot open %s to user %s: %s", places->temp, who->user,
@@ -126,10 +132,29 @@ temp_path(char *path, const places_t *places, size_t i)
     }
 }
 
-int
-socket_path(char *path, size_t cap, const places_t *places)
+void
+socket_path(char *path, const places_t *places)
 {
-    int n = snprintf(path, cap, "%s/" OWN_SOCKET, places->own);
+    if (too_long(places)) {
+        snprintf(path, SOCKET_PATH_MAX, "/proc/self/fd/%d/" OWN_SOCKET,
+                 places->own_fd);
+        return;
+    }
+    snprintf(path, SOCKET_PATH_MAX, "%s/" OWN_SOCKET, places->own);
+}
 
-    return (size_t) n < sizeof(((struct sockaddr_un *) 0)->sun_path) ? 0 : -1;
+static bool
+too_long(const places_t *places)
+{
+    return strlen(places->own) + sizeof("/" OWN_SOCKET) > SOCKET_PATH_MAX;
+}
+
+/* nginx inherits the descriptor. */
+static void
+open_own(places_t *places)
+{
+    places->own_fd = open(places->own, O_PATH | O_DIRECTORY);
+    if (places->own_fd < 0) {
+        die("cannot open %s: %s", places->own, strerror(errno));
+    }
 }

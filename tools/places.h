@@ -12,15 +12,18 @@
 #define TOOLS_PLACES_H
 
 #include <limits.h>
-#include <stddef.h>
+#include <sys/un.h>
 
 #include "run_as.h"
 
 #define OWN_SOCKET "launcher.sock"
+#define SOCKET_PATH_MAX sizeof(((struct sockaddr_un *) 0)->sun_path)
 #define TEMPS 5             /* temporary directories of nginx's workers */
 
 typedef struct {
     char own[PATH_MAX];             /* nginx.conf, pid, socket; mode 0700    */
+    int  own_fd;                    /* where own is too long for a socket:
+                                       the directory, for nginx, too         */
     char temp[PATH_MAX];            /* contains the workers' temporary
                                        directories and is not owned by their
                                        user: nginx creates these as root, and
@@ -43,7 +46,8 @@ void places_remove(const places_t *places, const run_as_t *who);
 /* Writes the path of a temporary directory; path has PATH_MAX bytes. */
 void temp_path(char *path, const places_t *places, size_t i);
 
-/* Writes the path of the launcher's socket: 0; -1: too long for a socket. */
-int socket_path(char *path, size_t cap, const places_t *places);
+/* Writes the path of the launcher's socket, for this process and nginx; path
+   has SOCKET_PATH_MAX bytes. */
+void socket_path(char *path, const places_t *places);
 
 #endif /* TOOLS_PLACES_H */

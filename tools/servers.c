@@ -25,13 +25,13 @@ static void write_route(FILE *f, const char *path, const char *to, ...)
 static void write_platform(FILE *f, const options_t *o, const char *name,
     const char *which);
 static void write_forbidden(FILE *f, const char *paths, const char *why);
-static void write_own(FILE *f, const char *dir);
+static void write_own(FILE *f, const places_t *places);
 static void write_listen(FILE *f, const options_t *o, service_id_t id);
 static long probe_secs(long ms);
 static const char *environment(const char *name, const char *otherwise);
 
 void
-servers_write(FILE *f, const options_t *o, const char *dir)
+servers_write(FILE *f, const options_t *o, const places_t *places)
 {
     static void (*const write[SERVICES])(FILE *f, const options_t *o) = {
         [SERVICE_HTTP] = write_http,
@@ -53,9 +53,7 @@ servers_write(FILE *f, const options_t *o, const char *dir)
             fputs("    }\n", f);
         }
     }
-    if (dir != NULL) {
-        write_own(f, dir);
-    }
+    write_own(f, places);
 }
 
 static void
@@ -293,11 +291,11 @@ environment(const char *name, const char *otherwise)
 
 /* Writes the server for the launcher's own requests. */
 static void
-write_own(FILE *f, const char *dir)
+write_own(FILE *f, const places_t *places)
 {
-    char address[PATH_MAX + sizeof("unix:/" OWN_SOCKET)];
+    char address[sizeof("unix:") + SOCKET_PATH_MAX] = "unix:";
 
-    snprintf(address, sizeof(address), "unix:%s/" OWN_SOCKET, dir);
+    socket_path(address + strlen(address), places);
     fputs("    server {\n        listen ", f);
     write_word(f, address);
     fputs(";\n"

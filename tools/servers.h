@@ -15,8 +15,9 @@
 #include <stdio.h>
 
 #include "options.h"
+#include "places.h"
 
-/* dir: the directory of the launcher's socket; NULL: none. */
-void servers_write(FILE *f, const options_t *o, const char *dir);
+/* places: where the launcher's socket is. */
+void servers_write(FILE *f, const options_t *o, const places_t *places);
 
 #endif /* TOOLS_SERVERS_H */

@@ -418,14 +418,29 @@ def test_exit_on_error_is_about_the_start_s_own_models(tmp_path, repository):
     server.stop()
 
 
-def test_exit_on_error_needs_a_path_that_fits_a_socket(tmp_path, repository):
+@pytest.mark.parametrize("user", ["root", "4321"])
+def test_exit_on_error_below_a_path_too_long_for_a_socket(
+        tmp_path, repository, user):
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      env={"TMPDIR": str(folder)})
-    server.wait_ready()
-    assert "--exit-on-error has no effect" in server.log.read_text()
+    folder.chmod(0o777)
+
+    def start():
+        return Launcher(tmp_path, f"--model-repository={repository}",
+                        f"--user={user}", env={"TMPDIR": str(folder)})
+
+    server = start()
+    server.wait_log("Started Metrics Service")
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_log("gracefully shutting down")
+    assert server.ask().status == 200
     server.stop()
+
+    models.write_model(repository, "homeless", models.identity_config(
+        "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
+    server = start()
+    assert server.process.wait(30 * SLOW) == 1
+    assert "failed to load all models" in server.log.read_text()
     assert list(folder.iterdir()) == []
 
 
