@@ -124,8 +124,8 @@ no_event(inf_json_scan_t *s, int c, bool final)
     }
 
     return fail(s, s->closing == '}'
-                ? "Missing a comma or } after an object member."
-                : "Missing a comma or ] after an array element.");
+                ? "Missing a comma or '}' after an object member."
+                : "Missing a comma or ']' after an array element.");
 }
 
 inf_json_event_t

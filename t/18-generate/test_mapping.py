@@ -175,8 +175,8 @@ def test_the_id(ask):
     (b"", "The document is empty. at 0"),
     (b"[]", "The request is no object. at 0"),
     (b"1", "The request is no object. at 0"),
-    (b'{"IN": 1', "Missing a comma or } after an object member. at 8"),
-    (b'{"IN": [1, 2}', "Missing a comma or ] after an array element. at 12"),
+    (b'{"IN": 1', "Missing a comma or '}' after an object member. at 8"),
+    (b'{"IN": [1, 2}', "Missing a comma or ']' after an array element. at 12"),
     (b'{"IN": 1} x', "The document root must not be followed by other values."
      " at 10"),
     (b'{"IN": 1, "p": 1, "\\u0070": 2}', "A member appears twice. at 18"),

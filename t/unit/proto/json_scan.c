@@ -133,7 +133,7 @@ bare_words_are_numbers_where_allowed(void **state)
     check("[Infinit]", true, "[!Invalid value.@8");
     check("[In]", true, "[!Invalid value.@3");
     check("[NaNs]", true,
-          "[x!Missing a comma or ] after an array element.@4");
+          "[x!Missing a comma or ']' after an array element.@4");
     check("[+Inf]", true, "[!Invalid value.@1");
 }
 
@@ -149,14 +149,14 @@ malformed_texts_are_rejected_with_the_place(void **state)
           "{k1!Missing a colon after a name of object member.@5");
     check("{\"a\":1,}", false, "{k1n1!Missing a name for object member.@7");
     check("{\"a\":1 \"b\"}", false,
-          "{k1n1!Missing a comma or } after an object member.@7");
+          "{k1n1!Missing a comma or '}' after an object member.@7");
     check("[1 2]", false,
-          "[n1!Missing a comma or ] after an array element.@3");
+          "[n1!Missing a comma or ']' after an array element.@3");
     check("[1,]", false, "[n1!Invalid value.@3");
-    check("[1}", false, "[n1!Missing a comma or ] after an array element.@2");
+    check("[1}", false, "[n1!Missing a comma or ']' after an array element.@2");
     check("{\"a\":1]", false,
-          "{k1n1!Missing a comma or } after an object member.@6");
-    check("[01]", false, "[n0!Missing a comma or ] after an array element.@2");
+          "{k1n1!Missing a comma or '}' after an object member.@6");
+    check("[01]", false, "[n0!Missing a comma or ']' after an array element.@2");
     check("[1.]", false, "[!Miss fraction part in number.@3");
     check("[1e]", false, "[!Miss exponent in number.@3");
     check("[1e+]", false, "[!Miss exponent in number.@4");
