@@ -588,7 +588,9 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
         return NGX_DONE;
     }
 
-    if (call->grpc->stream_errors && ctx->submission.exits) {
+    if (call->grpc->stream_errors
+        && (ctx->submission.exits || ctx->replies != 0))
+    {
         /* like an error of the model */
         return ngx_http_inference_stream_end_with(m, ctx->code,
                                                   ctx->error.data,

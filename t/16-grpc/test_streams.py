@@ -11,7 +11,7 @@ import tritonclient.grpc
 
 from lib import decoupled, models
 from lib.grpc_client import (Client, Failure, infer, is_final, number, numbers,
-                             tensor)
+                             output, tensor)
 from lib.server import SLOW
 
 Code = grpc.StatusCode
@@ -241,6 +241,16 @@ def test_errors_of_models_end_a_stream_that_wants_it(client):
             stream.read()
     assert e.value.code == Code.INTERNAL
     assert e.value.text
+
+
+def test_so_do_responses_that_cannot_be_sent(client):
+    with client.stream(metadata=ERRORS_END) as stream:
+        stream.send(infer("id_fp16", tensor("IN", "FP16", [1], bytes(2)),
+                          outputs=[output("OUT", classification=1)]))
+        with pytest.raises(Failure) as e:
+            stream.read()
+    assert e.value.code == Code.INVALID_ARGUMENT
+    assert "class result not available" in e.value.text
 
 
 def test_streams_without_that_metadata_go_on(client):
