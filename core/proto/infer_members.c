@@ -182,6 +182,10 @@ take_members(inf_description_t *d, const inf_object_t *object)
         }
 
         if (m->kind == INF_MEMBER_OBJECT) {
+            if (v->kind == INF_JSON_NULL && !m->object->at_once) {
+                continue;                           /* as Triton does        */
+            }
+
             if (v->kind != INF_JSON_OBJECT_BEGIN) {
                 return m->object->at_once
                        ? inf_err_new(INF_ERR_INVALID_ARG, "failed to get "

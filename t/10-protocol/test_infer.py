@@ -144,6 +144,15 @@ def test_json_members_in_any_order_and_unknown_ones(server):
     assert answer.json()["outputs"][0]["data"] == [3]
 
 
+def test_json_null_for_parameters_of_tensors(server):
+    """As clients write members that they leave out."""
+    answer = infer_json(
+        server, "id_int32",
+        dict(tensor("IN", "INT32", [1], [7]), parameters=None),
+        outputs=[{"name": "OUT", "parameters": None}])
+    assert answer.json()["outputs"][0]["data"] == [7]
+
+
 def test_json_string_escapes(server):
     body = (b'{"inputs":[{"name":"IN","datatype":"BYTES","shape":[3],"data":'
             b'["\\u00e9\\ud83d\\ude00","\\/\\b\\f\\n\\r\\t","a\\u0000b"]}]}')
