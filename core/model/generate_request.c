@@ -195,7 +195,7 @@ tensor_size(const inf_generate_member_t *m, const inf_config_tensor_t *t)
 /*
  * Finds the shape from the number of elements and the model's dims.  The
  * innermost variable dimension (perhaps the batch) takes what the fixed ones
- * leave; other variable ones are 1.  There is no shape for 0 elements.
+ * leave, which may be 0; other variable ones are 1.
  */
 static inf_err_t *
 find_shape(const inf_model_t *model, const inf_generate_member_t *m,
@@ -203,12 +203,9 @@ find_shape(const inf_model_t *model, const inf_generate_member_t *m,
 {
     uint64_t left = m->tally.count;
     uint32_t n = 0;
+    bool fits = true;
 
     *dims = 0;
-    if (left == 0) {
-        return NULL;
-    }
-
     if (t->dim_count > INF_MAX_DIMS) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "input '%s' has too many"
             " dimensions for generate", t->name.data);
@@ -221,20 +218,20 @@ find_shape(const inf_model_t *model, const inf_generate_member_t *m,
         shape[n++] = t->dims[i];
     }
 
-    for (uint32_t i = 0; i < n && left > 0; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         if (shape[i] > 0) {
-            left = left % (uint64_t) shape[i] == 0
-                ? left / (uint64_t) shape[i] : 0;
+            fits = fits && left % (uint64_t) shape[i] == 0;
+            left /= (uint64_t) shape[i];
         }
     }
-    for (uint32_t i = n; i-- > 0 && left > 0; ) {
+    for (uint32_t i = n; i-- > 0; ) {
         if (shape[i] < 0) {
             shape[i] = (int64_t) left;
             left = 1;
         }
     }
 
-    if (left != 1) {
+    if (!fits || left != 1) {
         return inf_err_new(INF_ERR_INVALID_ARG, "The schema can not convert"
             " input '%s' to tensor with proper shape", t->name.data);
     }

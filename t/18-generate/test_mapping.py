@@ -103,10 +103,13 @@ def test_the_batch_takes_the_rest(ask):
     assert ask("row", {"IN": ["a"] * 20}).json()["OUT"] == ["a"] * 20
 
 
-def test_nothing_is_no_shape(ask):
-    for model in ("id_int32", "id_bytes", "rows"):
+def test_an_open_dimension_may_be_0(ask):
+    for model in ("id_int32", "id_bytes", "id_any", "row"):
         answer = ask(model, {"IN": []})
-        assert answer.status == 400, answer
+        assert answer.status == 200, answer
+        assert answer.json()["OUT"] == []
+    assert "The schema can not convert" in ask("id_fixed", {"IN": []}).error
+    assert "batch-size must be >= 1" in ask("rows", {"IN": []}).error
 
 
 def test_parameters(ask):

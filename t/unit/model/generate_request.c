@@ -72,7 +72,10 @@ elements_become_shapes(void **state)
     made(&w, "{\"C\": [1,2,3,4]}");
     shaped(&w, "C", SHAPE(4));
     made(&w, "{\"A\": []}");
-    shaped(&w, "A", 0, NULL);
+    shaped(&w, "A", SHAPE(0));
+    made(&w, "{\"B\": []}");
+    shaped(&w, "B", SHAPE(2, 1, 3, 0));
+    fails(&w, "{\"C\": []}", "can not convert input 'C'");
     fails(&w, "{\"C\": [1,2,3]}", "The schema can not convert input 'C' to"
         " tensor with proper shape");
     fails(&w, "{\"C\": [1,2,3,4,5,6,7,8]}", "can not convert input 'C'");
@@ -82,6 +85,8 @@ elements_become_shapes(void **state)
     open_model(&w, "8");
     made(&w, "{\"A\": [1, 2, 3]}");
     shaped(&w, "A", SHAPE(1, 3));
+    made(&w, "{\"A\": []}");
+    shaped(&w, "A", SHAPE(1, 0));
     made(&w, "{\"C\": [1,2,3,4,5,6,7,8]}");
     shaped(&w, "C", SHAPE(2, 4));
     made(&w, "{\"B\": [1,2,3,4,5,6]}");
