@@ -686,7 +686,8 @@ rejected(load_t *l, inf_err_t *err)
 {
     inf_model_record_t *r = l->record;
     inf_reason_t *reason = inf_reason_of(err);
-    bool known = inf_err_code(err) != INF_ERR_NOT_FOUND
+    bool found = l->source != NULL || inf_err_code(err) != INF_ERR_NOT_FOUND;
+    bool known = found
         && inf_model_name_problem(r->name, strlen(r->name)) == NULL;
     char serving[INF_SERVING_MAX];
 

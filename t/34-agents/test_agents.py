@@ -491,6 +491,17 @@ def test_agent_that_cannot_be_used(make_server, kind):
     is_away(server)
 
 
+def test_a_missing_agent_is_the_reason_of_the_index(make_server):
+    server = explicit(make_server,
+                      lambda r: model(r, "m", chain(agent("gone"))))
+    assert ask(server, "load", "m").status == 500
+    (row,) = index(server, "m")
+    assert row["state"] == "UNAVAILABLE"
+    assert row["reason"].startswith("unable to find "
+                                    "'libtritonrepoagent_gone.so' for repo "
+                                    "agent 'gone', searched: "), row
+
+
 def test_library_that_is_rubbish(make_server, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "junk").mkdir()
