@@ -132,8 +132,8 @@ labels_fill(inf_labels_t *l, const inf_storage_t *st, const char *model_dir,
 
         if (inf_labels_find(l, inf_slice_str(output->name)) != NULL) {
             return inf_err_new(INF_ERR_INTERNAL, "multiple label files for"
-                " output '%s' of model '%s' (output[%zu].label_filename)",
-                output->name, msg->name, i);
+                " '%s' (output[%zu].label_filename of model '%s')",
+                output->name, i, msg->name);
         }
 
         inf_err_t *err = labels_add(l, st, model_dir, output);

@@ -101,7 +101,7 @@ files_that_cannot_be_used_fail_the_load(void **state)
         "'m'");
     assert_error(load(files, NULL, OUTPUT("A", "a.txt")
         OUTPUT("A", "a.txt"), &l), INF_ERR_INTERNAL, "multiple label files "
-        "for output 'A'");
+        "for 'A' (output[1].label_filename of model");
     assert_null(l);
 }
 
