@@ -98,11 +98,13 @@ TRITONSERVER_InferenceTraceTensorNew(TRITONSERVER_InferenceTrace **trace,
     }, trace);
 }
 
+/* A trace that is NULL, as RequestTrace gives for a request without one, is no
+   error: backends report without a look. */
 TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace *trace,
     uint64_t timestamp, const char *activity_name)
 {
-    bool done = false;
+    bool done = trace == NULL;
 
     while (!done) {                     /* repeat if another thread was first */
         char *from = inf_trace_context_copy(trace);

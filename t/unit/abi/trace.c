@@ -296,6 +296,14 @@ activities_are_kept_in_the_context(void **state)
     assert_null(TRITONSERVER_InferenceTraceDelete(t));
 }
 
+static void
+an_activity_of_no_trace_is_nothing(void **state)
+{
+    (void) state;
+
+    assert_null(TRITONSERVER_InferenceTraceReportActivity(NULL, 5, "a"));
+}
+
 static void *
 report_many(void *arg)
 {
@@ -372,6 +380,7 @@ main(void)
         cmocka_unit_test(the_last_holder_releases),
         cmocka_unit_test(a_child_is_like_its_parent),
         cmocka_unit_test(activities_are_kept_in_the_context),
+        cmocka_unit_test(an_activity_of_no_trace_is_nothing),
         cmocka_unit_test(activities_of_several_threads_are_all_kept),
         cmocka_unit_test(a_request_carries_its_trace)
     };
