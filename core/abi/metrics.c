@@ -46,7 +46,8 @@ TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **family,
 {
     if ((unsigned) kind > TRITONSERVER_METRIC_KIND_HISTOGRAM) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-            "metric family '%s': unknown kind %d", name, (int) kind);
+            "Unsupported kind passed to MetricFamily constructor. (%d for"
+            " '%s')", (int) kind, name);
     }
 
     TRITONSERVER_MetricFamily *f = calloc(1, sizeof(*f));
@@ -74,9 +75,10 @@ TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *family)
 
     size_t alive = atomic_load(&family->metrics);
     if (alive > 0) {
-        return inf_err_new(INF_ERR_INTERNAL, "metric family '%s' still has"
-            " %zu metrics: delete them first",
-            inf_metric_family_name(family->family), alive);
+        return inf_err_new(INF_ERR_INTERNAL, "Must call MetricDelete on all"
+            " dependent metrics before calling MetricFamilyDelete. (%zu"
+            " metrics of '%s')", alive,
+            inf_metric_family_name(family->family));
     }
 
     free(family);
@@ -193,7 +195,7 @@ TRITONSERVER_Error *
 TRITONSERVER_MetricValue(TRITONSERVER_Metric *metric, double *value)
 {
     if (kind_of(metric) == INF_METRIC_HISTOGRAM) {
-        return unsupported(metric, "MetricValue");
+        return unsupported(metric, "Value");
     }
 
     *value = inf_metric_value(metric->series);
@@ -206,14 +208,15 @@ TRITONSERVER_MetricIncrement(TRITONSERVER_Metric *metric, double value)
     switch (kind_of(metric)) {
     case INF_METRIC_COUNTER:
         if (!(value >= 0)) {
-            return inf_err_new(INF_ERR_INVALID_ARG, "a counter cannot be"
-                " incremented by %g: it only rises", value);
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented"
+                " monotonically by non-negative values. (%g)", value);
         }
         break;
     case INF_METRIC_GAUGE:
         break;
     case INF_METRIC_HISTOGRAM:
-        return unsupported(metric, "MetricIncrement");
+        return unsupported(metric, "Increment");
     }
 
     inf_metric_add(metric->series, value);
@@ -224,7 +227,7 @@ TRITONSERVER_Error *
 TRITONSERVER_MetricSet(TRITONSERVER_Metric *metric, double value)
 {
     if (kind_of(metric) != INF_METRIC_GAUGE) {
-        return unsupported(metric, "MetricSet");
+        return unsupported(metric, "Set");
     }
 
     inf_metric_set(metric->series, value);
@@ -235,7 +238,7 @@ TRITONSERVER_Error *
 TRITONSERVER_MetricObserve(TRITONSERVER_Metric *metric, double value)
 {
     if (kind_of(metric) != INF_METRIC_HISTOGRAM) {
-        return unsupported(metric, "MetricObserve");
+        return unsupported(metric, "Observe");
     }
 
     inf_metric_observe(metric->series, value);
@@ -277,7 +280,7 @@ TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
     TRITONSERVER_MetricFormat format, const char **base, size_t *byte_size)
 {
     if (format != TRITONSERVER_METRIC_PROMETHEUS) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "unknown metrics format %d",
+        return inf_err_new(INF_ERR_INVALID_ARG, "unknown metrics format '%d'",
             (int) format);
     }
 
@@ -304,15 +307,18 @@ check_args(const TRITONSERVER_MetricFamily *family,
 {
     const char *name = inf_metric_family_name(family->family);
 
-    if (inf_metric_family_kind(family->family) != INF_METRIC_HISTOGRAM) {
+    inf_metric_kind_t kind = inf_metric_family_kind(family->family);
+
+    if (kind != INF_METRIC_HISTOGRAM) {
         return args == NULL ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
-            "metric family '%s' is no histogram: its metrics take no"
-            " arguments", name);
+            "Unexpected args found in %s Metric constructor. ('%s')",
+            kind == INF_METRIC_COUNTER ? "counter" : "gauge", name);
     }
 
     return args != NULL && args->histogram ? NULL
-        : inf_err_new(INF_ERR_INVALID_ARG, "metric family '%s' is a"
-            " histogram: its metrics need arguments with buckets", name);
+        : inf_err_new(INF_ERR_INVALID_ARG, "%s ('%s')", args == NULL
+            ? "Bucket boundaries not found in Metric args."
+            : "Metric args not set to histogram kind.", name);
 }
 
 static TRITONSERVER_Error *
@@ -332,8 +338,9 @@ read_labels(const TRITONSERVER_MetricFamily *family,
     for (uint64_t i = 0; i < count; i++) {
         const inf_parameter_t *p = (const void *) labels[i];
         if (p->type != INF_PARAMETER_STRING) {
-            inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "label '%s' of"
-                " metric family '%s' must be a STRING parameter", p->name,
+            inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "Parameter [%s]"
+                " must have a type of TRITONSERVER_PARAMETER_STRING to be"
+                " added as a label. ('%s')", p->name,
                 inf_metric_family_name(family->family));
             free(pairs);
             return err;
@@ -356,10 +363,9 @@ kind_of(const TRITONSERVER_Metric *metric)
 static TRITONSERVER_Error *
 unsupported(const TRITONSERVER_Metric *metric, const char *operation)
 {
-    static const char *const kinds[] = { "counter", "gauge", "histogram" };
+    static const char *const kinds[] = { "COUNTER", "GAUGE", "HISTOGRAM" };
 
-    return inf_err_new(INF_ERR_UNSUPPORTED, "metric family '%s' is a %s:"
-        " TRITONSERVER_%s does not apply",
-        inf_metric_family_name(metric->family->family), kinds[kind_of(metric)],
-        operation);
+    return inf_err_new(INF_ERR_UNSUPPORTED, "TRITONSERVER_METRIC_KIND_%s does"
+        " not support %s ('%s')", kinds[kind_of(metric)], operation,
+        inf_metric_family_name(metric->family->family));
 }

@@ -83,7 +83,7 @@ inf_metric_family_get(inf_metric_kind_t kind, const char *name,
 {
     if (!name_is_valid(name, true)) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-            "'%s' is not a valid metric family name", name);
+            "Invalid metric name '%s'", name);
     }
 
     inf_metric_family_t *made = family_new(kind, name, description);
@@ -109,8 +109,8 @@ inf_metric_family_get(inf_metric_kind_t kind, const char *name,
 
     family_free(made);
     if (f->kind != kind) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "metric family '%s' exists"
-            " already and is of another kind", name);
+        return inf_err_new(INF_ERR_INVALID_ARG, "Family name already exists"
+            " with different type ('%s')", name);
     }
 
     *out = f;
@@ -363,8 +363,8 @@ series_new(inf_metric_family_t *f, char *labels, const double *bounds,
     size_t bound_count, inf_metric_series_t **out)
 {
     if (!bounds_rise(bounds, bound_count)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "bucket bounds of metric"
-            " family '%s' must be numbers in rising order", f->name);
+        return inf_err_new(INF_ERR_INVALID_ARG, "Bucket Boundaries must be"
+            " strictly sorted ('%s')", f->name);
     }
 
     inf_metric_series_t *series = calloc(1, sizeof(*series));
@@ -522,7 +522,7 @@ labels_check(const inf_metric_family_t *f, const inf_metric_label_t *labels,
 
         if (reserved || !name_is_valid(name, false)) {
             return inf_err_new(INF_ERR_INVALID_ARG,
-                "'%s' is not a valid label name for metric family '%s'", name,
+                "Invalid label name '%s' of metric family '%s'", name,
                 f->name);
         }
     }

@@ -208,7 +208,7 @@ metrics_follow_their_kind(void **state)
         TRITONSERVER_ERROR_INVALID_ARG, "STRING");
     succeeds(TRITONSERVER_MetricArgsNew(&args));
     fails(metric_new(&none, counter, args), TRITONSERVER_ERROR_INVALID_ARG,
-        "arguments");
+        "Unexpected args found in counter Metric constructor.");
     succeeds(TRITONSERVER_MetricArgsDelete(args));
     succeeds(TRITONSERVER_MetricArgsDelete(NULL));
     succeeds(metric_new(&one, counter, NULL));
@@ -258,7 +258,8 @@ histograms_observe_and_nothing_else(void **state)
     succeeds(TRITONSERVER_MetricFamilyNew(&family,
         TRITONSERVER_METRIC_KIND_HISTOGRAM, "client_histogram", "a test's"));
     fails(TRITONSERVER_MetricNew(&m, family, NULL, 0),
-        TRITONSERVER_ERROR_INVALID_ARG, "arguments");
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "Bucket boundaries not found in Metric args.");
     succeeds(TRITONSERVER_MetricArgsNew(&args));
     succeeds(TRITONSERVER_MetricArgsSetHistogram(args, bounds, 2));
     succeeds(TRITONSERVER_MetricNewWithArgs(&m, family, NULL, 0, args));
