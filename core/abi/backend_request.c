@@ -203,6 +203,8 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request,
     return err;
 }
 
+/* Only the bit of RESCHEDULE is looked at, as in Triton: a backend that gives
+   no flags has the request released. */
 TRITONSERVER_Error *
 TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
     uint32_t release_flags)
@@ -213,18 +215,13 @@ TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
         return is_released(r);
     }
 
-    switch (release_flags) {
-    case TRITONSERVER_REQUEST_RELEASE_ALL:
-        inf_execution_release(r);
-        inf_request_release(r, release_flags);
-        return NULL;
-    case TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+    if (release_flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE) {
         return reschedule(r);
-    default:
-        return inf_err_new(INF_ERR_INVALID_ARG, "invalid request release flags"
-            " %u: either TRITONSERVER_REQUEST_RELEASE_ALL or"
-            " TRITONSERVER_REQUEST_RELEASE_RESCHEDULE", release_flags);
     }
+
+    inf_execution_release(r);
+    inf_request_release(r, release_flags);
+    return NULL;
 }
 
 TRITONSERVER_Error *

@@ -342,11 +342,21 @@ a_reschedule_is_rejected_and_the_backend_keeps_the_request(void **state)
     fails(TRITONBACKEND_RequestRelease(request(),
         TRITONSERVER_REQUEST_RELEASE_RESCHEDULE),
         TRITONSERVER_ERROR_INVALID_ARG, "RELEASE_RESCHEDULE");
-    fails(TRITONBACKEND_RequestRelease(request(), 0),
-        TRITONSERVER_ERROR_INVALID_ARG, "release flags");
+    fails(TRITONBACKEND_RequestRelease(request(),
+        TRITONSERVER_REQUEST_RELEASE_ALL
+        | TRITONSERVER_REQUEST_RELEASE_RESCHEDULE),
+        TRITONSERVER_ERROR_INVALID_ARG, "RELEASE_RESCHEDULE");
     assert_int_equal(w.released, 0);
     assert_null(TRITONBACKEND_RequestRelease(request(),
         TRITONSERVER_REQUEST_RELEASE_ALL));
+    assert_int_equal(w.released, 1);
+}
+
+static void
+a_release_without_flags_is_a_release(void **state)
+{
+    (void) state;
+    assert_null(TRITONBACKEND_RequestRelease(request(), 0));
     assert_int_equal(w.released, 1);
 }
 
@@ -884,6 +894,7 @@ main(void)
         T(identity_and_correlation_of_a_request),
         T(parameters_of_a_request_have_their_types),
         T(a_reschedule_is_rejected_and_the_backend_keeps_the_request),
+        T(a_release_without_flags_is_a_release),
         T(output_properties_are_unknown_without_a_client_that_knows),
         T(null_responses_are_rejected_or_ignored),
         T(only_the_models_outputs_can_be_made),
