@@ -77,8 +77,8 @@ TRITONSERVER_InferenceRequestCorrelationId(
 {
     const inf_api_request_t *q = inf_as_client_request(inference_request);
     if (q->correlation_is_text) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "correlation ID in request is"
-            " not an unsigned int, id: %s",
+        return inf_err_new(INF_ERR_INVALID_ARG, "given request's correlation"
+            " id is not an unsigned int, but '%s'",
             inf_buf_slice(&q->correlation_text).data);
     }
 
@@ -93,8 +93,9 @@ TRITONSERVER_InferenceRequestCorrelationIdString(
 {
     const inf_api_request_t *q = inf_as_client_request(inference_request);
     if (!q->correlation_is_text) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "correlation ID in request is"
-            " not a string, id: %llu", (unsigned long long) q->correlation_id);
+        return inf_err_new(INF_ERR_INVALID_ARG, "given request's correlation"
+            " id is not a string, but %llu",
+            (unsigned long long) q->correlation_id);
     }
 
     *correlation_id = inf_buf_slice(&q->correlation_text).data;

@@ -8,7 +8,10 @@
 
 static inf_err_t *add_input(inf_api_request_t *q, const char *name,
     inf_api_input_t **out);
-static inf_api_input_t *find_input(inf_api_request_t *q, const char *name);
+static inf_api_input_t *find_input(const inf_api_request_t *q,
+    const char *name);
+static inf_err_t *no_input(const inf_api_request_t *q, const char *name);
+static inf_err_t *named(const inf_api_request_t *q, inf_err_t *err);
 static inf_err_t *append(inf_api_request_t *q, const char *name,
     const char *policy, const inf_api_chunk_t *chunk);
 static inf_err_t *find_data(inf_api_input_t *in, const char *policy,
@@ -71,8 +74,8 @@ TRITONSERVER_InferenceRequestAddRawInput(
     inf_api_input_t *in;
 
     if (q->input_count > 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "raw input '%s' can't be added"
-            " to a request with other inputs", name);
+        return named(q, inf_err_new(INF_ERR_INVALID_ARG, "raw input '%s' can't"
+            " be added to request with other inputs", name));
     }
 
     inf_err_t *err = add_input(q, name, &in);
@@ -89,8 +92,7 @@ TRITONSERVER_InferenceRequestRemoveInput(
     inf_api_request_t *q = inf_as_client_request(inference_request);
     inf_api_input_t *in = find_input(q, name);
     if (in == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "input '%s' does not exist in request", name);
+        return no_input(q, name);
     }
 
     inf_api_clear_data(in);
@@ -165,11 +167,10 @@ TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestRemoveAllInputData(
     TRITONSERVER_InferenceRequest *inference_request, const char *name)
 {
-    inf_api_input_t *in = find_input(inf_as_client_request(inference_request),
-        name);
+    const inf_api_request_t *q = inf_as_client_request(inference_request);
+    inf_api_input_t *in = find_input(q, name);
     if (in == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "input '%s' does not exist in request", name);
+        return no_input(q, name);
     }
 
     inf_api_clear_data(in);
@@ -234,8 +235,8 @@ static inf_err_t *
 add_input(inf_api_request_t *q, const char *name, inf_api_input_t **out)
 {
     if (find_input(q, name) != NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "input '%s' already exists in request", name);
+        return named(q, inf_err_new(INF_ERR_INVALID_ARG,
+            "input '%s' already exists in request", name));
     }
 
     if (q->input_count == q->input_cap) {
@@ -259,7 +260,7 @@ add_input(inf_api_request_t *q, const char *name, inf_api_input_t **out)
 }
 
 static inf_api_input_t *
-find_input(inf_api_request_t *q, const char *name)
+find_input(const inf_api_request_t *q, const char *name)
 {
     for (uint32_t i = 0; i < q->input_count; i++) {
         if (strcmp(q->inputs[i].name.data, name) == 0) {
@@ -268,6 +269,21 @@ find_input(inf_api_request_t *q, const char *name)
     }
 
     return NULL;
+}
+
+static inf_err_t *
+no_input(const inf_api_request_t *q, const char *name)
+{
+    return named(q, inf_err_new(INF_ERR_INVALID_ARG,
+        "input '%s' does not exist in request", name));
+}
+
+/* Puts the request's id in front, as for a request that was submitted. */
+static inf_err_t *
+named(const inf_api_request_t *q, inf_err_t *err)
+{
+    const inf_request_t r = { .id = inf_buf_slice(&q->id).data };
+    return inf_request_name_error(&r, err);
 }
 
 void
@@ -294,8 +310,7 @@ append(inf_api_request_t *q, const char *name, const char *policy,
     inf_api_data_t *data;
 
     if (in == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "input '%s' does not exist in request", name);
+        return no_input(q, name);
     }
     if ((unsigned) chunk->buffer.memory_type > INF_MEMORY_GPU) {
         return inf_err_new(INF_ERR_INVALID_ARG, "data of input '%s' has"

@@ -9,6 +9,8 @@
 static inf_err_t *reschedule(inf_request_t *r);
 static const inf_host_data_t *host_data(const inf_input_t *in,
     const char *policy);
+static inf_err_t *no_index(const inf_request_t *r, uint32_t index,
+    uint32_t count, const char *what);
 static inf_err_t *is_released(const inf_request_t *r);
 static void describe_buffer(const inf_buffer_t *b, const void **buffer,
     uint64_t *size, TRITONSERVER_MemoryType *memory_type, int64_t *memory_id);
@@ -39,8 +41,9 @@ TRITONBACKEND_RequestCorrelationId(TRITONBACKEND_Request *request,
 {
     const inf_request_t *r = inf_as_request(request);
     if (r->correlation_text != NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "correlation ID in request is"
-            " not an unsigned int, id: %s", r->correlation_text);
+        return inf_request_name_error(r, inf_err_new(INF_ERR_INVALID_ARG,
+            "correlation ID in request is not an unsigned int, id: %s",
+            r->correlation_text));
     }
 
     *id = r->correlation_id;
@@ -53,8 +56,9 @@ TRITONBACKEND_RequestCorrelationIdString(TRITONBACKEND_Request *request,
 {
     const inf_request_t *r = inf_as_request(request);
     if (r->correlation_text == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "correlation ID in request is"
-            " not a string, id: %llu", (unsigned long long) r->correlation_id);
+        return inf_request_name_error(r, inf_err_new(INF_ERR_INVALID_ARG,
+            "correlation ID in request is not a string, id: %llu",
+            (unsigned long long) r->correlation_id));
     }
 
     *id = r->correlation_text;
@@ -92,7 +96,7 @@ TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *request,
     const inf_request_t *r = inf_as_request(request);
     const inf_parameter_t *p = inf_parameter_at(&r->parameters, index);
     if (p == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u,"
+        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
             " request has %u parameters", index, r->parameters.count);
     }
 
@@ -117,8 +121,7 @@ TRITONBACKEND_RequestInputName(TRITONBACKEND_Request *request,
     const inf_request_t *r = inf_as_request(request);
     if (index >= r->input_count) {
         *input_name = NULL;
-        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
-            " request has %u inputs", index, r->input_count);
+        return no_index(r, index, r->input_count, "inputs");
     }
 
     *input_name = r->inputs[index].name;
@@ -134,8 +137,8 @@ TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name,
     *input = inf_abi_as_input(in);
     atomic_store_explicit(&r->input_ns, inf_clock_ns(), memory_order_relaxed);
     if (in == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "unknown request input name %s", name);
+        return inf_request_name_error(r, inf_err_new(INF_ERR_INVALID_ARG,
+            "unknown request input name %s", name));
     }
 
     return NULL;
@@ -148,8 +151,7 @@ TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request,
     inf_request_t *r = inf_as_request(request);
     if (index >= r->input_count) {
         *input = NULL;
-        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
-            " request has %u inputs", index, r->input_count);
+        return no_index(r, index, r->input_count, "inputs");
     }
 
     atomic_store_explicit(&r->input_ns, inf_clock_ns(), memory_order_relaxed);
@@ -172,8 +174,7 @@ TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request,
     const inf_request_t *r = inf_as_request(request);
     if (index >= r->output_count) {
         *output_name = NULL;
-        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
-            " request has %u requested outputs", index, r->output_count);
+        return no_index(r, index, r->output_count, "requested outputs");
     }
 
     *output_name = r->outputs[index];
@@ -312,6 +313,14 @@ TRITONBACKEND_InputBufferForHostPolicy(TRITONBACKEND_Input *input,
     describe_buffer(index < data->buffer_count ? &data->buffers[index] : NULL,
         buffer, buffer_byte_size, memory_type, memory_type_id);
     return NULL;
+}
+
+static inf_err_t *
+no_index(const inf_request_t *r, uint32_t index, uint32_t count,
+    const char *what)
+{
+    return inf_request_name_error(r, inf_err_new(INF_ERR_INVALID_ARG,
+        "out of bounds index %u: request has %u %s", index, count, what));
 }
 
 /* The error for a released request; its memory may still be valid. */

@@ -626,14 +626,19 @@ a_rejected_submit_calls_nobody(void **state)
     succeeds(TRITONSERVER_InferenceRequestSetId(r, "bad"));
     fails(TRITONSERVER_InferenceRequestAddInput(r, "INPUT0",
         TRITONSERVER_TYPE_FP32, shape, 2), TRITONSERVER_ERROR_INVALID_ARG,
-        "already exists");
+        "[request id: bad] input 'INPUT0' already exists in request");
     fails(TRITONSERVER_InferenceRequestAddRawInput(r, "RAW"),
-        TRITONSERVER_ERROR_INVALID_ARG, "other inputs");
+        TRITONSERVER_ERROR_INVALID_ARG, "[request id: bad] raw input 'RAW'"
+        " can't be added to request with other inputs");
     fails(TRITONSERVER_InferenceRequestRemoveInput(r, "X"),
-        TRITONSERVER_ERROR_INVALID_ARG, "does not exist");
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "[request id: bad] input 'X' does not exist in request");
     fails(TRITONSERVER_InferenceRequestAppendInputData(r, "X", shape, 8,
         TRITONSERVER_MEMORY_CPU, 0), TRITONSERVER_ERROR_INVALID_ARG,
-        "does not exist");
+        "[request id: bad] input 'X' does not exist in request");
+    fails(TRITONSERVER_InferenceRequestRemoveAllInputData(r, "X"),
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "[request id: bad] input 'X' does not exist in request");
 
     succeeds(TRITONSERVER_InferenceRequestRemoveAllInputData(r, "INPUT0"));
     fails(TRITONSERVER_ServerInferAsync(world.server, r, NULL),
@@ -977,12 +982,13 @@ what_is_set_is_read_back(void **state)
     succeeds(TRITONSERVER_InferenceRequestCorrelationId(r, &number));
     assert_int_equal(number, 0);
     fails(TRITONSERVER_InferenceRequestCorrelationIdString(r, &text),
-        TRITONSERVER_ERROR_INVALID_ARG, "not a string");
+        TRITONSERVER_ERROR_INVALID_ARG, "given request's correlation id is not a string");
     succeeds(TRITONSERVER_InferenceRequestSetCorrelationIdString(r, "seq"));
     succeeds(TRITONSERVER_InferenceRequestCorrelationIdString(r, &text));
     assert_string_equal(text, "seq");
     fails(TRITONSERVER_InferenceRequestCorrelationId(r, &number),
-        TRITONSERVER_ERROR_INVALID_ARG, "not an unsigned int");
+        TRITONSERVER_ERROR_INVALID_ARG, "given request's correlation id is not an"
+        " unsigned int");
     memset(longer, 'x', 129);
     longer[129] = '\0';
     fails(TRITONSERVER_InferenceRequestSetCorrelationIdString(r, longer),

@@ -242,16 +242,21 @@ unknown_names_and_indexes_are_invalid(void **state)
     uint32_t count;
 
     fails(TRITONBACKEND_RequestInput(request(), "X", &input),
-        TRITONSERVER_ERROR_INVALID_ARG, "X");
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "[request id: <id_unknown>] unknown request input name X");
     assert_null(input);
     fails(TRITONBACKEND_RequestInputByIndex(request(), 0, &input),
-        TRITONSERVER_ERROR_INVALID_ARG, "index 0");
+        TRITONSERVER_ERROR_INVALID_ARG, "[request id: <id_unknown>] out of"
+        " bounds index 0: request has 0 inputs");
     fails(TRITONBACKEND_RequestInputName(request(), 7, &name),
-        TRITONSERVER_ERROR_INVALID_ARG, "index 7");
+        TRITONSERVER_ERROR_INVALID_ARG, "[request id: <id_unknown>] out of"
+        " bounds index 7: request has 0 inputs");
     fails(TRITONBACKEND_RequestOutputName(request(), 0, &name),
-        TRITONSERVER_ERROR_INVALID_ARG, "index 0");
+        TRITONSERVER_ERROR_INVALID_ARG, "[request id: <id_unknown>] out of"
+        " bounds index 0: request has 0 requested outputs");
     fails(TRITONBACKEND_RequestParameter(request(), 0, &name, &type, &value),
-        TRITONSERVER_ERROR_INVALID_ARG, "index 0");
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "out of bounds index 0: request has 0 parameters");
 
     assert_null(inf_request_add_output(&w.request, "O", 1));
     assert_null(inf_request_add_output(&w.request, "R", 1));
@@ -277,10 +282,12 @@ identity_and_correlation_of_a_request(void **state)
     assert_null(TRITONBACKEND_RequestCorrelationId(request(), &number));
     assert_int_equal(number, 42);
     fails(TRITONBACKEND_RequestCorrelationIdString(request(), &text),
-        TRITONSERVER_ERROR_INVALID_ARG, "42");
+        TRITONSERVER_ERROR_INVALID_ARG, "[request id: <id_unknown>]"
+        " correlation ID in request is not a string, id: 42");
     w.request.correlation_text = "abc";
     fails(TRITONBACKEND_RequestCorrelationId(request(), &number),
-        TRITONSERVER_ERROR_INVALID_ARG, "abc");
+        TRITONSERVER_ERROR_INVALID_ARG, "[request id: <id_unknown>]"
+        " correlation ID in request is not an unsigned int, id: abc");
     assert_null(TRITONBACKEND_RequestCorrelationIdString(request(), &text));
     assert_string_equal(text, "abc");
     w.request.flags = TRITONSERVER_REQUEST_FLAG_SEQUENCE_END;
