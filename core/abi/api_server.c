@@ -25,7 +25,9 @@ typedef struct {
 } index_rows_t;
 
 static void changed(void *userp);
-static inf_err_t *check_config(const NginxInference__CoreConfig *config);
+static inf_err_t *check_startup_models(
+    const NginxInference__CoreConfig *config);
+static inf_err_t *check_repositories(const NginxInference__CoreConfig *config);
 static inf_err_t *check_repository(const char *path);
 static inf_err_t *start_models(inf_core_config_t *config, inf_server_t **out);
 static inf_err_t *drain(inf_server_t *server);
@@ -64,7 +66,10 @@ TRITONSERVER_ServerNew(TRITONSERVER_Server **server,
         return err;
     }
 
-    err = check_config(config->values);
+    err = check_startup_models(config->values);
+    if (err == NULL && options->exit_on_error) {
+        err = check_repositories(config->values);
+    }
     if (err == NULL) {
         err = start_models(config, &s);
     }
@@ -433,7 +438,7 @@ changed(void *userp)
 }
 
 static inf_err_t *
-check_config(const NginxInference__CoreConfig *config)
+check_startup_models(const NginxInference__CoreConfig *config)
 {
     for (size_t i = 0; i < config->n_load_models; i++) {
         if (strcmp(config->load_models[i], "*") == 0
@@ -444,6 +449,12 @@ check_config(const NginxInference__CoreConfig *config)
         }
     }
 
+    return NULL;
+}
+
+static inf_err_t *
+check_repositories(const NginxInference__CoreConfig *config)
+{
     for (size_t i = 0; i < config->n_repositories; i++) {
         inf_err_t *err = check_repository(config->repositories[i]);
         if (err != NULL) {
@@ -454,7 +465,6 @@ check_config(const NginxInference__CoreConfig *config)
     return NULL;
 }
 
-/* A repository that cannot be listed fails the start. */
 static inf_err_t *
 check_repository(const char *path)
 {

@@ -1149,7 +1149,6 @@ starts_fail_as_the_options_say(void **state)
     assert_null(s);
     succeeds(TRITONSERVER_ServerOptionsSetModelRepositoryPath(o,
         "/no/such/place"));
-    succeeds(TRITONSERVER_ServerOptionsSetExitOnError(o, false));
     fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_NOT_FOUND,
         "/no/such/place");
     succeeds(TRITONSERVER_ServerOptionsDelete(o));

@@ -895,6 +895,24 @@ options_begin_as_documented(void **state)
     succeeds(TRITONSERVER_ServerDelete(s));
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
     remove_model("broken");
+
+    /* a repository that is not there */
+    o = options(true);
+    succeeds(TRITONSERVER_ServerOptionsSetModelRepositoryPath(o,
+        "/nowhere/at/all"));
+    succeeds(TRITONSERVER_ServerOptionsSetExitOnError(o, true));
+    s = (void *) o;
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_NOT_FOUND,
+        "model repository '/nowhere/at/all': failed to open directory");
+    assert_null(s);
+    succeeds(TRITONSERVER_ServerOptionsSetExitOnError(o, false));
+    succeeds(TRITONSERVER_ServerNew(&s, o));
+    succeeds(TRITONSERVER_ServerIsReady(s, &ready));
+    assert_false(ready);
+    succeeds(TRITONSERVER_ServerModelIsReady(s, "echo", -1, &ready));
+    assert_true(ready);                     /* of the other repository       */
+    succeeds(TRITONSERVER_ServerDelete(s));
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
 }
 
 int
