@@ -421,7 +421,7 @@ class Server:
         server; others' servers may run at the same time."""
         cores = set(re.findall(r"\bcore (\d+) started", self.log_text()))
         return sorted(n for n in shm_names() - self.shm
-                      if cores & set(re.findall(r"\d+", n)))
+                      if cores & set(re.split("[^0-9A-Za-z]", n)))
 
     def supervisors(self):
         return self.titled("nginx: ") and [
