@@ -53,8 +53,9 @@ scheduler_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     inf_default_scheduler_t *s = (inf_default_scheduler_t *) p;
 
     if (s->limit != 0 && p->queued >= s->limit) {
-        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE,
-            "Exceeds maximum queue size"), INF_CAUSE_FULL);
+        return inf_request_name_error(req, inf_err_because(inf_err_new(
+            INF_ERR_UNAVAILABLE, "Exceeds maximum queue size"),
+            INF_CAUSE_FULL));
     }
 
     inf_request_move(req, INF_REQUEST_PENDING);

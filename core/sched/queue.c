@@ -73,8 +73,9 @@ inf_queue_push(inf_queue_t *q, inf_request_t *req, uint64_t now_ns)
 
     const inf_queue_policy_t *policy = level->policy;
     if (policy->limit != 0 && level->count >= policy->limit) {
-        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE,
-            "Exceeds maximum queue size"), INF_CAUSE_FULL);
+        return inf_request_name_error(req, inf_err_because(inf_err_new(
+            INF_ERR_UNAVAILABLE, "Exceeds maximum queue size"),
+            INF_CAUSE_FULL));
     }
 
     inf_request_move(req, INF_REQUEST_PENDING);

@@ -252,7 +252,8 @@ def test_a_step_s_full_queue_is_a_failure_of_the_ensemble_alone(server):
         answer = ask(server, "narrow_step", [1.0], shape=[1, 1])
         assert answer.status == 503, answer
         assert answer.error == \
-            "in ensemble 'narrow_step', Exceeds maximum queue size"
+            "in ensemble 'narrow_step', [request id: <id_unknown>] Exceeds " \
+            "maximum queue size"
         assert process.wait_until(
             lambda: failures(server, "narrow_step")["OTHER"] == 1, 5 * SLOW)
         assert not any(failures(server, "narrow").values())

@@ -84,7 +84,8 @@ def test_a_full_queue_answers_at_once(batching):
     batching.gate.open()
     for answer in rejected:
         assert answer.status == 503
-        assert answer.error.endswith("Exceeds maximum queue size")
+        assert answer.error == \
+            "[request id: <id_unknown>] Exceeds maximum queue size"
     assert told(first)["rows"] == 8
     assert sum(f.result(10 * SLOW).status == 200 for f in futures) == 8
 
@@ -102,9 +103,10 @@ def test_a_model_without_batching_may_limit_its_queue(batching):
         gone.send(request_bytes("POST", infer_path("m"), body.encode()))
         second = batching.ask(1)
         batching.wait_queued(2)
-        answer = batching.ask(2).result(20 * SLOW)
+        answer = server.infer("m", {"id": "third", "inputs": [
+            tensor("IN", "INT32", [1, 1], [2])]})
         assert answer.status == 503
-        assert answer.error.endswith("Exceeds maximum queue size")
+        assert answer.error == "[request id: third] Exceeds maximum queue size"
     batching.wait_queued(1)
     third = batching.ask(3)
     batching.wait_queued(2)

@@ -231,7 +231,8 @@ check_error(const item_t *item, const inf_err_t *err)
             sim.timed_out++;
             break;
         }
-        check(strcmp(text, "Exceeds maximum queue size") == 0, "%s", text);
+        check(strcmp(text, "[request id: <id_unknown>] Exceeds maximum queue size")
+            == 0, "%s", text);
         check(m->queue_limit > 0, "nothing limits the queue");
         sim.rejected++;
         break;

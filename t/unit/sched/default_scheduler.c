@@ -122,7 +122,8 @@ a_full_queue_rejects_and_changes_nothing(void **state)
     inf_err_t *err = push(&s, &requests[2], 3);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
-    assert_string_equal(inf_err_msg(err), "Exceeds maximum queue size");
+    assert_string_equal(inf_err_msg(err),
+        "[request id: <id_unknown>] Exceeds maximum queue size");
     inf_err_free(err);
     assert_int_equal(requests[2].state, INF_REQUEST_IDLE);
     assert_int_equal(requests[2].queue_ns, 77);
