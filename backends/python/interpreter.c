@@ -274,22 +274,18 @@ py_interpreter_drain(py_interpreter_t *in)
 static TRITONSERVER_Error *
 completed(py_interpreter_t *in, char **config)
 {
-    const char *text = NULL;
+    const char *text;
+    uint32_t len;
     py_reader_t r;
 
-    /* [none, JSON or none] on success */
+    /* [none, JSON] on success */
     py_reader_init(&r, in->result.data, in->result.len);
     if (!py_read_list_of(&r, 2) || !py_read_none(&r)
-        || !py_read_optional(&r, &text))
+        || !py_read_text(&r, &text, &len))
     {
         return py_error_message("configuration");
     }
 
-    if (text != NULL) {
-        *config = strdup(text);
-        if (*config == NULL) {
-            return bk_err_nomem("a configuration");
-        }
-    }
-    return NULL;
+    *config = strdup(text);
+    return *config != NULL ? NULL : bk_err_nomem("a configuration");
 }

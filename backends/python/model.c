@@ -256,7 +256,8 @@ find_backend_dir(py_model_t *m)
 }
 
 /* Completes the configuration by the model's auto_complete_config, in a process
-   that ends. */
+   that ends.  Without that function it is set as it is, so that a model without
+   a configuration loads. */
 static TRITONSERVER_Error *
 complete(py_model_t *m)
 {

@@ -140,6 +140,14 @@ COMPLETE = ECHO + """
         assert "left_over" not in sys.modules
 """
 
+BARE = """
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([]) for r in requests]
+"""
+
 # (why it does not load, its model.py)
 BROKEN = {
     "syntax": ("class TritonPythonModel:\n    def execute(self requests):\n"
@@ -198,7 +206,7 @@ def fill(repository):
             ("partly", "max_batch_size: 4\ndynamic_batching {"
              " max_queue_delay_microseconds: 300000"
              " preferred_batch_size: [ 3 ] }\n" + TEXT, PARTLY),
-            ("complete", "", COMPLETE),
+            ("complete", "", COMPLETE), ("bare", "", BARE),
             ("names", 'input { name: "IN" }\noutput { name: "OUT" }\n',
              COMPLETE),
             *((f"b_{n}", TEXT, s) for n, s in BROKEN.items()),
@@ -207,12 +215,13 @@ def fill(repository):
                f"        {s}\n") for n, (s, _) in COMPLETES_WRONG.items())]:
         python_backend.model(repository, name, config, source)
     (repository / "b_file/1/model.py").unlink()
+    (repository / "bare/config.pbtxt").unlink()
     (repository / "end").chmod(0o777)
     (repository / "cancel").chmod(0o777)
 
 
 GOOD = ["arguments", "codes", "returns", "cancel", "end", "partly",
-        "complete", "names"]
+        "complete", "names", "bare"]
 
 
 @pytest.fixture(scope="module")
@@ -385,6 +394,15 @@ def test_broken(server, name):
     reason = why_not(server, f"b_{name}")
     for part in REASONS[name]:
         assert PREBUILT and part[0] == "*" or part.lstrip("*") in reason
+
+
+def test_neither_a_configuration_nor_a_function_that_completes(server):
+    config = server.get("/v2/models/bare/config").json()
+    assert config["backend"] == "python"
+    assert config["input"] == config["output"] == []
+    answer = server.infer("bare", {"inputs": []})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"] == []
 
 
 @pytest.mark.parametrize("name", COMPLETES_WRONG)

@@ -120,10 +120,9 @@ class Model:
             args = dict(arguments)
             State.name = args["model_name"]
             model = self._import(paths, args)
-            if not hasattr(model, "auto_complete_config"):
-                return [None, None]
-            config = model.auto_complete_config(
-                ModelConfig(args["model_config"]))
+            config = ModelConfig(args["model_config"])
+            if hasattr(model, "auto_complete_config"):
+                config = model.auto_complete_config(config)
             if not isinstance(config, ModelConfig):
                 raise ModelError(
                     "auto_complete_config function in model "
