@@ -305,12 +305,13 @@ stop(watch_t *w, pid_t nginx, int sig)
 static int
 exit_status(const watch_t *w, int status)
 {
-    long patience_ms = w->options->exit_timeout_secs * 1000;
+    long secs = w->options->exit_timeout_secs;
+    long patience_ms = (secs > 0 ? secs : 1) * 1000;    /* as of workers     */
 
     if (WIFSIGNALED(status)) {
         return 128 + WTERMSIG(status);
     }
-    if (w->failed || (w->stopping && patience_ms > 0
+    if (w->failed || (w->stopping
                       && monotonic_ms() - w->stopped_ms >= patience_ms))
     {
         return 1;

@@ -63,6 +63,20 @@ def test_request_in_flight_finishes(launch, name):
     assert launcher.process.wait(30 * SLOW) == 0
 
 
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_request_in_flight_has_no_time(launch, repository, seconds):
+    models.identity(repository, "slower", [("IN", "FP32", [-1])],
+                    parameters={"execute_delay_ms": "10000"})
+    launcher = launch(f"--exit-timeout-secs={seconds}")
+    with wire.Wire(launcher.port, 20 * SLOW) as connection:
+        body = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
+                b'"data":[2.5]}]}')
+        connection.send(wire.request_bytes(
+            "POST", "/v2/models/slower/infer", body))
+        process.wait_until(lambda: False, 0.3)
+        assert launcher.stop() == 1
+
+
 def test_a_silent_sequence_holds_up_no_end(launch, repository):
     """Its client may not come back, so its slot is for those that wait."""
     models.identity(repository, "steps", [("IN", "FP32", [1])], max_batch=1,
