@@ -374,13 +374,6 @@ write_collector(FILE *f, const options_t *o, const trace_t *t)
     if (delay != NULL) {
         fprintf(f, " bsp_schedule_delay=%sms", delay);
     }
-    if (environment("OTEL_EXPORTER_OTLP_HEADERS") != NULL
-        || environment("OTEL_EXPORTER_OTLP_TRACES_HEADERS") != NULL)
-    {
-        fputs("inference-server: headers for the collector have no effect "
-              "(OTEL_EXPORTER_OTLP_HEADERS): send traces to a collector on "
-              "this machine that adds them\n", stderr);
-    }
 }
 
 static void

@@ -1,5 +1,6 @@
 #include "core/server/trace_collector.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,8 @@ typedef struct {
 
 typedef bool (*chosen_fn)(const inf_trace_event_t *e);
 
+static inf_err_t *take_environment(inf_trace_collector_t *c);
+static const char *variable(const char *what);
 static void put_attribute(inf_buf_t *out, inf_slice_t key, const char *value);
 static void put_request(spans_t *s);
 static void put_model(spans_t *s, const inf_trace_event_t *who);
@@ -100,6 +103,9 @@ inf_trace_collector_new(const NginxInference__TraceSettings *config,
         err = c->url == NULL ? inf_err_nomem()
             : inf_http_post_open(c->url, POST_MS, &c->post);
     }
+    if (err == NULL) {
+        err = take_environment(c);
+    }
     if (err != NULL) {
         inf_trace_collector_free(c);
         return err;
@@ -107,6 +113,43 @@ inf_trace_collector_new(const NginxInference__TraceSettings *config,
 
     *out = c;
     return NULL;
+}
+
+/* Headers and authorities, which may be secret and are no settings. */
+static inf_err_t *
+take_environment(inf_trace_collector_t *c)
+{
+    const char *headers = variable("HEADERS");
+    const char *authorities = variable("CERTIFICATE");
+    inf_err_t  *err = NULL;
+    uint32_t    bad = 0;
+
+    if (headers != NULL) {
+        err = inf_http_post_add_headers(c->post, headers, &bad);
+    }
+    if (bad > 0) {
+        inf_log(INF_LOG_WARN, "%u of the headers for %s"
+            " (OTEL_EXPORTER_OTLP_HEADERS) are left out: they are not"
+            " name=value", bad, c->url);
+    }
+    return err != NULL || authorities == NULL ? err
+        : inf_http_post_trust(c->post, authorities);
+}
+
+/* Of an exporter of traces, or of all; NULL: not set, or empty. */
+static const char *
+variable(const char *what)
+{
+    char        name[64];
+    const char *value;
+
+    snprintf(name, sizeof(name), "OTEL_EXPORTER_OTLP_TRACES_%s", what);
+    value = getenv(name);
+    if (value == NULL || value[0] == '\0') {
+        snprintf(name, sizeof(name), "OTEL_EXPORTER_OTLP_%s", what);
+        value = getenv(name);
+    }
+    return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
 void

@@ -23,7 +23,9 @@
 
 typedef struct inf_trace_collector_s inf_trace_collector_t;
 
-/* Copies url and resources of config. */
+/* Copies url and resources of config.  Headers of the posts and authorities of
+   https:// come from OpenTelemetry's variables OTEL_EXPORTER_OTLP_HEADERS and
+   OTEL_EXPORTER_OTLP_CERTIFICATE, or ..._OTLP_TRACES_... of them. */
 INF_CHECK inf_err_t *inf_trace_collector_new(
     const NginxInference__TraceSettings *config,
     inf_trace_collector_t **out);

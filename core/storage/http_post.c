@@ -1,8 +1,12 @@
 #include "core/storage/http_post.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/base/buf.h"
 #include "core/storage/curl_library.h"
+#include "core/storage/percent.h"
 
 struct inf_http_post_s {
     const inf_curl_t  *curl;
@@ -11,6 +15,7 @@ struct inf_http_post_s {
     char               reason[CURL_ERROR_SIZE];
 };
 
+static bool put_header(inf_buf_t *line, const char *pair, size_t len);
 static size_t ignore(char *data, size_t size, size_t count, void *userp);
 
 inf_err_t *
@@ -54,6 +59,68 @@ inf_http_post_open(const char *url, long timeout_ms, inf_http_post_t **out)
 
     *out = p;
     return NULL;
+}
+
+inf_err_t *
+inf_http_post_add_headers(inf_http_post_t *p, const char *text, uint32_t *bad)
+{
+    inf_err_t *err = NULL;
+    inf_buf_t  line;
+
+    *bad = 0;
+    inf_buf_init(&line);
+    while (err == NULL && *text != '\0') {
+        size_t len = strcspn(text, ",");
+
+        inf_buf_reset(&line);
+        if (len > 0 && !put_header(&line, text, len)) {
+            ++*bad;
+        } else if (len > 0) {
+            err = inf_buf_status(&line);
+            if (err == NULL
+                && p->curl->slist_append(p->headers, line.data) == NULL)
+            {
+                err = inf_err_nomem();
+            }
+        }
+        text += len + (text[len] == ',');
+    }
+    inf_buf_fini(&line);
+    return err;
+}
+
+/* Writes "name: value"; false: pair is no header. */
+static bool
+put_header(inf_buf_t *line, const char *pair, size_t len)
+{
+    size_t name = strspn(pair, "!#$%&'*+-.^_`|~0123456789"
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+
+    if (name == 0 || name + 1 >= len || pair[name] != '=') {
+        return false;
+    }
+    inf_buf_put(line, pair, name);
+    inf_buf_puts(line, ": ");
+    inf_buf_put(line, pair + name + 1, len - name - 1);
+    if (line->failed) {
+        return true;
+    }
+
+    char *value = line->data + name + 2;
+    inf_percent_decode(value);
+    for (const char *c = value; *c != '\0'; c++) {
+        if ((unsigned char) *c < ' ' || *c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+inf_err_t *
+inf_http_post_trust(inf_http_post_t *p, const char *path)
+{
+    return p->curl->easy_setopt(p->easy, CURLOPT_CAINFO, path) == CURLE_OK
+        ? NULL : inf_err_nomem();
 }
 
 void

@@ -11,6 +11,8 @@
 #ifndef INF_STORAGE_HTTP_POST_H
 #define INF_STORAGE_HTTP_POST_H
 
+#include <stdint.h>
+
 #include "core/base/error.h"
 #include "core/base/slice.h"
 
@@ -20,6 +22,15 @@ typedef struct inf_http_post_s inf_http_post_t;
    libcurl is missing. */
 INF_CHECK inf_err_t *inf_http_post_open(const char *url, long timeout_ms,
     inf_http_post_t **out);
+
+/* Adds headers to all posts: "name=value,name=value", values percent-encoded.
+   Those that are no header are left out, and *bad is their number. */
+INF_CHECK inf_err_t *inf_http_post_add_headers(inf_http_post_t *p,
+    const char *text, uint32_t *bad);
+
+/* Whom https:// trusts instead of the system's authorities: a file of PEM
+   certificates, opened at each connection. */
+INF_CHECK inf_err_t *inf_http_post_trust(inf_http_post_t *p, const char *path);
 
 /* p may be NULL. */
 void inf_http_post_close(inf_http_post_t *p);

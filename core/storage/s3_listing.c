@@ -1,12 +1,13 @@
 #include "core/storage/s3_listing.h"
 
-#include <ctype.h>
 #include <expat.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "core/storage/percent.h"
 
 #define DEPTH_MAX 16
 #define TEXT_MAX  4096u             /* of one element                        */
@@ -51,7 +52,6 @@ static void take_value(reader_t *r, element_t e);
 static void take_text(reader_t *r, char **to);
 static void take_object(reader_t *r, bool prefix);
 static inf_err_t *finish_page(const reader_t *r, size_t first);
-static void decode(char *key);
 static int64_t parse_time(const char *text);
 static void stop(reader_t *r, const char *problem);
 static void object_fini(inf_s3_object_t *o);
@@ -124,7 +124,7 @@ finish_page(const reader_t *r, size_t first)
 
     for (size_t i = first; i < l->count; i++) {
         if (r->encoded) {
-            decode(l->items[i].key);
+            inf_percent_decode_query(l->items[i].key);
         }
         if (strlen(l->items[i].key) > INF_S3_KEY_MAX) {
             return inf_err_new(INF_ERR_INTERNAL, "the listing has a key of"
@@ -140,29 +140,6 @@ finish_page(const reader_t *r, size_t first)
     return l->next != NULL && l->next[0] != '\0' ? NULL
         : inf_err_new(INF_ERR_INTERNAL, "the listing is truncated without a"
             " token for its next page");
-}
-
-/* Decodes a key in place.  A zero byte, which no C string holds, stays
-   encoded. */
-static void
-decode(char *key)
-{
-    char *to = key;
-
-    for (const char *from = key; *from != '\0'; from++) {
-        unsigned byte;
-
-        if (*from == '%' && isxdigit((unsigned char) from[1])
-            && isxdigit((unsigned char) from[2])
-            && sscanf(from + 1, "%2x", &byte) == 1 && byte != 0)
-        {
-            *to++ = (char) byte;
-            from += 2;
-        } else {
-            *to++ = *from == '+' ? ' ' : *from;
-        }
-    }
-    *to = '\0';
 }
 
 /* Parses "2026-11-21T15:24:46.000Z"; -1: invalid. */

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import tritonclient.grpc
 
-from lib import exposition, grpc_client, models, process
+from lib import certificate, exposition, grpc_client, models, process
 from lib.collector import Collector
 from lib.grpc_client import Client, Failure
 from lib.server import SLOW
@@ -55,6 +55,44 @@ def infer(server, model="one", headers=None, request_id=None):
 def dropped(server):
     return exposition.scrape(server).value(
         "nginx_inference_traces_dropped_total")
+
+
+def test_headers_and_authority_of_the_environment(start, tmp_path):
+    """Both may be secret, so no setting and no line of the log has them."""
+    tmp_path.chmod(0o755)
+    authority = certificate.authority(tmp_path)
+    c = Collector(certificate.signed(tmp_path, authority))
+    try:
+        server = start(
+            fill, http=f"    inference_trace otlp={c.url} rate=1"
+            " bsp_schedule_delay=100ms;", inference_env=[
+                '"OTEL_EXPORTER_OTLP_HEADERS=x-no=1"',
+                '"OTEL_EXPORTER_OTLP_TRACES_HEADERS=authorization=Basic%20a+b='
+                ',x-team=%c3%a4,,no header,x-cut=a%0d%0ax-more=b,=c"',
+                f'"OTEL_EXPORTER_OTLP_CERTIFICATE={authority[0]}"'])
+        infer(server)
+        c.wait(1)
+        headers = {k.lower(): v for k, v in c.headers[-1].items()}
+        assert headers["authorization"] == "Basic a+b="
+        assert headers["x-team"].encode("latin-1") == "\u00e4".encode()
+        assert not {"x-no", "x-cut", "x-more"} & set(headers)
+        server.wait_log(r"\[warn\].* 3 of the headers for https://.* left out")
+        assert "a+b" not in server.log_text()
+        assert "a+b" not in str(server.get("/v2/trace/setting"))
+    finally:
+        c.close()
+
+
+def test_a_collector_of_an_unknown_authority(start, tmp_path):
+    c = Collector(certificate.make(tmp_path))
+    try:
+        server = start(fill, http=f"    inference_trace otlp={c.url} rate=1"
+                       " bsp_schedule_delay=100ms;")
+        infer(server)
+        server.wait_log("certificate")
+        assert c.posts == []
+    finally:
+        c.close()
 
 
 def test_the_spans_of_a_request(traced, collector):

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import ssl
 import threading
 
 from lib import process
@@ -31,10 +32,13 @@ class Span:
 
 
 class Collector:
-    """Keeps what is posted to url; status: what posts are answered with."""
+    """Keeps what is posted to url; status: what posts are answered with.
 
-    def __init__(self):
+    pair: (certificate, key) of one that speaks TLS."""
+
+    def __init__(self, pair=None):
         self.posts = []
+        self.headers = []
         self.resources = []
         self.spans = []
         self.status = 200
@@ -56,13 +60,20 @@ class Collector:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0),
                                                       Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1/traces"
+        if pair:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*pair)
+            self.server.socket = context.wrap_socket(self.server.socket,
+                                                     server_side=True)
+        self.url = f"http{'s' if pair else ''}://127.0.0.1:" \
+            f"{self.server.server_port}/v1/traces"
         self.thread = threading.Thread(target=self.server.serve_forever)
         self.thread.start()
 
     def take(self, path, headers, body):
         assert path == "/v1/traces"
         assert headers["Content-Type"] == "application/json"
+        self.headers.append(headers)
         spans = []
         for resource in json.loads(body)["resourceSpans"]:
             self.resources.append({
