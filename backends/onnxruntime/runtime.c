@@ -102,7 +102,8 @@ ort_err(const ort_runtime_t *rt, OrtStatus *status, const char *fmt, ...)
     va_end(args);
 
     TRITONSERVER_Error_Code code = TRITONSERVER_ERROR_INTERNAL;
-    switch (rt->api->GetErrorCode(status)) {
+    OrtErrorCode number = rt->api->GetErrorCode(status);
+    switch (number) {
 
     case ORT_INVALID_ARGUMENT:
         code = TRITONSERVER_ERROR_INVALID_ARG;
@@ -127,8 +128,8 @@ ort_err(const ort_runtime_t *rt, OrtStatus *status, const char *fmt, ...)
         len--;
     }
 
-    TRITONSERVER_Error *err = bk_err_new(code, "%s: %.*s", what, (int) len,
-        why);
+    TRITONSERVER_Error *err = bk_err_new(code, "onnx runtime error %d: %.*s"
+        " (%s)", (int) number, (int) len, why, what);
     rt->api->ReleaseStatus(status);
 
     return err;

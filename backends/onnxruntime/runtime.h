@@ -32,7 +32,8 @@ BK_CHECK TRITONSERVER_Error *ort_runtime_open(void **out,
     TRITONBACKEND_Backend *backend);
 void ort_runtime_close(void *runtime);
 
-/* NULL for a NULL status; takes the status.  The text is "<what>: <why>". */
+/* NULL for a NULL status; takes the status.  The text is Triton's,
+   "onnx runtime error <number>: <why> (<what>)". */
 BK_CHECK TRITONSERVER_Error *ort_err(const ort_runtime_t *rt,
     OrtStatus *status, const char *fmt, ...) BK_PRINTF(3, 4);
 

@@ -1,6 +1,8 @@
 """Loads of backend onnxruntime that cannot work say why; other models
 serve."""
 
+import re
+
 import numpy
 import onnx
 import pytest
@@ -149,3 +151,10 @@ def test_the_reason_of_a_failed_load(server, name):
     answer = server.infer("good", {"inputs": [
         tensor("X", "FP32", [1, 2], [1, 2])]})
     assert answer.json()["outputs"][0]["data"] == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["operator", "opset", "format", "circle"])
+def test_an_error_of_the_library_begins_with_its_number(server, name):
+    row, = server.found[name]
+    assert re.match(r"Internal: onnx runtime error \d+: Load model from \S+"
+                    r"/model\.onnx failed:", row["reason"]), row
