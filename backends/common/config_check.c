@@ -113,8 +113,9 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
 
     if (c->optional && !t->has_default) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "'optional' is set to true for input '%s' while the model has no "
-            "default for it", c->name);
+            "'optional' is set to true for input '%s' while the backend model "
+            "doesn't support optional input: the model has no default for it",
+            c->name);
     }
 
     if (!input && bk_batch_output_find(&config->batch, c->name) != NULL) {

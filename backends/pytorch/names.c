@@ -211,8 +211,9 @@ check_parameter(const bk_model_config_t *config, const bk_tensor_t *t,
 
     if (t->has_default && !parameter->has_default) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "'optional' is set to true for input '%s' while argument '%s' of "
-            "the model has no default", t->name, parameter->name);
+            "'optional' is set to true for input '%s' while the backend model "
+            "doesn't support optional input: its argument '%s' has no default",
+            t->name, parameter->name);
     }
 
     if (texts != parameter->texts) {

@@ -116,6 +116,9 @@ LOADS = {
                    "specifies 3 dimensions (an initial batch dimension "),
     "output_dims": (configured(outputs=[("Y", "FP32", [3])]),
                     "tensor 'Y': the model expects 2 dimensions (shape "),
+    "optional": (configured([(*X, "optional: true")]),
+                 "'optional' is set to true for input 'X' while the backend "
+                 "model doesn't support optional input"),
     "level": (configured(more="optimization { graph { level: 77 } }\n"),
               "optimization.graph.level is 77"),
     "accelerator": (configured(

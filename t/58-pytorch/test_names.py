@@ -311,7 +311,8 @@ def rejects():
                               "input"),
         "no_default": (case("copy", [("x", "FP32", [-1],
                                       "optional: true")], Y),
-                       "'optional' is set to true for input 'x'"),
+                       "'optional' is set to true for input 'x' while the "
+                       "backend model doesn't support optional input"),
         "number": (case("number", X, Y), "Unsupported: output must be of "
                    "type Tensor, List[str] or Tuple"),
         "tensors": (case("tensors", X, Y), "output must be of type Tensor, "
