@@ -10,6 +10,7 @@
 #include "core/model/raw_input.h"
 #include "core/model/string_check.h"
 #include "core/sched/entrance.h"
+#include "core/sched/rate_gate.h"
 
 static void request_free(inf_api_request_t *q);
 static bool in_flight(const inf_api_request_t *q);
@@ -152,6 +153,7 @@ submit(inf_api_request_t *q, inf_trace_t *trace)
         inf_api_trace_submit(trace, r);
     }
 
+    inf_rate_gate_expect_calls(q->server->rate_gate);
     q->run->submitted = true;
     bool queued;
     inf_err_t *err = inf_entrance_submit(q->model, r, r->start_ns, false,

@@ -13,6 +13,7 @@
 #include "core/proto/config_json.h"
 #include "core/proto/message.h"
 #include "core/proto/message_json.h"
+#include "core/sched/rate_gate.h"
 #include "core/server/calls.h"
 #include "core/server/model_control.h"
 #include "core/server/ready_models.h"
@@ -395,8 +396,12 @@ TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server,
     if (err == NULL && parameter_count > 0) {
         err = read_override(parameters, parameter_count, &override);
     }
-    return err != NULL ? err
-        : inf_lifecycle_load(s->lifecycle, model_name, override);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_rate_gate_expect_calls(s->rate_gate);   /* a warm-up asks, too       */
+    return inf_lifecycle_load(s->lifecycle, model_name, override);
 }
 
 TRITONSERVER_Error *

@@ -7,7 +7,8 @@
 
 #define GATE_LOCK_RANK 36
 #define REVIEW_NS      UINT64_C(5000000000)     /* resources are kept for once
-                                                   to twice this time        */
+                                                   to twice this time, or 60
+                                                   times where none calls    */
 
 struct inf_rate_entry_s {
     inf_rate_instance_t  limited;       /* userp is the entry                */
@@ -98,6 +99,16 @@ inf_rate_gate_free(inf_rate_gate_t *gate)
     inf_rate_limiter_free(gate->limiter);
     inf_lock_fini(&gate->lock);
     free(gate);
+}
+
+void
+inf_rate_gate_expect_calls(inf_rate_gate_t *gate)
+{
+    if (gate != NULL) {
+        inf_lock(&gate->lock);
+        inf_rate_limiter_expect_calls(gate->limiter);
+        inf_unlock(&gate->lock);
+    }
 }
 
 void

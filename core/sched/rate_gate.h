@@ -53,6 +53,11 @@ INF_CHECK inf_err_t *inf_rate_gate_from_config(
 /* Frees the gate; no permit is open. */
 void inf_rate_gate_free(inf_rate_gate_t *gate);
 
+/* A call through the C API, which an execution may wait for: from now on
+   resources are kept for a late instance for a short time.  gate may be
+   NULL. */
+void inf_rate_gate_expect_calls(inf_rate_gate_t *gate);
+
 /* As inf_rate_limiter_each; fn runs under the gate's lock. */
 void inf_rate_gate_each(inf_rate_gate_t *gate, inf_rate_resource_fn fn,
     void *userp);

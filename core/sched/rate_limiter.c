@@ -7,6 +7,11 @@
 /* Turns that a returning instance may be behind the others. */
 #define RATE_CREDIT 8u
 
+/* Reviews at which resources are kept for an instance, where executions call
+   other models and where they are not known to. */
+#define RATE_REVIEWS_CALLS  2u
+#define RATE_REVIEWS       60u
+
 typedef struct {
     inf_link_t  link;           /* in l->resources                           */
     char       *name;
@@ -49,6 +54,7 @@ struct inf_rate_limiter_s {
     uint64_t             questions;
     uint64_t             rounds;
     uint32_t             late;          /* number of late classes            */
+    bool                 calls;         /* executions call other models      */
     inf_rate_resource_t *given;         /* configured; names are copies      */
     size_t               given_count;
 };
@@ -217,7 +223,7 @@ inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i, bool again)
 
     assert(i->state == INF_RATE_IDLE);
     i->state = INF_RATE_ASKING;
-    i->was_late = false;
+    i->reviews = 0;
     i->asked = ++l->questions;
     i->start = i->finish > floor ? i->finish : floor;
 
@@ -233,16 +239,22 @@ inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i, bool again)
 }
 
 void
+inf_rate_limiter_expect_calls(inf_rate_limiter_t *l)
+{
+    l->calls = true;
+}
+
+void
 inf_rate_limiter_review(inf_rate_limiter_t *l, inf_rate_instance_t *i)
 {
     bool late = i->state == INF_RATE_ASKING && i->cls->late;
 
-    if (late && i->was_late) {
+    i->reviews = late ? i->reviews + 1 : 0;
+    if (i->reviews >= (l->calls ? RATE_REVIEWS_CALLS : RATE_REVIEWS)) {
         forget_passed(l, i->cls);
         consider_rivals(l, i->cls);
-        late = false;
+        i->reviews = 0;
     }
-    i->was_late = late;
 }
 
 void

@@ -71,7 +71,7 @@ typedef struct {
     inf_link_t        link;     /* in its class while it asks                */
     inf_rate_class_t *cls;      /* of instances with the same needs          */
     inf_rate_state_t  state;
-    bool              was_late; /* when it was last reviewed                 */
+    uint32_t          reviews;  /* in a row at which it was late             */
     uint64_t          asked;    /* sequence number of asking                 */
     uint64_t          start;    /* finish at the time of asking              */
     uint64_t          finish;   /* virtual time used                         */
@@ -109,8 +109,11 @@ void inf_rate_limiter_remove(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 void inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     bool again);
 
+/* From now on executions call other models. */
+void inf_rate_limiter_expect_calls(inf_rate_limiter_t *l);
+
 /* Ends the keeping of resources for i, if they were kept at the last review of
-   this ask, too. */
+   this ask, too; where no calls are expected, at the last 59. */
 void inf_rate_limiter_review(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
 /* i stops asking. */

@@ -552,9 +552,8 @@ a_big_need_is_not_starved_by_small_ones(void **state)
 /* An execution may wait for a call of another model, which is not stopped for
    ever by what is kept for a big need. */
 static void
-what_is_kept_is_kept_until_the_second_review(void **state)
+expect_kept_until(bool calls, int reviews)
 {
-    (void) state;
     const inf_rate_resource_t two[] = { { "R1", 2, EVERY } };
     inf_rate_instance_t i[3];
     inf_rate_instance_t *caller = &i[0], *called = &i[1], *big = &i[2];
@@ -568,6 +567,9 @@ what_is_kept_is_kept_until_the_second_review(void **state)
     assert_ptr_equal(inf_rate_limiter_next(l), caller);
     assert_ptr_equal(inf_rate_limiter_next(l), called);
     ask(big);
+    if (calls) {
+        inf_rate_limiter_expect_calls(l);
+    }
 
     for (int round = 0; round < 3; round++) {
         inf_rate_limiter_review(l, big);        /* it is not late yet        */
@@ -576,10 +578,11 @@ what_is_kept_is_kept_until_the_second_review(void **state)
         } while (inf_rate_limiter_next(l) == called);
 
         /* caller holds what big lacks, and the rest is kept for big */
-        inf_rate_limiter_review(l, called);
-        inf_rate_limiter_review(l, called);
-        inf_rate_limiter_review(l, big);
-        assert_null(inf_rate_limiter_next(l));
+        for (int review = 1; review < reviews; review++) {
+            inf_rate_limiter_review(l, called);
+            inf_rate_limiter_review(l, big);
+            assert_null(inf_rate_limiter_next(l));
+        }
         inf_rate_limiter_review(l, big);
         assert_ptr_equal(inf_rate_limiter_next(l), called);
     }
@@ -589,6 +592,22 @@ what_is_kept_is_kept_until_the_second_review(void **state)
     assert_ptr_equal(inf_rate_limiter_next(l), big);
     done(big);
     close_limiter(i, 3);
+}
+
+static void
+what_is_kept_is_kept_until_the_second_review(void **state)
+{
+    (void) state;
+    expect_kept_until(true, 2);
+}
+
+/* Long executions starve nobody there, and a call that nobody knows of waits
+   for minutes, but not for ever. */
+static void
+where_nobody_calls_it_is_kept_for_sixty_reviews(void **state)
+{
+    (void) state;
+    expect_kept_until(false, 60);
 }
 
 /* scheduling.md 5.10 */
@@ -1016,6 +1035,7 @@ main(void)
         cmocka_unit_test(who_can_run_does_not_wait_behind_who_cannot),
         cmocka_unit_test(a_big_need_is_not_starved_by_small_ones),
         cmocka_unit_test(what_is_kept_is_kept_until_the_second_review),
+        cmocka_unit_test(where_nobody_calls_it_is_kept_for_sixty_reviews),
         cmocka_unit_test(two_instances_of_a_model_share_what_there_is),
         cmocka_unit_test(a_newcomer_takes_its_share_and_no_more),
         cmocka_unit_test(a_fast_neighbour_does_not_change_the_ratio),
