@@ -528,8 +528,8 @@ TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
             "expects device ID >= 0, got %d", device_id);
     }
     if (!(fraction >= 0.0 && fraction <= 1.0)) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "expects limit fraction in range [0.0, 1.0], got %f", fraction);
+        return inf_err_new(INF_ERR_INVALID_ARG, "expects limit fraction to be"
+            " in range [0.0, 1.0], got %f", fraction);
     }
 
     snprintf(key, sizeof(key), "model-load-gpu-limit-device-%d", device_id);

@@ -1184,7 +1184,8 @@ options_reject_what_cannot_be(void **state)
         TRITONSERVER_ERROR_INVALID_ARG, "device ID");
     fails(TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(o,
         TRITONSERVER_INSTANCEGROUPKIND_GPU, 0, 1.5),
-        TRITONSERVER_ERROR_INVALID_ARG, "range");
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "expects limit fraction to be in range [0.0, 1.0], got 1.5");
     succeeds(TRITONSERVER_ServerOptionsSetResponseCacheByteSize(o, 0));
     assert_string_equal(o->config->values->cache_name, "");
     succeeds(TRITONSERVER_ServerOptionsSetResponseCacheByteSize(o, 4096));
