@@ -223,10 +223,10 @@ TRITONBACKEND_RequestOutputBufferProperties(
     TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id);
 
 /*
- * ALL ends the backend's use: the pointer is dead, the client is called.
- * RESCHEDULE puts it back into the queue, for iterative sequences only. On
- * error (INVALID_ARG) the backend still owns it. From any thread, also after
- * Execute has returned.
+ * ALL, or no flag, ends the backend's use: the pointer is dead, the client is
+ * called. RESCHEDULE, whatever is beside it, puts it back into the queue, for
+ * iterative sequences only. On error (INVALID_ARG) the backend still owns it.
+ * From any thread, also after Execute has returned.
  */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_RequestRelease(
     TRITONBACKEND_Request *request, uint32_t release_flags);
@@ -648,7 +648,7 @@ TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_ModelInstanceReady(
     TRITONBACKEND_ModelInstance *instance);
 
-/* Right after Initialize; its error is only logged. */
+/* Right after Initialize; its error is ignored. */
 TRITONBACKEND_ISPEC TRITONSERVER_Error *TRITONBACKEND_GetBackendAttribute(
     TRITONBACKEND_Backend *backend,
     TRITONBACKEND_BackendAttribute *backend_attributes);

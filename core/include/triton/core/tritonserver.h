@@ -444,8 +444,8 @@ TRITONSERVER_InferenceTraceTensorNew(
     TRITONSERVER_InferenceTraceReleaseFn_t release_fn, void *trace_userp);
 
 /* Adds the member "<timestamp>":"<activity_name>" to the context and reports
-   CUSTOM_ACTIVITY. timestamp is ns. Any thread. INVALID_ARG: the context is
-   not empty and no JSON object. */
+   CUSTOM_ACTIVITY. timestamp is ns. Any thread. NULL is accepted. INVALID_ARG:
+   the context is not empty and no JSON object. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceTraceReportActivity(
     TRITONSERVER_InferenceTrace *trace, uint64_t timestamp,
@@ -861,8 +861,8 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRateLimiterMode(
     TRITONSERVER_ServerOptions *options, TRITONSERVER_RateLimitMode mode);
 
-/* Copies of a resource on a device, -1 for the shared ones; of repeated counts
-   the smaller is kept. */
+/* Copies of a resource on a device, -1 for each device; of repeated counts the
+   smaller is kept. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsAddRateLimiterResource(
     TRITONSERVER_ServerOptions *options, const char *resource_name,
@@ -1045,13 +1045,13 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerNew(
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerDelete(
     TRITONSERVER_Server *server);
 
-/* Rejects new requests, waits for those in flight and unloads all models.
-   INTERNAL: the exit timeout has passed. Success without effect if the server
-   is not ready. NULL is accepted. */
+/* Rejects new requests, waits for those in flight and unloads all models, which
+   requests and responses that were not deleted keep loaded. INTERNAL: the exit
+   timeout has passed; another stop waits again. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerStop(
     TRITONSERVER_Server *server);
 
-/* Seconds that a stop, also one in progress, waits. NULL is accepted. */
+/* Seconds that the next stop waits. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerSetExitTimeout(
     TRITONSERVER_Server *server, unsigned int timeout);
 
@@ -1085,8 +1085,8 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsLive(
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsReady(
     TRITONSERVER_Server *server, bool *ready);
 
-/* Asks the instances too, on this thread. A model or version that does not
-   serve is not ready, without an error. */
+/* Asks the instances too, for a few seconds at most. A model or version that
+   does not serve is not ready, without an error. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, bool *ready);
