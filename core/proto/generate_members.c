@@ -103,7 +103,8 @@ read_object(reader_t *r, bool top)
             }
             if (event != INF_JSON_OBJECT_BEGIN) {
                 return inf_err_new(INF_ERR_INVALID_ARG, "Expected JSON object"
-                                   " for keyword: '%s'",
+                                   " for keyword: '%s': attempt to access JSON"
+                                   " non-object as object",
                                    INF_GENERATE_PARAMETERS);
             }
 

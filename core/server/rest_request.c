@@ -11,6 +11,8 @@
 #include "grpc_service.pb-c.h"
 
 #define PARSE_FAILED "failed to parse the request JSON buffer"
+#define NO_BOOLEAN "attempt to access JSON non-boolean as boolean: "
+#define NO_STRING  "attempt to access JSON non-string as string: "
 
 static inf_err_t *split(inf_slice_t record, inf_slice_t *body,
     inf_slice_t *name);
@@ -192,8 +194,8 @@ fill(uint16_t method, const json_t *root, inf_slice_t name,
     const json_t *parameters = root != NULL
         ? json_object_get(root, "parameters") : NULL;
     if (parameters != NULL && !json_is_object(parameters)) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "'parameters' must be an object");
+        return inf_err_new(INF_ERR_INVALID_ARG, "attempt to get members for"
+            " non-object: 'parameters' must be an object");
     }
 
     if (method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
@@ -230,8 +232,8 @@ fill_index(Inference__RepositoryIndexRequest *q, const json_t *root)
 {
     const json_t *ready = root != NULL ? json_object_get(root, "ready") : NULL;
     if (ready != NULL && !json_is_boolean(ready)) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "Invalid value for 'ready': expected a boolean");
+        return inf_err_new(INF_ERR_INVALID_ARG, NO_BOOLEAN
+            "'ready' must be a boolean");
     }
 
     q->ready = ready != NULL && json_is_true(ready);
@@ -285,7 +287,8 @@ fill_unload(Inference__RepositoryModelUnloadRequest *q,
         return NULL;
     }
     if (!json_is_boolean(value)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "'%s' must be a boolean", key);
+        return inf_err_new(INF_ERR_INVALID_ARG, NO_BOOLEAN
+            "'%s' must be a boolean", key);
     }
 
     q->parameters = calloc(1, sizeof(inf_unload_entry_t *));
@@ -325,8 +328,8 @@ fill_system(Inference__SystemSharedMemoryRegisterRequest *q,
     if (err == NULL && (!inf_json_doc_string(key, &text)
         || memchr(text.data, '\0', text.len) != NULL))
     {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "'key' must be a string without"
-            " a NUL character");
+        err = inf_err_new(INF_ERR_INVALID_ARG, NO_STRING
+            "'key' must be a string without a NUL character");
     }
     if (err == NULL) {
         q->key = strndup(text.data, text.len);
@@ -370,7 +373,8 @@ set_handle(ProtobufCBinaryData *handle, const json_t *root)
             " request has no 'raw_handle' field");
     }
     if (!inf_json_doc_string(json_object_get(raw, "b64"), &text)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "'raw_handle' must be an"
+        return inf_err_new(INF_ERR_INVALID_ARG, "attempt to access"
+            " non-existing object member 'b64': 'raw_handle' must be an"
             " object with a string 'b64'");
     }
 
@@ -379,8 +383,8 @@ set_handle(ProtobufCBinaryData *handle, const json_t *root)
         return inf_err_nomem();
     }
     return inf_base64_decode(text, handle->data, &handle->len) ? NULL
-        : inf_err_new(INF_ERR_INVALID_ARG, "'b64' of 'raw_handle' is not"
-            " base64");
+        : inf_err_new(INF_ERR_INVALID_ARG, "'raw_handle' must be a valid"
+            " base64 encoded cudaIpcMemHandle_t: its 'b64' is not base64");
 }
 
 static inf_err_t *
@@ -394,8 +398,9 @@ set_uint64(uint64_t *field, const json_t *root, const char *key,
             " memory register request has no '%s' field", key);
     }
     return inf_json_doc_uint64(value, field) ? NULL
-        : inf_err_new(INF_ERR_INVALID_ARG, "'%s' must be an integer that is"
-            " not negative", key);
+        : inf_err_new(INF_ERR_INVALID_ARG, "attempt to access JSON"
+            " non-unsigned-integer as unsigned-integer: '%s' must be an"
+            " integer that is not negative", key);
 }
 
 static inf_err_t *
@@ -426,7 +431,7 @@ set_parameter(inf_repository_parameter_t *p, const char *key,
     inf_slice_t text;
 
     if (!inf_json_doc_string(value, &text)) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
+        return inf_err_new(INF_ERR_INVALID_ARG, NO_STRING
             "load parameter '%s' must be a string", key);
     }
 

@@ -197,7 +197,7 @@ set_format(log_value_t *to, const char *key, const json_t *value)
     }
     if (strcmp(copy, "default") != 0 && strcmp(copy, "ISO8601") != 0) {
         err = inf_err_new(INF_ERR_UNAVAILABLE,
-            "invalid argument for log_format, got: %s", copy);
+            "invalid argument for --log_format, got: %s", copy);
         free(copy);
         return err;
     }

@@ -258,6 +258,26 @@ def test_generate(texts, verb, body, text):
     assert answer.error.startswith(text), answer.error
 
 
+@pytest.mark.parametrize("path,body,text", [
+    ("repository/index", {"ready": 1}, ACCESS + "non-boolean as boolean"),
+    ("repository/models/m/load", {"parameters": None},
+     "attempt to get members for non-object"),
+    ("repository/models/m/load", {"parameters": {"config": 1}},
+     ACCESS + "non-string as string"),
+    ("systemsharedmemory/region/r/register", {"key": 1, "byte_size": 8},
+     ACCESS + "non-string as string"),
+    ("systemsharedmemory/region/r/register", {"key": "/k", "byte_size": "8"},
+     UNSIGNED),
+    ("cudasharedmemory/region/r/register", {"raw_handle": {}},
+     "attempt to access non-existing object member 'b64'"),
+    ("cudasharedmemory/region/r/register", {"raw_handle": {"b64": "?"}},
+     "'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")])
+def test_calls(texts, path, body, text):
+    answer = texts.post(f"/v2/{path}", json.dumps(body).encode())
+    assert answer.status == 400, answer
+    assert answer.error.startswith(text), answer.error
+
+
 @pytest.mark.parametrize("kind", ["system", "cuda"])
 def test_a_region_without_a_name(texts, kind):
     answer = texts.post(f"/v2/{kind}sharedmemory/register", b"{}")

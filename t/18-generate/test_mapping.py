@@ -146,7 +146,8 @@ def test_parameters_that_are_none(ask, value):
 def test_the_parameters_are_an_object(ask, value):
     answer = ask("id_int32", {"IN": 1, "parameters": value})
     assert (answer.status, answer.error) == (
-        400, "Expected JSON object for keyword: 'parameters'")
+        400, "Expected JSON object for keyword: 'parameters': attempt to "
+        "access JSON non-object as object")
 
 
 def test_an_input_with_the_name_of_the_parameters(ask):

@@ -51,7 +51,7 @@ def test_rest_keys_in_triton_s_order(server):
     (b'{"log_verbose_level": -1}', 500, "unsigned-integer"),
     (b'{"log_verbose_level": 4294967296}', 500, "unsigned-integer"),
     (b'{"log_verbose_level": "1"}', 500, "unsigned-integer"),
-    (b'{"log_format": "plain"}', 503, "invalid argument for log_format"),
+    (b'{"log_format": "plain"}', 503, "invalid argument for --log_format"),
     (b'{"log_format": 3}', 500, "non-string"),
     (b'{"log_file": "x"}', 501, "can not be updated"),
     (b'{"log_file": null}', 200, ""),

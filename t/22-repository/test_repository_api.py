@@ -183,7 +183,7 @@ def test_unloading_what_nobody_knows(explicit):
 @pytest.mark.parametrize("verb,body,words", [
     ("index", b"{", "failed to parse the request JSON buffer"),
     ("index", b"[]", "must be an object"),
-    ("index", {"ready": 1}, "expected a boolean"),
+    ("index", {"ready": 1}, "must be a boolean"),
     ("load", {"parameters": []}, "'parameters' must be an object"),
     ("load", {"parameters": {"config": {}}}, "'config' must be a string"),
     ("load", {"parameters": {"speed": "high"}},

@@ -184,7 +184,7 @@ wrong_bodies_say_what_is_wrong(void **state)
     rejected(INF_METHOD_REPOSITORY_MODEL_UNLOAD,
         "{\"parameters\":{\"unload_dependents\":1}}", "must be a boolean");
     rejected(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":\"yes\"}",
-        "expected a boolean");
+        "must be a boolean");
     rejected(INF_METHOD_SERVER_LIVE, "{}", "has no REST body");
 }
 
