@@ -1089,7 +1089,7 @@ onnx_says_that_a_provider_is_missing(void **state)
 {
     (void) state;
     reject("add", ADD, false, GPU, "this ONNX Runtime has no CUDA provider");
-    reject("add", ADD, false, GPU, "CPUExecutionProvider: this ONNX");
+    reject("add", ADD, false, GPU, "CPUExecutionProvider: onnx runtime error ");
     reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
         ",\"optimization\":{\"execution_accelerators\":{"
         "\"gpu_execution_accelerator\":[{\"name\":\"tensorrt\",\"parameters\":"
