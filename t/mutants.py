@@ -368,9 +368,9 @@ MUTANTS = [
      "        inf_list_push_back(&heir->followers, next);",
      "        (void) next;"),
     ("keys of one bucket are taken for the same", EXECUTIONS,
-     "while (*at != NULL && !inf_cache_key_eq(&(*at)->key, &key)) {",
-     "while (*at != NULL && (*at)->key.words[0] % INF_CACHE_EXECUTION_BUCKETS\n"
-     "        != key.words[0] % INF_CACHE_EXECUTION_BUCKETS) {"),
+     "        || !inf_cache_key_eq(&(*at)->key, &key)))",
+     "        || (*at)->key.words[0] % INF_CACHE_EXECUTION_BUCKETS\n"
+     "            != key.words[0] % INF_CACHE_EXECUTION_BUCKETS))"),
     ("an earlier alarm is not heard", TIMEKEEPER,
      "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
     ("a sequence begins without START", SEQUENCES,

@@ -3,9 +3,9 @@
 #include <assert.h>
 
 static inf_cache_execution_t **find(inf_cache_executions_t *f,
-    inf_cache_key_t key);
+    inf_cache_key_t key, uint64_t priority);
 static void list(inf_cache_executions_t *f, inf_cache_execution_t *e,
-    inf_cache_key_t key);
+    inf_cache_key_t key, uint64_t priority);
 static void unlist(inf_cache_executions_t *f, inf_cache_execution_t *e);
 
 void
@@ -18,9 +18,9 @@ bool
 inf_cache_executions_join(inf_cache_executions_t *f, inf_cache_execution_t *e,
     inf_cache_key_t key, inf_request_t *req)
 {
-    inf_cache_execution_t *led = *find(f, key);
+    inf_cache_execution_t *led = *find(f, key, req->priority);
     if (led == NULL) {
-        list(f, e, key);
+        list(f, e, key, req->priority);
         return true;
     }
 
@@ -60,7 +60,7 @@ inf_cache_executions_pass(inf_cache_executions_t *f, inf_cache_execution_t *e,
         return NULL;
     }
 
-    list(f, heir, e->key);
+    list(f, heir, e->key, e->priority);
     inf_link_t *next;
     while ((next = inf_list_pop_front(&e->followers)) != NULL) {
         inf_list_push_back(&heir->followers, next);
@@ -71,26 +71,31 @@ inf_cache_executions_pass(inf_cache_executions_t *f, inf_cache_execution_t *e,
     return req;
 }
 
-/* The link to the execution of key, or the place to insert it. */
+/* The link to the execution of key, or the place to insert it.  A request does
+   not wait for one of lower priority, which may be late in the queue. */
 static inf_cache_execution_t **
-find(inf_cache_executions_t *f, inf_cache_key_t key)
+find(inf_cache_executions_t *f, inf_cache_key_t key, uint64_t priority)
 {
     inf_cache_execution_t **at =
         &f->buckets[key.words[0] % INF_CACHE_EXECUTION_BUCKETS];
-    while (*at != NULL && !inf_cache_key_eq(&(*at)->key, &key)) {
+    while (*at != NULL && ((*at)->priority != priority
+        || !inf_cache_key_eq(&(*at)->key, &key)))
+    {
         at = &(*at)->next;
     }
     return at;
 }
 
 static void
-list(inf_cache_executions_t *f, inf_cache_execution_t *e, inf_cache_key_t key)
+list(inf_cache_executions_t *f, inf_cache_execution_t *e, inf_cache_key_t key,
+    uint64_t priority)
 {
     inf_cache_execution_t **head =
         &f->buckets[key.words[0] % INF_CACHE_EXECUTION_BUCKETS];
 
     inf_link_init(&e->followers);
     e->key = key;
+    e->priority = priority;
     e->listed = true;
     e->next = *head;
     *head = e;
@@ -100,7 +105,7 @@ list(inf_cache_executions_t *f, inf_cache_execution_t *e, inf_cache_key_t key)
 static void
 unlist(inf_cache_executions_t *f, inf_cache_execution_t *e)
 {
-    inf_cache_execution_t **at = find(f, e->key);
+    inf_cache_execution_t **at = find(f, e->key, e->priority);
     assert(*at == e);
 
     *at = e->next;

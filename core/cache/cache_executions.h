@@ -23,6 +23,7 @@
 typedef struct inf_cache_execution_s {
     struct inf_cache_execution_s *next;     /* of the same bucket            */
     inf_cache_key_t               key;
+    uint64_t                      priority; /* of its requests               */
     inf_link_t                    followers;    /* requests, in order        */
     bool                          listed;
 } inf_cache_execution_t;
@@ -35,8 +36,8 @@ typedef struct {
 /* Initializes the caller's memory as an empty table. */
 void inf_cache_executions_init(inf_cache_executions_t *f);
 
-/* true: req is the first, e is listed for key.  false: req waits (state PARKED)
-   for the first one, and e is unchanged. */
+/* true: req is the first of its key and priority, for which e is listed.
+   false: req waits (state PARKED) for the first one, and e is unchanged. */
 bool inf_cache_executions_join(inf_cache_executions_t *f,
     inf_cache_execution_t *e, inf_cache_key_t key, inf_request_t *req);
 

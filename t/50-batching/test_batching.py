@@ -173,6 +173,25 @@ def test_priorities(batching):
     assert {told(f)["execution"] for f in low} == {1, 2}
 
 
+def test_a_request_waits_for_no_equal_one_of_lower_priority(batching):
+    """With a response cache, where equal requests share an execution."""
+    batching.start("priority_levels: 2 default_priority_level: 2",
+                   max_batch=1, extra="response_cache { enable: true }\n",
+                   http="    inference_response_cache local size=1m;\n")
+    batching.gate.close()
+    first = batching.ask(0)
+    batching.gate.wait_entered()
+    low = []
+    for queued, value in enumerate((1, 7), 1):
+        low.append(batching.ask(value))
+        batching.wait_queued(queued)
+    high = batching.ask(7, priority=1)
+    batching.wait_queued(3)
+    batching.gate.open()
+    assert [told(f)["execution"] for f in (first, high, *low)] == [0, 1, 2, 3]
+    assert data(high) == data(low[1]) == [7]
+
+
 def test_a_client_that_goes_takes_its_request_along(batching):
     """scheduling.md 8.1"""
     server = batching.start("")

@@ -82,6 +82,28 @@ keys_of_one_bucket_are_told_apart(void **state)
 }
 
 static void
+none_waits_for_another_priority(void **state)
+{
+    (void) state;
+    request[1].priority = request[3].priority = 1;
+    request[0].priority = request[2].priority = 2;
+    assert_true(join(0, a));
+    assert_true(join(1, a));
+    assert_false(join(2, a));
+    assert_false(join(3, a));
+    assert_ptr_equal(inf_cache_executions_pass(&executions, &execution[0],
+        &execution[4]), &request[2]);
+    request[5].priority = 2;
+    assert_false(join(5, a));
+    inf_cache_executions_leave(&executions, &execution[1], &list);
+    assert_int_equal(popped(), 3);
+    assert_int_equal(popped(), -1);
+    inf_cache_executions_leave(&executions, &execution[4], &list);
+    assert_int_equal(popped(), 5);
+    assert_int_equal(executions.count, 0);
+}
+
+static void
 an_execution_passes_to_the_first_that_waited(void **state)
 {
     (void) state;
@@ -225,6 +247,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_first_leads_and_the_others_wait, fresh),
         cmocka_unit_test_setup(keys_of_one_bucket_are_told_apart, fresh),
+        cmocka_unit_test_setup(none_waits_for_another_priority, fresh),
         cmocka_unit_test_setup(an_execution_passes_to_the_first_that_waited,
             fresh),
         cmocka_unit_test_setup(an_execution_nobody_waits_for_ends, fresh),

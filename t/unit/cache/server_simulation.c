@@ -48,6 +48,7 @@ typedef struct {
     place_t         place;
     bool            released, freed, cancelled, fails, numbered;
     uint32_t        rows, value, got;
+    uint64_t        priority;       /* as it was sent                        */
     uint64_t        deadline;       /* when it is to be rejected             */
     inf_heap_node_t waits;          /* in sim.deadlines until it runs        */
     uint64_t        number;         /* of those taken, where order is kept   */
@@ -339,7 +340,7 @@ item_new(server_model_t *m)
     r->userp = item;
     r->start_ns = sim.now;
     r->batch_size = m->limit > 0 ? item->rows : 0;
-    r->priority = chance(LEVELS + 2);
+    r->priority = item->priority = chance(LEVELS + 2);
     r->timeout_us = one_in(2) ? 0 : 1 + chance(500);
     inf_input_t *in = inf_request_add_input(r, "IN", 2, INF_TYPE_UINT32,
         (int64_t[]) { item->rows, 1 }, 2);
@@ -465,6 +466,7 @@ check_calm(const item_t *item)
         const item_t *other = &pool[i];
         check(other == item || other->model != item->model
             || other->value != item->value || other->rows != item->rows
+            || other->priority != item->priority
             || (other->place != QUEUED && other->place != RUNNING),
             "two run that are the same");
     }
