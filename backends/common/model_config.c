@@ -17,6 +17,10 @@ static TRITONSERVER_Error *tensor_load(const bk_json_t *v, const char *what,
 static TRITONSERVER_Error *dims_load(const bk_json_t *list, const char *name,
     int64_t **out, uint32_t *count);
 static void tensors_free(bk_tensor_config_t *list, uint32_t count);
+static TRITONSERVER_Error *read_int(const char *what, const char *key,
+    const char *text, int64_t min, int64_t max, int64_t *value);
+static TRITONSERVER_Error *read_bool(const char *what, const char *key,
+    const char *text, bool *value);
 
 TRITONSERVER_Error *
 bk_model_config_init(bk_model_config_t *c, TRITONBACKEND_Model *model)
@@ -97,6 +101,22 @@ bk_backend_settings(TRITONBACKEND_Backend *backend, bk_json_t **root,
     return NULL;
 }
 
+TRITONSERVER_Error *
+bk_backend_setting_int(const bk_json_t *settings, const char *key, int64_t min,
+    int64_t max, int64_t *value)
+{
+    return read_int("backend setting", key, bk_json_string(
+        bk_json_member(settings, key), NULL), min, max, value);
+}
+
+TRITONSERVER_Error *
+bk_backend_setting_bool(const bk_json_t *settings, const char *key,
+    bool *value)
+{
+    return read_bool("backend setting", key, bk_json_string(
+        bk_json_member(settings, key), NULL), value);
+}
+
 const char *
 bk_model_config_parameter(const bk_model_config_t *c, const char *key)
 {
@@ -110,7 +130,15 @@ TRITONSERVER_Error *
 bk_model_config_parameter_int(const bk_model_config_t *c, const char *key,
     int64_t min, int64_t max, int64_t *value)
 {
-    const char *text = bk_model_config_parameter(c, key);
+    return read_int("parameter", key, bk_model_config_parameter(c, key), min,
+        max, value);
+}
+
+/* Nothing where text is NULL. */
+static TRITONSERVER_Error *
+read_int(const char *what, const char *key, const char *text, int64_t min,
+    int64_t max, int64_t *value)
+{
     if (text == NULL) {
         return NULL;
     }
@@ -120,8 +148,8 @@ bk_model_config_parameter_int(const bk_model_config_t *c, const char *key,
     long long n = strtoll(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || n < min || n > max) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "parameter \"%s\" is \"%s\"; it must be a whole number from %lld "
-            "to %lld", key, text, (long long) min, (long long) max);
+            "%s \"%s\" is \"%s\"; it must be a whole number from %lld to %lld",
+            what, key, text, (long long) min, (long long) max);
     }
 
     *value = n;
@@ -132,7 +160,14 @@ TRITONSERVER_Error *
 bk_model_config_parameter_bool(const bk_model_config_t *c, const char *key,
     bool *value)
 {
-    const char *text = bk_model_config_parameter(c, key);
+    return read_bool("parameter", key, bk_model_config_parameter(c, key),
+        value);
+}
+
+/* Likewise. */
+static TRITONSERVER_Error *
+read_bool(const char *what, const char *key, const char *text, bool *value)
+{
     if (text == NULL) {
         return NULL;
     }
@@ -145,7 +180,7 @@ bk_model_config_parameter_bool(const bk_model_config_t *c, const char *key,
 
     } else {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "parameter \"%s\" is \"%s\"; it must be true or false", key, text);
+            "%s \"%s\" is \"%s\"; it must be true or false", what, key, text);
     }
 
     return NULL;

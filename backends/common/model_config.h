@@ -54,6 +54,12 @@ BK_CHECK TRITONSERVER_Error *bk_backend_settings(
     TRITONBACKEND_Backend *backend, bk_json_t **root,
     const bk_json_t **settings);
 
+/* One of them as a number or a switch; untouched when not set. */
+BK_CHECK TRITONSERVER_Error *bk_backend_setting_int(const bk_json_t *settings,
+    const char *key, int64_t min, int64_t max, int64_t *value);
+BK_CHECK TRITONSERVER_Error *bk_backend_setting_bool(
+    const bk_json_t *settings, const char *key, bool *value);
+
 /* parameters[key].string_value; NULL when not configured. */
 const char *bk_model_config_parameter(const bk_model_config_t *c,
     const char *key);

@@ -169,26 +169,23 @@ read_settings(ort_runtime_t *rt, global_pool_t *pool,
         return err;
     }
 
-    rt->default_max_batch_size = bk_json_int(
-        bk_json_member(line, "default-max-batch-size"),
-        DEFAULT_MAX_BATCH_SIZE);
-    rt->global_threads = bk_json_int(
-        bk_json_member(line, "enable-global-threadpool"), 0) != 0;
-    pool->intra_threads = bk_json_int(
-        bk_json_member(line, "intra_op_thread_count"), 0);
-    pool->inter_threads = bk_json_int(
-        bk_json_member(line, "inter_op_thread_count"), 0);
-    bk_json_free(root);
-
-    if (pool->intra_threads < 0 || pool->intra_threads > INT32_MAX
-        || pool->inter_threads < 0 || pool->inter_threads > INT32_MAX)
-    {
-        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
-            "the backend settings intra_op_thread_count and "
-            "inter_op_thread_count must not be negative");
+    rt->default_max_batch_size = DEFAULT_MAX_BATCH_SIZE;
+    err = bk_backend_setting_int(line, "default-max-batch-size", INT32_MIN,
+        INT32_MAX, &rt->default_max_batch_size);
+    if (err == NULL) {
+        err = bk_backend_setting_bool(line, "enable-global-threadpool",
+            &rt->global_threads);
     }
-
-    return NULL;
+    if (err == NULL) {
+        err = bk_backend_setting_int(line, "intra_op_thread_count", 0,
+            INT32_MAX, &pool->intra_threads);
+    }
+    if (err == NULL) {
+        err = bk_backend_setting_int(line, "inter_op_thread_count", 0,
+            INT32_MAX, &pool->inter_threads);
+    }
+    bk_json_free(root);
+    return err;
 }
 
 static TRITONSERVER_Error *

@@ -142,8 +142,9 @@ read_settings(vino_runtime_t *rt, TRITONBACKEND_Backend *backend)
 
     TRITONSERVER_Error *err = bk_backend_settings(backend, &root, &settings);
     if (err == NULL) {
-        rt->default_max_batch_size = bk_json_int(bk_json_member(settings,
-            "default-max-batch-size"), DEFAULT_MAX_BATCH_SIZE);
+        rt->default_max_batch_size = DEFAULT_MAX_BATCH_SIZE;
+        err = bk_backend_setting_int(settings, "default-max-batch-size",
+            INT32_MIN, INT32_MAX, &rt->default_max_batch_size);
         bk_json_free(root);
     }
 

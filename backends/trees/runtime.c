@@ -38,8 +38,11 @@ trees_runtime_open(void **out, TRITONBACKEND_Backend *backend)
         pthread_mutex_init(&rt->lock, NULL);
         rt->nvrtc = nvrtc == NULL ? NULL : strdup(nvrtc);
         rt->fil = strcmp(name, TRITONS_NAME) == 0;
-        rt->default_max_batch_size = bk_json_int(bk_json_member(settings,
-            "default-max-batch-size"), DEFAULT_MAX_BATCH_SIZE);
+        rt->default_max_batch_size = DEFAULT_MAX_BATCH_SIZE;
+        err = bk_backend_setting_int(settings, "default-max-batch-size",
+            INT32_MIN, INT32_MAX, &rt->default_max_batch_size);
+    }
+    if (err == NULL) {
         err = treelite_open(&rt->treelite, bk_json_string(
             bk_json_member(settings, "treelite-library"), NULL), directory);
     }

@@ -177,6 +177,18 @@ def test_default_max_batch_size_can_be_set(make_server):
     assert server.infer("add", add_request(33)).status == 400
 
 
+@pytest.mark.parametrize("setting", [
+    "default-max-batch-size=x", "default-max-batch-size=2.5",
+    "default-max-batch-size=99999999999", "intra_op_thread_count=-1",
+    "inter_op_thread_count=all", "enable-global-threadpool=2"])
+def test_a_setting_with_a_wrong_value_fails_loads(make_server, setting):
+    key, value = setting.split("=")
+    server = make_server(
+        lambda r: write(r, "add", add_model()), wait="live",
+        http=f"    inference_backend_config onnxruntime {setting};")
+    server.wait_log(f'backend setting "{key}" is "{value}"; it must be ')
+
+
 def test_model_without_a_batch_dimension_is_not_batched(make_server):
     server = make_server(lambda r: write(
         r, "fixed", copy_model("FP32", (2, 3))))

@@ -281,3 +281,12 @@ def test_a_wrong_value_is_named(make_server, key, value, words):
     reason, = {r["reason"] for r in rows(server, "add")}
     assert words in reason
     assert 'model "' not in reason
+
+
+def test_a_setting_with_a_wrong_value_fails_loads(make_server):
+    server = make_server(
+        lambda r: openvino_models.write(r, "add", add_model()), wait="live",
+        http="    inference_backend_config openvino "
+             "default-max-batch-size=x;\n")
+    server.wait_log('backend setting "default-max-batch-size" is "x"; it must '
+                    "be a whole number from ")

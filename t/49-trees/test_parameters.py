@@ -286,3 +286,12 @@ def test_every_operator_at_its_limits(make_server):
     expected = treelite.gtil.predict(model, x.astype("float64"), nthread=1)
     assert ask(server, x).ravel().tolist() \
         == expected.astype("float32").ravel().tolist()
+
+
+def test_a_setting_with_a_wrong_value_fails_loads(make_server, binary):
+    server = make_server(
+        lambda r: models.write_model(r, "m", 'backend: "fil"\n', (1,), {
+            1: {binary.filename: binary.content}}), wait="live",
+        http="    inference_backend_config fil default-max-batch-size=x;\n")
+    server.wait_log('backend setting "default-max-batch-size" is "x"; it must '
+                    "be a whole number from ")
