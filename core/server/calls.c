@@ -587,11 +587,16 @@ read_version(const char *text, int64_t *version)
 
     errno = 0;
     *version = strtoll(text, &end, 10);
-    return errno == 0 && *end == '\0' && *version >= 0 ? NULL
-        : inf_err_new(INF_ERR_INVALID_ARG, "failed to get model version from"
-            " specified version string '%s' (details: %s), version should be"
-            " an integral value > 0", text, errno == ERANGE ? "out of range"
+    if (errno != 0 || end == text || *end != '\0') {
+        return inf_err_new(INF_ERR_INVALID_ARG, "failed to get model version"
+            " from specified version string '%s' (details: %s), version should"
+            " be an integral value > 0", text, errno == ERANGE ? "out of range"
             : "not a number");
+    }
+
+    return *version >= 0 ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "invalid"
+        " model version specified '%s' , version should be an integral value"
+        " > 0", text);
 }
 
 /* Packs a message; invalid UTF-8, which may come from files, is repaired. */

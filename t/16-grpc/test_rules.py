@@ -88,16 +88,19 @@ def test_versions_that_are_no_numbers(client, version):
         "integral value > 0")
 
 
+@pytest.mark.parametrize("version,text", [
+    ("x", "failed to get model version from specified version string 'x' "
+     "(details: not a number), version should be an integral value > 0"),
+    ("-1", "invalid model version specified '-1' , version should be an "
+     "integral value > 0")])
 @pytest.mark.parametrize("method", ["ModelReady", "ModelMetadata",
                                     "ModelConfig", "ModelStatistics"])
-def test_versions_of_other_calls(client, method):
+def test_versions_of_other_calls(client, method, version, text):
     with pytest.raises(Failure) as e:
         client.call(method, getattr(pb, method + "Request")(
-            name="id_int32", version="x"))
+            name="id_int32", version=version))
     assert e.value.code == Code.INVALID_ARGUMENT
-    assert e.value.text == "failed to get model version from specified " \
-        "version string 'x' (details: not a number), version should be an " \
-        "integral value > 0"
+    assert e.value.text == text
 
 
 def test_unknown_models_and_versions(client):
