@@ -301,7 +301,7 @@ def test_request_fails_with_the_reason(start, bad_folder, word, words):
     ("final-twice", "after the final one; it is dropped"),
     ("after-final", "after the final one; it is dropped"),
     ("send-twice", "a response is sent a second time"),
-    ("release-flags", "rejected")])
+    ("release-flags", "released once")])
 def test_request_is_answered_in_spite_of_it(start, bad_folder, word, line):
     server, core = served(start, bad_folder, word)
     for _ in range(3):

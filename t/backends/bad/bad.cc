@@ -223,9 +223,10 @@ release(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request)
         TRITONSERVER_Error *too = TRITONBACKEND_RequestRelease(request, 64);
 
         TRITONSERVER_LogMessage(TRITONSERVER_LOG_WARN, __FILE__, __LINE__,
-            err != nullptr && too != nullptr ? "rejected" : "taken");
+            err == nullptr && too != nullptr ? "released once" : "otherwise");
         TRITONSERVER_ErrorDelete(err);
         TRITONSERVER_ErrorDelete(too);
+        return;
     }
     TRITONSERVER_ErrorDelete(TRITONBACKEND_RequestRelease(request,
         TRITONSERVER_REQUEST_RELEASE_ALL));
