@@ -63,7 +63,8 @@ ngx_http_inference_replies_push(ngx_http_inference_replies_t *replies,
     item->response = (c->flags & INF_COMPLETE_RESPONSE) != 0;
     item->final = (c->flags & INF_COMPLETE_FINAL) != 0;
     item->cause = c->cause;
-    item->queued = (c->batch_size != 0 || c->cause == INF_CAUSE_TIMED_OUT);
+    item->queued = (c->batch_size != 0 || c->cause == INF_CAUSE_TIMED_OUT
+                    || c->status == INF_STATUS(INF_ERR_CANCELLED));
 
     item->reply.epoch = ctx->submission.epoch;
     item->reply.offset = c->offset;

@@ -10,7 +10,8 @@ import pytest
 from tritonclient.grpc import service_pb2 as pb
 
 from lib import models
-from lib.grpc_client import Client, Failure, infer, number, tensor
+from lib.grpc_client import (Client, Failure, infer, is_final, number,
+                             tensor)
 from lib.sequences import ALL, LONG, Sequences, values
 from lib.server import SLOW
 
@@ -77,6 +78,33 @@ def test_sequences_of_one_stream(sequences, sequence_client):
     done = sequences.executions()
     for id in (1, 2, 3):
         assert values(done, id) == [[10 * id + i] for i in range(5)]
+
+
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_another_client_s_cancel_ends_what_waits_of_the_sequence(make_server,
+                                                                 tmp_path,
+                                                                 decoupled):
+    """CANCELLED has no words, as Triton's; the last response is marked."""
+    sequences = Sequences(make_server, tmp_path)
+    sequences.start(LONG, max_batch=1, decoupled=decoupled, http2=True)
+    with Client(sequences.server.port2) as client, \
+            Client(sequences.server.port2) as other:
+        leaver, stream = client.stream(), other.stream()
+        stream.send(one("m", 1, sequence_id=1, sequence_start=True))
+        assert number(stream.read()) == 1       # it keeps the slot
+        leaver.send(one("m", 1, sequence_id=2, sequence_start=True))
+        sequences.wait_queued(1)
+        stream.send(one("m", 2, "b", sequence_id=2),
+                    one("m", 3, "c", sequence_id=2, sequence_end=True))
+        sequences.wait_queued(3)
+        leaver.cancel()
+        answers = stream.read(2)
+        assert [a.infer_response.id for a in answers] == ["b", "c"]
+        for a in answers:
+            assert a.error_message == "" and not a.infer_response.outputs
+            assert is_final(a)
+        stream.end()
+        assert stream.rest() == []
 
 
 # ---- queues
