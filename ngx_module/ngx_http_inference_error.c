@@ -424,7 +424,9 @@ ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ctx->error.len == 0) {
+    if (ctx->error.len == 0
+        && !(ctx->endpoint && ngx_http_inference_is_infer(ctx)))
+    {
         return ngx_http_inference_send_chain(r, ctx->status, &plain, NULL);
     }
 

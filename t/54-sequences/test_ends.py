@@ -132,6 +132,7 @@ def test_a_client_behind_a_running_request_goes(sequences):
     waits = sequences.queue(2, 5, start=True)
     gone.leave()
     assert behind.answer().status == 400
+    assert behind.answer().json() == {"error": ""}      # without words
     check_is_gone(sequences, 1)
     sequences.gates["m"].open()
     assert first.data() == [1]
