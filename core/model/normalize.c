@@ -1,7 +1,7 @@
 #include "core/model/normalize.h"
 
 #include "core/base/buf.h"
-#include "core/model/missing_inputs.h"
+#include "core/model/wrong_inputs.h"
 #include "core/model/reshape.h"
 
 #define BATCH_NOTE "NOTE: Setting a non-zero max_batch_size in the model"      \
@@ -10,8 +10,7 @@
     " input dims config, try setting max_batch_size to zero. See the model"    \
     " configuration docs for more info on max_batch_size."
 
-static inf_err_t *unexpected(const inf_model_t *model, const char *kind,
-    inf_slice_t name);
+static inf_err_t *unexpected(const inf_model_t *model, inf_slice_t output);
 static inf_err_t *check_input_set(const inf_model_t *model,
     inf_request_t *req);
 static inf_err_t *normalize_input(const inf_model_t *model,
@@ -56,25 +55,18 @@ inf_request_normalize(const inf_model_t *model, inf_request_t *req)
 }
 
 inf_err_t *
-inf_model_knows_input(const inf_model_t *model, inf_slice_t name)
-{
-    return inf_config_tensors_find_input(model->tensors, name) != NULL ? NULL
-        : unexpected(model, "input", name);
-}
-
-inf_err_t *
 inf_model_knows_output(const inf_model_t *model, inf_slice_t name)
 {
     return inf_config_tensors_find_output(model->tensors, name) != NULL ? NULL
-        : unexpected(model, "output", name);
+        : unexpected(model, name);
 }
 
 static inf_err_t *
-unexpected(const inf_model_t *model, const char *kind, inf_slice_t name)
+unexpected(const inf_model_t *model, inf_slice_t output)
 {
     return inf_err_because(inf_err_new(INF_ERR_INVALID_ARG, "unexpected"
-        " inference %s '%.*s' for model '%s'", kind, (int) name.len, name.data,
-        model->name), INF_CAUSE_UNNAMED);
+        " inference output '%.*s' for model '%s'", (int) output.len,
+        output.data, model->name), INF_CAUSE_UNNAMED);
 }
 
 static inf_err_t *
@@ -93,7 +85,7 @@ check_input_set(const inf_model_t *model, inf_request_t *req)
         const inf_config_tensor_t *t = inf_config_tensors_find_input(tensors,
             name);
         if (t == NULL) {
-            return unexpected(model, "input", name);
+            return inf_model_unknown_input(model, req, req->inputs[i].name);
         }
         if (given[t->index]) {
             return inf_err_new(INF_ERR_INVALID_ARG,
@@ -104,7 +96,7 @@ check_input_set(const inf_model_t *model, inf_request_t *req)
     }
 
     if (required != inf_config_tensors_required_count(tensors)) {
-        return inf_model_missing_inputs(model, req, given);
+        return inf_model_wrong_inputs(model, req);
     }
 
     return NULL;
@@ -271,7 +263,7 @@ check_outputs(const inf_model_t *model, inf_request_t *req)
         const inf_config_tensor_t *t = inf_config_tensors_find_output(tensors,
             name);
         if (t == NULL) {
-            return unexpected(model, "output", name);
+            return unexpected(model, name);
         }
         if (wanted[t->rank] != NULL) {
             return inf_err_new(INF_ERR_INVALID_ARG,

@@ -24,9 +24,7 @@
 INF_CHECK inf_err_t *inf_request_normalize(const inf_model_t *model,
     inf_request_t *req);
 
-/* Check, before many tensors are added, that the model has one of that name. */
-INF_CHECK inf_err_t *inf_model_knows_input(const inf_model_t *model,
-    inf_slice_t name);
+/* Checks, before many are added, that the model has an output of that name. */
 INF_CHECK inf_err_t *inf_model_knows_output(const inf_model_t *model,
     inf_slice_t name);
 

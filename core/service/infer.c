@@ -13,6 +13,7 @@
 /* JSON of generate that the thread with the intake role reads itself: that is
    done in less time than copying a record may take. */
 #define READ_AT_ONCE UINT64_C(16384)
+#define MORE_TOLD    64u        /* inputs that a model does not have         */
 
 static inf_err_t *open_submission(inf_in_flight_t *in_flight,
     inf_registry_reader_t *models, const inf_submission_t *submission,
@@ -301,15 +302,15 @@ fill_request(inf_in_flight_t *in_flight)
     return err == NULL ? NULL : inf_request_name_error(req, err);
 }
 
-/* The client sets the count.  Of more inputs than the model has, one is
-   unknown or repeated, and the first ones of them suffice to find that. */
+/* The client sets the count.  Of many more inputs than the model has, the first
+   ones suffice for the error that normalize makes of them. */
 static inf_err_t *
 fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
 {
     const inf_infer_record_t *rec = in_flight->record;
     inf_request_t *req = &in_flight->request;
     const inf_record_input_t *inputs = inf_infer_record_inputs(rec);
-    uint32_t most = inf_config_tensors_input_count(model->tensors) + 1;
+    uint32_t most = inf_config_tensors_input_count(model->tensors) + MORE_TOLD;
     uint32_t regions = 0;
 
     for (uint32_t i = 0; i < rec->input_count && i < most; i++) {
@@ -324,11 +325,6 @@ fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
             return inf_request_add_raw(model, req, &data);
         }
 
-        inf_err_t *err = inf_model_knows_input(model, name);
-        if (err != NULL) {
-            return err;
-        }
-
         inf_input_t *input = inf_request_add_input(req, name.data, name.len,
             (inf_datatype_t) in->datatype, inf_infer_record_shape(rec, in),
             in->dim_count);
@@ -337,7 +333,7 @@ fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
         }
 
         input->in_region = in_region;
-        err = inf_request_add_data(req, input, &data);
+        inf_err_t *err = inf_request_add_data(req, input, &data);
         if (err != NULL) {
             return err;
         }

@@ -122,6 +122,15 @@ TEXTS = [
     ("id_int32", of(one(), outputs=[{"name": ""}]),
      "unexpected inference output '' for model 'id_int32'"),
     ("id_int32", of(one(), one()), "input 'IN' already exists in request"),
+    ("id_int32", of(one(), one(name="X")), NO_ID + "expected 1 inputs but got "
+     "2 inputs for model 'id_int32'. Got input(s) ['IN','X'], but missing "
+     "required input(s) []." + PROVIDE + " The model has no input(s) ['X']."),
+    ("id_pair", of(one(name="X")), NO_ID + "expected 2 inputs but got 1 "
+     "inputs for model 'id_pair'. Got input(s) ['X'], but missing required "
+     "input(s) ['IN0','IN1']." + PROVIDE + " The model has no input(s) "
+     "['X']."),
+    ("id_pair", of(one(name="IN0"), one(name="X")),
+     "unexpected inference input 'X' for model 'id_pair'"),
     ("id_pair", of(one(name="IN0")), NO_ID + "expected 2 inputs but got 1 "
      "inputs for model 'id_pair'. Got input(s) ['IN0'], but missing required "
      "input(s) ['IN1']." + PROVIDE),

@@ -86,6 +86,18 @@ missing_unknown_and_repeated_inputs_are_named(void **state)
     add_good(&w);
     add(&w, "D", INF_TYPE_INT32, SHAPE(1));
     rejected(&w, "unexpected inference input 'D' for model 'm'");
+    add_good(&w);
+    add(&w, "D", INF_TYPE_INT32, SHAPE(1));
+    add(&w, "E", INF_TYPE_INT32, SHAPE(1));
+    rejected(&w, "expected number of inputs between 2 and 3 but got 4"
+        " inputs for model 'm'. Got input(s) ['A','B','D','E'], but missing"
+        " required input(s) []. Please provide all required input(s). The"
+        " model has no input(s) ['D','E'].");
+    add(&w, "D", INF_TYPE_INT32, SHAPE(1));
+    rejected(&w, "expected number of inputs between 2 and 3 but got 1"
+        " inputs for model 'm'. Got input(s) ['D'], but missing required"
+        " input(s) ['A','B']. Please provide all required input(s). The"
+        " model has no input(s) ['D'].");
 
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 16);
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 16);

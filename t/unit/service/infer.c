@@ -49,7 +49,7 @@ typedef struct {
     inf_status_t      status;
     uint64_t          offset;
     uint64_t          length;
-    char              text[256];
+    char              text[2048];
     float             first;
 } shot_t;
 
@@ -507,10 +507,11 @@ names_fail(const inf_infer_request_t *req, uint32_t inputs, uint32_t outputs,
 }
 
 static void
-names_that_a_model_lacks_cost_nothing(void **state)
+names_that_a_model_lacks_cost_little(void **state)
 {
     (void) state;
-    enum { MANY = INF_INFER_MAX_TENSORS };
+    enum { MANY = INF_INFER_MAX_TENSORS, TOLD = 64 };
+    char all[TOLD * 9 + 1] = "", text[sizeof(all) * 2 + 256];
     static char names[MANY][8];
     static inf_infer_input_t inputs[MANY];
     static inf_infer_output_t outputs[MANY];
@@ -539,13 +540,19 @@ names_that_a_model_lacks_cost_nothing(void **state)
 
     req.output_count = 0;
     req.input_count = MANY;
-    names_fail(&req, 1, 0, "unexpected inference input"
-        " 'X16383' for model 'echo'");
+    for (int i = TOLD; i > 0; i--) {
+        snprintf(all + strlen(all), 10, ",'%s'", names[i]);
+    }
+    snprintf(text, sizeof(text), "[request id: r1] expected 1 inputs but got"
+        " %d inputs for model 'echo'. Got input(s) ['INPUT0'%s], but missing"
+        " required input(s) []. Please provide all required input(s). The"
+        " model has no input(s) [%s].", TOLD + 1, all, all + 1);
+    names_fail(&req, TOLD + 1, 0, text);
     for (int i = 1; i < MANY; i++) {
         inputs[i].name = inf_slice_str("INPUT0");
     }
-    names_fail(&req, 2, 0, "[request id: r1] input 'INPUT0' already exists in"
-        " request");
+    names_fail(&req, TOLD + 1, 0, "[request id: r1] input 'INPUT0' already"
+        " exists in request");
 }
 
 static void
@@ -956,7 +963,7 @@ main(void)
         cmocka_unit_test(a_model_that_failed_to_load_is_unavailable),
         cmocka_unit_test(a_shape_that_does_not_fit_its_bytes_is_rejected),
         cmocka_unit_test(a_missing_batch_dimension_is_named),
-        cmocka_unit_test(names_that_a_model_lacks_cost_nothing),
+        cmocka_unit_test(names_that_a_model_lacks_cost_little),
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
         cmocka_unit_test(suspects_are_under_way_one_at_a_time),
         cmocka_unit_test(a_cancel_just_before_queueing_is_not_lost),
