@@ -1,8 +1,8 @@
 #include "core/model/normalize.h"
 
 #include "core/base/buf.h"
-#include "core/model/wrong_inputs.h"
 #include "core/model/reshape.h"
+#include "core/model/wrong_inputs.h"
 
 #define BATCH_NOTE "NOTE: Setting a non-zero max_batch_size in the model"      \
     " config requires a batch dimension to be prepended to each input shape."  \

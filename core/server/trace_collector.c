@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/os/environment.h"
 #include "core/proto/message_json.h"
 #include "core/server/trace_activity.h"
 #include "core/storage/http_post.h"
@@ -144,12 +145,12 @@ variable(const char *what)
     const char *value;
 
     snprintf(name, sizeof(name), "OTEL_EXPORTER_OTLP_TRACES_%s", what);
-    value = getenv(name);
-    if (value == NULL || value[0] == '\0') {
+    value = inf_environment(name);
+    if (value == NULL) {
         snprintf(name, sizeof(name), "OTEL_EXPORTER_OTLP_%s", what);
-        value = getenv(name);
+        value = inf_environment(name);
     }
-    return value == NULL || value[0] == '\0' ? NULL : value;
+    return value;
 }
 
 void

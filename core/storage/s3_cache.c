@@ -11,6 +11,7 @@
 
 #include "core/base/buf.h"
 #include "core/base/lock.h"
+#include "core/base/os/environment.h"
 #include "core/base/os/private_dir.h"
 
 #define CACHE_RANK      59
@@ -136,10 +137,9 @@ open_cache(inf_s3_cache_t *cache)
         return NULL;
     }
 
-    const char *mount = getenv("TRITON_AWS_MOUNT_DIRECTORY");
+    const char *mount = inf_environment("TRITON_AWS_MOUNT_DIRECTORY");
     char *base = text_of("%s/inference-s3-%u",
-        mount == NULL || mount[0] == '\0' ? "/tmp" : mount,
-        (unsigned) geteuid());
+        mount == NULL ? "/tmp" : mount, (unsigned) geteuid());
     char *objects = base == NULL ? NULL : text_of("%s/objects", base);
     inf_err_t *err = objects == NULL ? inf_err_nomem()
         : private_directory(base);

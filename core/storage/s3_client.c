@@ -11,6 +11,7 @@
 #include "core/base/buf.h"
 #include "core/base/clock.h"
 #include "core/base/lock.h"
+#include "core/base/os/environment.h"
 #include "core/base/os/thread.h"
 #include "core/storage/s3_credentials.h"
 #include "core/storage/s3_http.h"
@@ -391,14 +392,14 @@ make_url(const inf_s3_client_t *c, const inf_s3_credentials_t *who,
     inf_buf_t url;
 
     if (endpoint == NULL) {
-        endpoint = getenv("AWS_ENDPOINT_URL_S3");
+        endpoint = inf_environment("AWS_ENDPOINT_URL_S3");
     }
-    if (endpoint == NULL || endpoint[0] == '\0') {
-        endpoint = getenv("AWS_ENDPOINT_URL");
+    if (endpoint == NULL) {
+        endpoint = inf_environment("AWS_ENDPOINT_URL");
     }
 
     inf_buf_init(&url);
-    if (endpoint == NULL || endpoint[0] == '\0') {
+    if (endpoint == NULL) {
         inf_buf_puts(&url, "https://s3.");
         put_encoded(&url, who->region, false);
         inf_buf_puts(&url, ".amazonaws.com");

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/buf.h"
+#include "core/base/os/environment.h"
 #include "core/proto/json_doc.h"
 
 #define REGION_DEFAULT "us-east-1"
@@ -34,13 +35,12 @@ static char *trim(char *text);
 static inf_err_t *put(char **to, const char *value);
 static inf_err_t *put_env(char **to, const char *name);
 static void wipe(char **text);
-static const char *env_or_null(const char *name);
 static inf_err_t *home_path(const char *env, const char *tail, char **out);
 
 inf_err_t *
 inf_s3_credentials_find(const char *address, inf_s3_credentials_t *out)
 {
-    const char *file = env_or_null("TRITON_CLOUD_CREDENTIAL_PATH");
+    const char *file = inf_environment("TRITON_CLOUD_CREDENTIAL_PATH");
 
     *out = (inf_s3_credentials_t) { NULL, NULL, NULL, NULL };
     inf_err_t *err = file != NULL ? from_file(file, address, out)
@@ -219,8 +219,8 @@ from_environment(inf_s3_credentials_t *out)
         return err;
     }
 
-    if (env_or_null("AWS_ACCESS_KEY_ID") != NULL
-        && env_or_null("AWS_SECRET_ACCESS_KEY") != NULL)
+    if (inf_environment("AWS_ACCESS_KEY_ID") != NULL
+        && inf_environment("AWS_SECRET_ACCESS_KEY") != NULL)
     {
         err = put_env(&out->key_id, "AWS_ACCESS_KEY_ID");
         if (err == NULL) {
@@ -230,7 +230,7 @@ from_environment(inf_s3_credentials_t *out)
             : put_env(&out->session_token, "AWS_SESSION_TOKEN");
     }
 
-    const char *profile = env_or_null("AWS_PROFILE");
+    const char *profile = inf_environment("AWS_PROFILE");
     return from_profile(profile != NULL ? profile : "default", out);
 }
 
@@ -347,7 +347,7 @@ put(char **to, const char *value)
 static inf_err_t *
 put_env(char **to, const char *name)
 {
-    const char *value = env_or_null(name);
+    const char *value = inf_environment(name);
     return value == NULL ? NULL : put(to, value);
 }
 
@@ -361,20 +361,12 @@ wipe(char **text)
     }
 }
 
-/* An empty variable counts as unset. */
-static const char *
-env_or_null(const char *name)
-{
-    const char *value = getenv(name);
-    return value == NULL || value[0] == '\0' ? NULL : value;
-}
-
 /* NULL: neither the variable nor HOME is set. */
 static inf_err_t *
 home_path(const char *env, const char *tail, char **out)
 {
-    const char *value = env_or_null(env);
-    const char *home = env_or_null("HOME");
+    const char *value = inf_environment(env);
+    const char *home = inf_environment("HOME");
 
     if (value == NULL && home == NULL) {
         return NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/os/environment.h"
 #include "core/storage/curl_library.h"
 
 #define CONNECT_MS     10000L
@@ -122,8 +123,8 @@ set_up(inf_s3_http_t *h, struct curl_slist **headers)
     rc |= curl->easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
     rc |= curl->easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
     rc |= curl->easy_setopt(e, CURLOPT_XFERINFODATA, h);
-    const char *authorities = getenv("AWS_CA_BUNDLE");
-    if (authorities != NULL && authorities[0] != '\0') {
+    const char *authorities = inf_environment("AWS_CA_BUNDLE");
+    if (authorities != NULL) {
         rc |= curl->easy_setopt(e, CURLOPT_CAINFO, authorities);
     }
     if (what->ranged) {
