@@ -72,11 +72,7 @@ def nothing_is_left(server):
     """No connection is kept by a request that nobody ends: a reload ends."""
     server.upstream.requests.clear()
     yield
-    old = server.workers()
-    server.signal("HUP")
-    assert process.wait_until(
-        lambda: not set(old) & set(server.workers()), 20 * SLOW), \
-        "the old worker waits for ever"
+    server.reload()
     assert server.wait_for("/v2/health/ready")
     arena.assert_empty(server, ARENA)
 

@@ -55,10 +55,7 @@ def test_regions(start, api, new_object):
         assert gauge(server, REGIONS) == 4 * PAGE
 
     server.write_config(http=bounds(f"regions={5 * PAGE}"))
-    old = set(server.workers())
-    server.signal("HUP")
-    # a worker that leaves closes connections that it has just accepted
-    assert process.wait_until(lambda: not old & set(server.workers()), 20)
+    server.reload()
     body = json.dumps({"key": o.key, "byte_size": 8}).encode()
     assert process.wait_until(lambda: server.post(
         "/v2/systemsharedmemory/region/c/register", body).status == 200, 20)

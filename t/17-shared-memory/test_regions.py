@@ -413,14 +413,6 @@ def test_no_location_with_the_part(start):
     assert register(server, "r", key="/k", byte_size=8).status == 501
 
 
-def reload(server):
-    before = server.workers()
-    server.signal("HUP")
-    assert process.wait_until(
-        lambda: server.workers() and not set(server.workers())
-        & set(before), 20)
-
-
 def test_reloads(start, new_object):
     """A region stays where it may stay."""
     server = start()
@@ -428,15 +420,15 @@ def test_reloads(start, new_object):
     api = tritonclient.http
     with rest_of(server) as client:
         client.register_system_shared_memory("r", o.key, o.size)
-        reload(server)
+        server.reload()
         assert len(client.get_system_shared_memory_status()) == 1
         ask(api, client, place=("r", 16), out=("r", 16, 64))
         assert o[64:80] == VALUES.tobytes()
         server.write_config(parts="all")
-        reload(server)
+        server.reload()
     assert process.wait_until(lambda: mapped(server, o.key) == 0, 20)
     server.write_config(parts="all shared_memory")
-    reload(server)
+    server.reload()
     with rest_of(server) as client:
         assert process.wait_until(
             lambda: server.get("/v2/systemsharedmemory/status").status == 200,

@@ -500,13 +500,9 @@ def other_repository(server, name):
 
 def reload_with(server, *folders, http=""):
     """HUP, with those repositories besides the first."""
-    old = set(server.workers())
     server.write_config(http=http + "".join(
         f"    inference_repository {f};\n" for f in folders))
-    server.signal("HUP")
-    assert process.wait_until(
-        lambda: set(server.workers()) and not old & set(server.workers()),
-        20 * SLOW)
+    server.reload()
 
 
 def loads_of(server, model):

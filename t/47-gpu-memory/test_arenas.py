@@ -122,14 +122,10 @@ def pins(gpus, server):
 
 def test_a_reload_pins_the_memory_of_new_workers(gpus):
     server = gpus.start(fill, workers=2)
-    old = server.workers()
     assert pins(gpus, server) == 6
     for size in (MIB, 4096):
         check(server, size)
-    server.signal("HUP")
-    assert process.wait_until(
-        lambda: not set(old) & set(server.workers())
-        and len(server.workers()) == 2, 20 * SLOW)
+    server.reload()
     assert process.wait_until(lambda: pins(gpus, server) == 6, 20 * SLOW)
     for size in (MIB, 4096):
         check(server, size)

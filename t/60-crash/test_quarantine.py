@@ -117,11 +117,7 @@ def test_each_class_of_fault_counts(make_server):
     assert is_out(server)
 
     core = server.core()
-    workers = server.workers()
-    server.signal("HUP")
-    assert process.wait_until(
-        lambda: server.workers() and not set(workers) & set(server.workers()),
-        30 * SLOW)
+    server.reload()
     assert server.core() == core
     assert is_out(server)
 

@@ -313,11 +313,7 @@ def test_a_full_node_keeps_its_sequences(make_server, make_nodes):
     text = it.server.conf.read_text()
     it.server.conf.write_text(text.replace(
         f":{it.first.port};", f":{it.first.port} max_conns=1;"))
-    old = set(it.server.workers())
-    it.server.signal("HUP")
-    assert process.wait_until(
-        lambda: (now := set(it.server.workers())) and not now & old,
-        10 * SLOW)
+    it.server.reload()
     it.settle()
     it.first.gate.clear()
     waiting = threading.Thread(target=it.ask, args=(1,))

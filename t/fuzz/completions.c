@@ -132,7 +132,7 @@ on_completion(const inf_completion_t *cpl, void *userp)
     check(cpl->generation == r->id.generation);
     check(cpl->cause <= INF_CAUSE_LAST);
     check((cpl->flags & ~(INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
-        | INF_COMPLETE_RELEASED)) == 0);
+        | INF_COMPLETE_RELEASED | INF_COMPLETE_DECOUPLED)) == 0);
     check(!(r->seen & INF_COMPLETE_FINAL)
         || !(cpl->flags & (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL)));
 
@@ -243,9 +243,10 @@ core_answer(world_t *w)
 
     core_complete(w, &(inf_completion_t) {
         .flags = (uint8_t) (how & (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
-            | INF_COMPLETE_RELEASED | INF_COMPLETE_LAST)),
+            | INF_COMPLETE_RELEASED | INF_COMPLETE_DECOUPLED
+            | INF_COMPLETE_LAST)),
         .slot = r->id.slot,
-        .generation = r->id.generation - (how >> 3 & 1),
+        .generation = r->id.generation - (how >> 5 & 1),
         .offset = input_next(&w->in, 2),
         .length = how & 0x10 ? input_next(&w->in, 2) : 8
     });

@@ -293,6 +293,14 @@ class Server:
     def signal(self, name):
         self.process.send_signal(getattr(signal, "SIG" + name))
 
+    def reload(self, seconds=30):
+        """HUP; waits until other workers have taken the place of all."""
+        old = set(self.workers())
+        self.signal("HUP")
+        assert process.wait_until(
+            lambda: (now := set(self.workers())) and not now & old,
+            seconds * SLOW), f"workers {old} have not left"
+
     def stop(self, name="QUIT", check=True, seconds=20):
         """Ends the server; with check, fails if anything was left."""
         if self.process is None:
