@@ -37,6 +37,7 @@
 #define NGX_HTTP_INFERENCE_METRICS        0x0400
 #define NGX_HTTP_INFERENCE_OPENAI         0x0800
 #define NGX_HTTP_INFERENCE_STATUS         0x1000
+#define NGX_HTTP_INFERENCE_ARCHIVES       0x4000
 
 /* not a part: restricts the listed parts to calls of gRPC */
 

@@ -89,6 +89,15 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
     ngx_http_inference_row("/v2/repository/*/models/*/unload", NGX_HTTP_POST,
                            REPOSITORY, NAMED, "unload"),
 
+    ngx_http_inference_call("/v2/archives", NGX_HTTP_GET,
+                            ARCHIVES, CALL, ARCHIVE_LIST, "archives"),
+    ngx_http_inference_call("/v2/archives", NGX_HTTP_POST,
+                            ARCHIVES, CALL_BODY, ARCHIVE_LOAD, "load"),
+    ngx_http_inference_call("/v2/archives/*", NGX_HTTP_GET,
+                            ARCHIVES, CALL, ARCHIVE_LIST, "archives"),
+    ngx_http_inference_call("/v2/archives/*", NGX_HTTP_DELETE,
+                            ARCHIVES, CALL_BODY, ARCHIVE_UNLOAD, "unload"),
+
     ngx_http_inference_call("/v2/systemsharedmemory/status",
                             NGX_HTTP_GET, SHARED_MEMORY, CALL,
                             SYSTEM_SHM_STATUS, "system_shm"),

@@ -90,6 +90,10 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
 
+    if (code == INF_ERR_ALREADY_EXISTS) {
+        return NGX_HTTP_CONFLICT;
+    }
+
     switch (cause) {
 
     case INF_CAUSE_FULL:
@@ -98,6 +102,9 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
 
     case INF_CAUSE_TIMED_OUT:
         return NGX_HTTP_GATEWAY_TIME_OUT;
+
+    case INF_CAUSE_NO_MEMORY:
+        return NGX_HTTP_INSUFFICIENT_STORAGE;
 
     case INF_CAUSE_NONE:
     case INF_CAUSE_STRINGS:

@@ -88,6 +88,9 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
     { ngx_string("status"), NGX_HTTP_INFERENCE_STATUS,
       ngx_http_inference_part_served },
 
+    { ngx_string("archives"), NGX_HTTP_INFERENCE_ARCHIVES,
+      ngx_http_inference_part_served },
+
     { ngx_string("all"), NGX_HTTP_INFERENCE_ALL,
       ngx_http_inference_part_served },
 

@@ -101,7 +101,7 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
 
 /*
  * Whether a call may be repeated.  Repeating it has the effect of doing it
- * once, except that an existing region fails.  A load may have caused the
+ * once, except that what is registered fails.  A load may have caused the
  * core's exit.
  */
 
@@ -117,6 +117,7 @@ ngx_http_inference_retry_call(ngx_http_inference_ctx_t *ctx)
 
     case INF_METHOD_SYSTEM_SHM_REGISTER:
     case INF_METHOD_CUDA_SHM_REGISTER:
+    case INF_METHOD_ARCHIVE_LOAD:
         return !submission->taken
                && submission->exits < NGX_HTTP_INFERENCE_RETRY_EXITS;
 

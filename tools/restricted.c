@@ -24,7 +24,7 @@ static const struct {
     { "inference", "/v2/models/.+/(infer|generate|generate_stream)$",
       "Model(Stream)?Infer$" },
     { "model-config", "/v2/models/.+/config$", "ModelConfig$" },
-    { "model-repository", "/v2/repository/", "Repository" },
+    { "model-repository", "/v2/(repository/|archives(/|$))", "Repository" },
     { "trace", "/v2/(.+/)?trace/setting$", "TraceSetting$" },
     { "logging", "/v2/logging$", "LogSettings$" },
     { "shared-memory", "/v2/(system|cuda)sharedmemory",

@@ -200,8 +200,16 @@ write_sagemaker(FILE *f, const options_t *o)
     write_route(f, "/ping", "/v2/health/%s", ping);
     write_route(f, "/invocations", "/v2/models/%s/%s", model, kind);
     fputs("        if ($uri ~ \"^/models/(?<inference_name>[^/]+)/invoke$\") {"
-          " set $inference_to \"/v2/models/$inference_name/infer\"; }\n", f);
+          " set $inference_to \"/v2/models/$inference_name/infer\"; }\n"
+          "        if ($uri ~ \"^/models(?<inference_archive>/[^/]+)?$\") {"
+          " set $inference_to \"/v2/archives$inference_archive\"; }\n", f);
     write_platform(f, o, "sagemaker", "");
+    fputs("        location ~ \"^/v2/archives(/|$)\" {\n"
+          "            inference archives;\n"
+          "            inference_errors precise;\n", f);
+    control_from_write(f, o->control_from);
+    fputs("        }\n", f);
+    control_from_write_answer(f, o->control_from);
 }
 
 /* The header selects another endpoint than the default model's.  The platform

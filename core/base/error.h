@@ -53,10 +53,11 @@ typedef enum {
                                    id, as Triton does                        */
     INF_CAUSE_QUARANTINED = 7,  /* only in the core: a model crashed several
                                    cores in a row                            */
-    INF_CAUSE_UNTAKEN   = 8     /* the client does not take its responses    */
+    INF_CAUSE_UNTAKEN   = 8,    /* the client does not take its responses    */
+    INF_CAUSE_NO_MEMORY = 9     /* there is too little memory for a model    */
 } inf_err_cause_t;
 
-#define INF_CAUSE_LAST INF_CAUSE_UNTAKEN
+#define INF_CAUSE_LAST INF_CAUSE_NO_MEMORY
 
 typedef struct TRITONSERVER_Error inf_err_t;
 

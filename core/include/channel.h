@@ -31,8 +31,8 @@
  * Version N speaks N and N-1.  Tests build other numbers.
  */
 #ifndef INF_CHANNEL_VERSION
-#define INF_CHANNEL_VERSION     5u
-#define INF_CHANNEL_MIN_VERSION 4u
+#define INF_CHANNEL_VERSION     6u
+#define INF_CHANNEL_MIN_VERSION 5u
 #endif
 
 #define INF_RING_ENTRIES        4096u   /* power of two                      */
@@ -331,6 +331,9 @@ typedef enum {
     INF_METHOD_LOG_SETTINGS,
     INF_METHOD_METRICS,
     INF_METHOD_STATUS,
+    INF_METHOD_ARCHIVE_LIST,
+    INF_METHOD_ARCHIVE_LOAD,
+    INF_METHOD_ARCHIVE_UNLOAD,
     INF_METHOD_END              /* no method: behind the last one            */
 } inf_method_t;
 

@@ -17,6 +17,7 @@ static void list_add(inf_repository_list_t *list, inf_repository_t *item,
     bool listed);
 static inf_repository_t *find(const inf_repository_list_t *list,
     const char *address);
+static bool has_alias(const inf_repository_t *item, const char *name);
 static const inf_repository_t *find_in(const inf_repository_list_t *list,
     uint32_t states, const char *space);
 static bool same_items(const inf_repository_list_t *a,
@@ -154,6 +155,7 @@ inf_repositories_add(inf_repositories_t *r, const char *address,
         err = inf_repository_set_aliases(item, aliases, count);
     }
     if (err == NULL) {
+        item->registered = true;
         inf_lock(&r->change);
         err = check_new(r->now, item);
         if (err == NULL) {
@@ -186,6 +188,28 @@ inf_repositories_remove(inf_repositories_t *r, const char *address)
     }
     inf_unlock(&r->change);
 
+    inf_repository_list_unref(list);
+    return err;
+}
+
+inf_err_t *
+inf_repositories_find_alias(const inf_repositories_t *r, const char *name,
+    char **address)
+{
+    inf_repository_list_t *list = inf_repositories_take(r);
+    const inf_repository_t *found = NULL;
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; i < list->count && found == NULL; i++) {
+        const inf_repository_t *item = list->items[i];
+        found = item->registered && has_alias(item, name) ? item : NULL;
+    }
+
+    if (found == NULL) {
+        err = inf_err_new(INF_ERR_NOT_FOUND, "no model '%s' is loaded", name);
+    } else if ((*address = strdup(found->address)) == NULL) {
+        err = inf_err_nomem();
+    }
     inf_repository_list_unref(list);
     return err;
 }
@@ -230,7 +254,7 @@ inf_repositories_named(const inf_repositories_t *r, char *const *addresses,
         {
             k++;
         }
-        same = k < count;
+        same = k < count || list->items[i]->registered;
     }
 
     inf_repository_list_unref(list);
@@ -384,14 +408,15 @@ scan_some(const inf_repository_list_t *list, const uint32_t *at, size_t count,
     return err;
 }
 
-/* Opens a list; repositories with an address in old are taken from there. */
+/* Opens a list; repositories with an address in old are taken from there, and
+   so are registered ones. */
 static inf_err_t *
 list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
     char *const *addresses, size_t count, inf_repository_list_t **out)
 {
     inf_repository_list_t *list;
 
-    inf_err_t *err = list_room(count, old->namespacing, &list);
+    inf_err_t *err = list_room(count + old->total, old->namespacing, &list);
     if (err != NULL) {
         return err;
     }
@@ -415,6 +440,14 @@ list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
             INF_REPOSITORY_WAS_LISTED));
         if (known == NULL) {
             inf_repository_unref(item);
+        }
+    }
+
+    for (size_t i = 0; i < old->total; i++) {
+        if (old->items[i]->registered
+            && !inf_repository_list_has(list, old->items[i]))
+        {
+            list_add(list, old->items[i], i < old->count);
         }
     }
 
@@ -489,6 +522,18 @@ find(const inf_repository_list_t *list, const char *address)
     }
 
     return NULL;
+}
+
+static bool
+has_alias(const inf_repository_t *item, const char *name)
+{
+    for (size_t i = 0; i < item->alias_count; i++) {
+        if (strcmp(item->aliases[i].name, name) == 0) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 /* Whether both lists have the same repositories, in any order. */

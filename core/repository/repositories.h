@@ -59,14 +59,14 @@ INF_CHECK inf_err_t *inf_repositories_poll(inf_repositories_t *r,
 void inf_repositories_cancel(inf_repositories_t *r);
 
 /*
- * Replaces the repositories; one whose address stays is the same object.
- * *changed: a repository was added or removed.
+ * Replaces the repositories, except registered ones; one whose address stays is
+ * the same object.  *changed: a repository was added or removed.
  */
 INF_CHECK inf_err_t *inf_repositories_replace(inf_repositories_t *r,
     char *const *addresses, size_t count, bool *changed);
 
 /*
- * Adds a repository, in which some directories hold models of other names.
+ * Registers a repository, in which some directories hold models of other names.
  * ALREADY_EXISTS: the address, or the name of an alias, exists.  INVALID_ARG:
  * it cannot be listed, or an alias is not a valid model name.
  */
@@ -77,6 +77,11 @@ INF_CHECK inf_err_t *inf_repositories_add(inf_repositories_t *r,
 INF_CHECK inf_err_t *inf_repositories_remove(inf_repositories_t *r,
     const char *address);
 
+/* The address, to be freed, of the registered repository with an alias of that
+   name.  NOT_FOUND: there is none. */
+INF_CHECK inf_err_t *inf_repositories_find_alias(const inf_repositories_t *r,
+    const char *name, char **address);
+
 /* A reference to the current list. */
 inf_repository_list_t *inf_repositories_take(const inf_repositories_t *r);
 
@@ -84,7 +89,7 @@ inf_repository_list_t *inf_repositories_take(const inf_repositories_t *r);
 bool inf_repositories_are(const inf_repositories_t *r,
     const inf_repository_list_t *list);
 
-/* Whether exactly these are open, in any order. */
+/* Whether exactly these are open, in any order, apart from registered ones. */
 bool inf_repositories_named(const inf_repositories_t *r,
     char *const *addresses, size_t count);
 

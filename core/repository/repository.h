@@ -54,6 +54,7 @@ typedef struct {
     inf_scan_alias_t      *aliases;
     size_t                 alias_count;
     bool                   at_start;    /* present at the start              */
+    bool                   registered;  /* by a call, not by configuration   */
 } inf_repository_t;
 
 /* inf_storage_open, or a test's function. */

@@ -8,6 +8,7 @@
 #include "core/base/points.h"
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
+#include "core/server/archives.h"
 #include "core/server/client_settings.h"
 #include "core/server/log_message.h"
 #include "core/server/metrics_text.h"
@@ -44,6 +45,7 @@ static inf_err_t *repository_index(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_statistics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *metrics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *status(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *archive_list(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *trace_setting(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *find_model(const call_t *c, const char *name,
     const char *version, inf_model_t **out);
@@ -73,6 +75,8 @@ static const call_entry_t calls[] = {
         { &nginx_inference__metrics_request__descriptor, metrics },
     [INF_METHOD_STATUS] =
         { &nginx_inference__status_request__descriptor, status },
+    [INF_METHOD_ARCHIVE_LIST] =
+        { &nginx_inference__archive_list_request__descriptor, archive_list },
     [INF_METHOD_TRACE_SETTING] =
         { &inference__trace_setting_request__descriptor, trace_setting },
     [INF_METHOD_LOG_SETTINGS] =
@@ -447,6 +451,23 @@ status(const call_t *c, const ProtobufCMessage *m)
 
     inf_arena_init(&arena);
     inf_err_t *err = inf_status_message(c->server, &arena, &r);
+    if (err == NULL) {
+        err = pack(c, &r);
+    }
+    inf_arena_fini(&arena);
+    return err;
+}
+
+static inf_err_t *
+archive_list(const call_t *c, const ProtobufCMessage *m)
+{
+    const NginxInference__ArchiveListRequest *q = (const void *) m;
+    NginxInference__ArchiveListResponse r;
+    inf_arena_t arena;
+
+    inf_arena_init(&arena);
+    inf_err_t *err = inf_archive_list(c->server, c->models, q->name, &arena,
+        &r);
     if (err == NULL) {
         err = pack(c, &r);
     }

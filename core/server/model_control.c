@@ -5,8 +5,10 @@
 
 #include "core/include/channel.h"
 #include "core/proto/message.h"
+#include "core/server/archives.h"
 #include "core/server/rest_request.h"
 
+static const ProtobufCMessageDescriptor *request_of(uint16_t method);
 static inf_err_t *start_load(inf_server_t *server, const ProtobufCMessage *m,
     bool again, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *start_unload(inf_server_t *server,
@@ -98,32 +100,56 @@ inf_model_control_repository(const char *name)
 bool
 inf_model_control_is_call(uint16_t method)
 {
-    return method == INF_METHOD_REPOSITORY_MODEL_LOAD
-        || method == INF_METHOD_REPOSITORY_MODEL_UNLOAD;
+    return request_of(method) != NULL;
 }
 
 void
 inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
     bool again, inf_slice_t request, inf_lifecycle_done_fn done, void *userp)
 {
-    bool load = method == INF_METHOD_REPOSITORY_MODEL_LOAD;
     ProtobufCMessage *m;
 
     inf_err_t *err = rest ? inf_rest_request(method, request, &m)
-        : inf_message_unpack_request(load
-        ? &inference__repository_model_load_request__descriptor
-        : &inference__repository_model_unload_request__descriptor, request,
-        &m);
+        : inf_message_unpack_request(request_of(method), request, &m);
     if (err != NULL) {
         done(userp, err);
         return;
     }
 
-    err = load ? start_load(server, m, again, done, userp)
-        : start_unload(server, m, done, userp);
+    switch (method) {
+    case INF_METHOD_ARCHIVE_LOAD:
+        inf_archive_load(server, (const void *) m, done, userp);
+        break;
+    case INF_METHOD_ARCHIVE_UNLOAD:
+        inf_archive_unload(server, (const void *) m, done, userp);
+        break;
+    case INF_METHOD_REPOSITORY_MODEL_LOAD:
+        err = start_load(server, m, again, done, userp);
+        break;
+    default:
+        err = start_unload(server, m, done, userp);
+    }
     inf_message_free(m);
     if (err != NULL) {
         done(userp, err);
+    }
+}
+
+/* NULL: the method does not load or unload. */
+static const ProtobufCMessageDescriptor *
+request_of(uint16_t method)
+{
+    switch (method) {
+    case INF_METHOD_REPOSITORY_MODEL_LOAD:
+        return &inference__repository_model_load_request__descriptor;
+    case INF_METHOD_REPOSITORY_MODEL_UNLOAD:
+        return &inference__repository_model_unload_request__descriptor;
+    case INF_METHOD_ARCHIVE_LOAD:
+        return &nginx_inference__archive_load_request__descriptor;
+    case INF_METHOD_ARCHIVE_UNLOAD:
+        return &nginx_inference__archive_unload_request__descriptor;
+    default:
+        return NULL;
     }
 }
 

@@ -22,6 +22,7 @@ static inf_err_t *cuda_rows(const ProtobufCMessage *m, inf_buf_t *out);
 static inf_err_t *next_row(const ProtobufCMessage *row, size_t i,
     const inf_json_options_t *options, inf_buf_t *out);
 static inf_err_t *metrics(const ProtobufCMessage *m, inf_buf_t *out);
+static inf_err_t *archives(const ProtobufCMessage *m, inf_buf_t *out);
 
 static const inf_json_options_t plain = { .int64_numbers = true };
 
@@ -48,6 +49,8 @@ inf_rest_answer(uint16_t method, const ProtobufCMessage *answer,
         return cuda_rows(answer, text);
     case INF_METHOD_METRICS:
         return metrics(answer, text);
+    case INF_METHOD_ARCHIVE_LIST:
+        return archives(answer, text);
     default:
         return inf_message_to_json(answer, &plain, text);
     }
@@ -195,4 +198,14 @@ metrics(const ProtobufCMessage *m, inf_buf_t *out)
 
     inf_buf_put(out, r->text.data, r->text.len);
     return NULL;
+}
+
+/* Writes the one that was asked for alone. */
+static inf_err_t *
+archives(const ProtobufCMessage *m, inf_buf_t *out)
+{
+    const NginxInference__ArchiveListResponse *r = (const void *) m;
+
+    return inf_message_to_json(r->found != NULL ? &r->found->base : m, &plain,
+        out);
 }

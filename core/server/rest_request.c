@@ -8,6 +8,7 @@
 #include "core/proto/json_doc.h"
 #include "core/proto/message_utf8.h"
 #include "core/server/rest_settings.h"
+#include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 #define PARSE_FAILED "failed to parse the request JSON buffer"
@@ -29,6 +30,10 @@ static inf_err_t *fill_load(Inference__RepositoryModelLoadRequest *q,
     const json_t *parameters);
 static inf_err_t *fill_unload(Inference__RepositoryModelUnloadRequest *q,
     const json_t *parameters);
+static inf_err_t *fill_archive(NginxInference__ArchiveLoadRequest *q,
+    const json_t *root);
+static inf_err_t *copy_text(char **field, const json_t *root,
+    const char *key);
 static inf_err_t *fill_system(
     Inference__SystemSharedMemoryRegisterRequest *q, const json_t *root,
     inf_slice_t name);
@@ -159,6 +164,12 @@ make_message(uint16_t method, ProtobufCMessage **out)
         return inf_message_new(
             &inference__cuda_shared_memory_unregister_request__descriptor,
             out);
+    case INF_METHOD_ARCHIVE_LOAD:
+        return inf_message_new(
+            &nginx_inference__archive_load_request__descriptor, out);
+    case INF_METHOD_ARCHIVE_UNLOAD:
+        return inf_message_new(
+            &nginx_inference__archive_unload_request__descriptor, out);
     default:
         return inf_err_new(INF_ERR_INVALID_ARG,
             "method %u has no REST body", method);
@@ -182,6 +193,11 @@ fill(uint16_t method, const json_t *root, inf_slice_t name,
     case INF_METHOD_CUDA_SHM_UNREGISTER:
         return put_name(&((Inference__CudaSharedMemoryUnregisterRequest *)
             (void *) m)->name, name);
+    case INF_METHOD_ARCHIVE_LOAD:
+        return fill_archive((void *) m, root);
+    case INF_METHOD_ARCHIVE_UNLOAD:
+        return put_name(&((NginxInference__ArchiveUnloadRequest *)
+            (void *) m)->model_name, name);
     default:
         break;
     }
@@ -311,29 +327,42 @@ fill_unload(Inference__RepositoryModelUnloadRequest *q,
 }
 
 static inf_err_t *
+fill_archive(NginxInference__ArchiveLoadRequest *q, const json_t *root)
+{
+    inf_err_t *err = copy_text(&q->model_name, root, "model_name");
+    return err != NULL ? err : copy_text(&q->url, root, "url");
+}
+
+static inf_err_t *
+copy_text(char **field, const json_t *root, const char *key)
+{
+    inf_slice_t text;
+
+    if (!inf_json_doc_string(json_object_get(root, key), &text)
+        || memchr(text.data, '\0', text.len) != NULL)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, NO_STRING
+            "'%s' must be a string without a NUL character", key);
+    }
+
+    *field = strndup(text.data, text.len);
+    return *field != NULL ? NULL : inf_err_nomem();
+}
+
+static inf_err_t *
 fill_system(Inference__SystemSharedMemoryRegisterRequest *q,
     const json_t *root, inf_slice_t name)
 {
-    const json_t *key = json_object_get(root, "key");
-    inf_slice_t text;
-
     inf_err_t *err = put_name(&q->name, name);
     if (err != NULL || name.len == 0) {
         return err;                 /* the call rejects an empty name        */
     }
-    if (key == NULL) {
+    if (json_object_get(root, "key") == NULL) {
         err = inf_err_new(INF_ERR_INVALID_ARG, "Shared memory register request"
             " has no 'key' field");
     }
-    if (err == NULL && (!inf_json_doc_string(key, &text)
-        || memchr(text.data, '\0', text.len) != NULL))
-    {
-        err = inf_err_new(INF_ERR_INVALID_ARG, NO_STRING
-            "'key' must be a string without a NUL character");
-    }
     if (err == NULL) {
-        q->key = strndup(text.data, text.len);
-        err = q->key != NULL ? NULL : inf_err_nomem();
+        err = copy_text(&q->key, root, "key");
     }
     if (err == NULL) {
         err = set_uint64(&q->offset, root, "offset", false);

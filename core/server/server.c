@@ -8,6 +8,7 @@
 #include "core/server/client_settings.h"
 #include "core/server/core_config.h"
 #include "core/server/crash_page.h"
+#include "core/server/archives.h"
 #include "core/server/journal.h"
 #include "core/server/memory_options.h"
 #include "core/storage/storage.h"
@@ -61,6 +62,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     open_journal(server, host);
     inf_err_t *err = open_parts(server, host, userp, page);
     if (err == NULL && server->journal != NULL) {
+        inf_archives_restore(server);
         err = inf_journal_restore(server->journal, server->lifecycle,
             is_all(config));
     } else if (err == NULL) {

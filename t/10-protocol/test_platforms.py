@@ -44,7 +44,9 @@ def test_sagemaker(platform):
         answer = infer(port, path)
         assert answer.status == 200 and answer.body == expected.body
     assert infer(port, "/models/other/invoke").status == 404
-    for path in ("/", "/models", "/ping/x", "/v2", "/v2/health/live",
+    assert wire.fetch(port, "GET", "/models").json() == {"models": []}
+    assert wire.fetch(port, "GET", "/models/id_uint8").status == 404
+    for path in ("/", "/models/", "/ping/x", "/v2", "/v2/health/live",
                  "/v2/models/id_uint8/infer"):
         unmatched(infer(port, path))
 

@@ -3,6 +3,7 @@ files and exit codes of Triton's command line."""
 
 import json
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -469,8 +470,51 @@ def test_sagemaker(launch):
         assert answer.json()["outputs"][0]["data"] == [2.5]
     assert post(launcher, "/models/two/invoke", {"k": "v"},
                 port=port).status == 404
-    for path in ("/", "/models", INFER):    # REST has its own port
+    for path in ("/", "/models/", "/models/one/two", "/v2/archives", INFER):
         unmatched(wire.fetch(port, "POST", path, BODY, {"k": "v"}))
+
+
+def test_sagemaker_loads_models(launch, repository, tmp_path):
+    """A multi-model endpoint; the platform is on this machine."""
+    port = free_port()
+    launcher = launch(
+        "--allow-sagemaker=true", f"--sagemaker-port={port}",
+        "--model-control-mode=explicit",
+        "--http-restricted-api=model-repository:k=v")
+    url = tmp_path / "ml" / "0123" / "model"
+    shutil.copytree(repository / "one", url)
+    key = {"k": "v", "X-Amzn-SageMaker-Target-Model": "a.tar.gz"}
+    text = json.dumps({"model_name": "two", "url": f"{url}/"}).encode()
+    row = {"modelName": "two", "modelUrl": str(url.parent)}
+
+    def ask(method, path, body=None, headers=key):
+        return wire.fetch(port, method, path, body, headers)
+
+    assert ask("POST", "/models", text, {}).status == 403
+    assert ask("POST", "/models/two/invoke", BODY).status == 404
+    assert ask("POST", "/models", text).status == 200
+    assert ask("POST", "/models", text).status == 409
+    assert ask("GET", "/models").json() == {"models": [row]}
+    assert ask("GET", "/models/two").json() == row
+    answer = ask("POST", "/models/two/invoke", BODY)
+    assert answer.json()["outputs"][0]["data"] == [2.5]
+    for headers in ({}, {**key, "Origin": "http://page"}):
+        assert ask("DELETE", "/models/two", None, headers).status == 403
+    assert ask("DELETE", "/models/two").status == 200
+    assert ask("DELETE", "/models/two").status == 404
+    assert ask("GET", "/models/two").status == 404
+    assert ask("GET", "/models").json() == {"models": []}
+    assert wire.fetch(launcher.port, "GET", "/v2/archives", None,
+                      key).status == 404
+
+
+def test_sagemaker_loads_for_those_who_may(launch):
+    port = free_port()
+    launch("--allow-sagemaker=true", f"--sagemaker-port={port}",
+           "--model-control-mode=explicit", "--control-from=10.1.2.3")
+    answer = wire.fetch(port, "POST", "/models", b"{}")
+    assert answer.status == 403
+    assert "may not control the server" in answer.error
 
 
 @pytest.mark.parametrize("kind", ["generate", "generate_stream"])

@@ -4,10 +4,10 @@
  * The model's parameter `fail` says where: its name is looked for in the
  * model's configuration text, so that nothing of a JSON reader is needed.
  *
- *   initialize-error, initialize-crash, initialize-overflow, instance-error,
- *   instance-crash, instance-overflow, execute-crash, execute-overflow,
- *   execute-error, execute-cancelled, execute-silent, finalize-error,
- *   finalize-crash, finalize-overflow
+ *   initialize-error, initialize-memory, initialize-crash,
+ *   initialize-overflow, instance-error, instance-crash, instance-overflow,
+ *   execute-crash, execute-overflow, execute-error, execute-cancelled,
+ *   execute-silent, finalize-error, finalize-crash, finalize-overflow
  *
  * An overflow is one of the stack.
  *
@@ -150,6 +150,10 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     if (count_down(model)) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
                                      "not yet");
+    }
+    if (told(model, "initialize-memory")) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL,
+                                     "CUDA out of memory");
     }
     return fail(model, "initialize-error", "initialize-crash",
                 "initialize-overflow");

@@ -8,6 +8,7 @@
 
 #include "core/include/channel.h"
 #include "core/server/rest_request.h"
+#include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 #define PARAMETER(kind)                                                      \
@@ -94,6 +95,30 @@ bodies_become_messages(void **state)
     assert_int_equal(unload->n_parameters, 1);
     assert_true(unload->parameters[0]->value->bool_param);
     inf_message_free(&unload->base);
+}
+
+static void
+archives_become_messages(void **state)
+{
+    (void) state;
+    NginxInference__ArchiveLoadRequest *load;
+    NginxInference__ArchiveUnloadRequest *unload;
+
+    assert_null(request(INF_METHOD_ARCHIVE_LOAD, "{\"url\":\"/a/b\","
+        "\"model_name\":\"m\",\"other\":1}", "", 0, &load));
+    assert_string_equal(load->model_name, "m");
+    assert_string_equal(load->url, "/a/b");
+    inf_message_free(&load->base);
+
+    assert_null(request(INF_METHOD_ARCHIVE_UNLOAD, "", "m", 1, &unload));
+    assert_string_equal(unload->model_name, "m");
+    inf_message_free(&unload->base);
+
+    rejected(INF_METHOD_ARCHIVE_LOAD, "", "'model_name' must be a string");
+    rejected(INF_METHOD_ARCHIVE_LOAD, "{\"model_name\":\"m\",\"url\":null}",
+        "'url' must be a string");
+    rejected(INF_METHOD_ARCHIVE_LOAD, "{\"model_name\":\"a\\u0000b\","
+        "\"url\":\"/\"}", "NUL");
 }
 
 static void
@@ -218,6 +243,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_become_messages),
+        cmocka_unit_test(archives_become_messages),
         cmocka_unit_test(settings_become_messages),
         cmocka_unit_test(wrong_settings_are_told_by_code),
         cmocka_unit_test(wrong_bodies_say_what_is_wrong),

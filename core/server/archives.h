@@ -1,0 +1,50 @@
+/*
+ * archives.h - models that clients load from directories of their choice: the
+ *              directory is registered as a repository, in which one directory
+ *              holds the model under the client's name for it.
+ *
+ * Owner    The set of repositories holds them; the journal has a copy of each.
+ * Thread   any; restore: the starting thread.  done is called on a loader
+ *          thread, or at once in the caller's.
+ * Units    none.
+ * Errors   NOT_FOUND: no archive has this name.  ALREADY_EXISTS: the name or
+ *          the directory is registered.  UNAVAILABLE: models are not loaded by
+ *          request.  INVALID_ARG: the directory, or the load's own error; the
+ *          cause is NO_MEMORY where its text says so.  A failed load leaves
+ *          nothing registered.
+ * Route    REST -> [archives] -> repositories, lifecycle, journal
+ *
+ * Source: the multi-model endpoints of Amazon SageMaker, as Triton has them.
+ */
+
+#ifndef INF_SERVER_ARCHIVES_H
+#define INF_SERVER_ARCHIVES_H
+
+#include "core/server/server.h"
+#include "core_calls.pb-c.h"
+
+/*
+ * Registers the directory q->url and loads its model: the directory itself if
+ * it has a config.pbtxt, else its only subdirectory, or that of an ensemble.
+ */
+void inf_archive_load(inf_server_t *server,
+    const NginxInference__ArchiveLoadRequest *q, inf_lifecycle_done_fn done,
+    void *userp);
+
+/* Unloads the model and all that was loaded only with it, then forgets the
+   directory. */
+void inf_archive_unload(inf_server_t *server,
+    const NginxInference__ArchiveUnloadRequest *q, inf_lifecycle_done_fn done,
+    void *userp);
+
+/* Answers one model that serves, or with an empty name all of them; the texts
+   of *r are in arena. */
+INF_CHECK inf_err_t *inf_archive_list(inf_server_t *server,
+    inf_registry_reader_t *models, const char *name, inf_arena_t *arena,
+    NginxInference__ArchiveListResponse *r);
+
+/* Registers the directories of the last core; called before models are
+   loaded. */
+void inf_archives_restore(inf_server_t *server);
+
+#endif /* INF_SERVER_ARCHIVES_H */

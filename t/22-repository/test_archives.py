@@ -1,0 +1,252 @@
+"""inference archives: models from directories that clients name, as multi-model
+endpoints of SageMaker load them."""
+
+import json
+import threading
+
+import pytest
+
+from lib import backends, models, process, wire
+from lib.server import SLOW
+
+IN = [("IN", "INT32", [-1])]
+INFER = json.dumps({"inputs": [
+    {"name": "IN", "datatype": "INT32", "shape": [2],
+     "data": [3, 4]}]}).encode()
+PARTS = "health infer metadata repository archives"
+EXPLICIT = "    inference_model_control explicit;\n"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A function: the directory of an archive, with the models it names."""
+    tmp_path.chmod(0o755)
+
+    def make(name, *names):
+        path = tmp_path / "ml" / name / "model"
+        path.mkdir(parents=True)
+        if names == ():
+            models.identity(path.parent, "model", IN)
+        for model in names:
+            models.identity(path, model, IN)
+        return path
+    return make
+
+
+@pytest.fixture
+def server(make_server):
+    return make_server(
+        http=EXPLICIT + "    inference_errors precise;\n"
+        f"    inference_backends {backends.build('failing')};\n",
+        parts=PARTS, wait="live")
+
+
+def load(server, name, url):
+    return server.post("/v2/archives", json.dumps(
+        {"model_name": name, "url": str(url)}).encode())
+
+
+def unload(server, name):
+    return wire.fetch(server.port, "DELETE", f"/v2/archives/{name}")
+
+
+def listed(server):
+    answer = server.get("/v2/archives")
+    assert answer.status == 200
+    return answer.json()
+
+
+def index(server):
+    return server.post("/v2/repository/index", b"").json()
+
+
+def data(server, name):
+    answer = server.post(f"/v2/models/{name}/infer", INFER)
+    assert answer.status == 200, answer
+    return answer.json()["outputs"][0]["data"]
+
+
+def rejected(answer, status, words):
+    assert answer.status == status, answer
+    assert words in answer.error
+
+
+def test_load_list_unload(server, place):
+    first, second = place("a"), place("b")
+    assert listed(server) == {"models": []}
+    for name, path in (("x", first), ("y", second)):
+        answer = load(server, name, path)
+        assert (answer.status, answer.body) == (200, b"")
+        assert data(server, name) == [3, 4]
+    x, y = ({"modelName": n, "modelUrl": str(p.parent)}
+            for n, p in (("x", first), ("y", second)))
+    assert sorted(listed(server)["models"], key=str) == [x, y]
+    assert server.get("/v2/archives/y").json() == y
+
+    assert unload(server, "x").status == 200
+    assert listed(server) == {"models": [y]}
+    rejected(server.get("/v2/archives/x"), 404, "no model 'x' is loaded")
+    rejected(unload(server, "x"), 404, "no model 'x' is loaded")
+    assert server.post("/v2/models/x/infer", INFER).status == 404
+    assert data(server, "y") == [3, 4]
+    assert load(server, "z", first).status == 200       # it is free again
+    assert data(server, "z") == [3, 4]
+
+
+def test_the_only_directory_is_the_model(server, place):
+    path = place("a", "inner")
+    assert load(server, "x", path).status == 200
+    assert data(server, "x") == [3, 4]
+    assert listed(server)["models"] == [
+        {"modelName": "x", "modelUrl": str(path)}]
+
+
+def test_of_several_the_ensemble(server, place):
+    path = place("a", "member", "zz")
+    rejected(load(server, "x", path), 400, "one must be an ensemble")
+    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
+                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    assert load(server, "x", path).status == 200
+    assert data(server, "x") == [3, 4]
+    assert data(server, "member") == [3, 4]
+    assert unload(server, "x").status == 200
+    for name in ("x", "member"):
+        assert server.post(f"/v2/models/{name}/infer", INFER).status == 404
+    assert index(server) == []
+
+
+def test_what_is_there_is_a_conflict(server, place):
+    first, second = place("a"), place("b")
+    assert load(server, "x", first).status == 200
+    rejected(load(server, "x", first), 409, "has already been registered")
+    rejected(load(server, "y", first), 409, "has already been registered")
+    rejected(load(server, "x", second), 409,
+             "there is a conflicting mapping for 'x'")
+    assert data(server, "x") == [3, 4]
+    assert load(server, "y", second).status == 200
+
+
+def test_a_load_that_fails_leaves_nothing(server, place):
+    """It may be loaded again once its directory is in order."""
+    path = place("a")
+    config = path / "config.pbtxt"
+    good = config.read_text()
+    for broken, status, words in (
+            ('backend: "nowhere"', 400, "unable to find"),
+            ("wrong {", 400, "failed to poll from model repository"),
+            ('backend: "failing" parameters { key: "fail" value {'
+             ' string_value: "initialize-memory" } }', 507,
+             "CUDA out of memory")):
+        config.write_text(broken)
+        rejected(load(server, "x", path), status, words)
+        assert listed(server) == {"models": []}
+        assert index(server) == []
+        rejected(unload(server, "x"), 404, "no model 'x' is loaded")
+    config.write_text(good)
+    assert load(server, "x", path).status == 200
+    assert data(server, "x") == [3, 4]
+
+
+def test_wrong_requests(server, place, tmp_path):
+    path = place("a")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("/proc")
+    for body, words in (
+            (b"", "'model_name' must be a string"),
+            (b"[]", "must be an object"),
+            (b"{", "failed to parse the request JSON buffer"),
+            ({"model_name": "x"}, "'url' must be a string"),
+            ({"model_name": 1, "url": "/"}, "'model_name' must be a string"),
+            ({"model_name": "x", "url": ["/"]}, "'url' must be a string"),
+            ({"model_name": "x", "url": "/a\0b"}, "NUL"),
+            ({"model_name": "", "url": str(path)}, "cannot be empty"),
+            ({"model_name": "../x", "url": str(path)}, "path traversal"),
+            ({"model_name": "x", "url": ""}, "must be the absolute path"),
+            ({"model_name": "x", "url": "models"}, "must be the absolute"),
+            ({"model_name": "x", "url": "s3://b/m"}, "must be the absolute"),
+            ({"model_name": "x", "url": "/"}, "cannot be / or lie in"),
+            ({"model_name": "x", "url": "/proc/self"}, "cannot be"),
+            ({"model_name": "x", "url": f"{path}/../../../../../../../../dev"},
+             "cannot be"),
+            ({"model_name": "x", "url": str(tmp_path / "link" / "self")},
+             "cannot be"),
+            ({"model_name": "x", "url": f"{path}/nowhere"},
+             "repository not found: No such file or directory"),
+            ({"model_name": "x", "url": str(tmp_path / "file")},
+             "Not a directory"),
+            ({"model_name": "x", "url": str(empty)},
+             "neither a config.pbtxt nor the directory of a model")):
+        answer = server.post("/v2/archives", body if isinstance(body, bytes)
+                             else json.dumps(body).encode())
+        rejected(answer, 400, words)
+    assert listed(server) == {"models": []}
+    assert unload(server, "a/b").status == 404
+    assert wire.fetch(server.port, "PUT", "/v2/archives", b"{}").status == 405
+
+
+def test_only_where_models_are_loaded_by_request(make_server, place):
+    server = make_server(parts=PARTS)
+    words = "explicit model load / unload is not allowed"
+    rejected(load(server, "x", place("a")), 503, words)
+    rejected(unload(server, "x"), 503, words)
+    assert listed(server) == {"models": []}
+
+
+def test_only_where_it_is_listed(make_server, place):
+    server = make_server(http=EXPLICIT, wait="live",
+                         parts="all repository trace logging shared_memory")
+    assert load(server, "x", place("a")).status == 404
+    assert server.get("/v2/archives").status == 404
+
+
+def test_the_next_core_has_them(server, place):
+    first, second, third = place("a"), place("b"), place("c")
+    for name, path in (("x", first), ("y", second), ("z", third)):
+        assert load(server, name, path).status == 200
+    assert unload(server, "y").status == 200
+    (third / "config.pbtxt").unlink()           # it cannot come back
+    server.end_core()
+    assert server.wait_for("/v2/models/x/ready")
+    assert data(server, "x") == [3, 4]
+    assert [m["modelName"] for m in listed(server)["models"]] == ["x"]
+    assert unload(server, "x").status == 200
+    server.end_core()
+    assert server.wait_for("/v2/health/live")
+    assert listed(server) == {"models": []}
+
+
+def test_a_reload_keeps_them(server, place):
+    assert load(server, "x", place("a")).status == 200
+    more = server.prefix / "more"
+    more.mkdir()
+    server.write_config(http=EXPLICIT + f"    inference_repository {more};\n"
+                        "    inference_errors precise;\n")
+    server.reload()
+    server.wait_log("configuration generation 2 is in force")
+    assert data(server, "x") == [3, 4]
+    assert [m["modelName"] for m in listed(server)["models"]] == ["x"]
+    assert unload(server, "x").status == 200
+
+
+def test_a_core_that_dies_while_it_loads(server, place):
+    """The client is told, and may ask again."""
+    path = place("a")
+    good = (path / "config.pbtxt").read_text()
+    models.identity(path.parent, "model", IN, backend="failing",
+                    parameters={"fail": "initialize-hold"})
+    (path / "hold").write_text("")
+    path.chmod(0o777)
+    answers = []
+    asking = threading.Thread(
+        target=lambda: answers.append(load(server, "x", path)))
+    asking.start()
+    assert process.wait_until((path / "held").exists, 20 * SLOW)
+    assert server.get("/v2/archives/x").status == 404
+    server.end_core()
+    asking.join()
+    rejected(answers[0], 503, "may have been carried out")
+    assert listed(server) == {"models": []}
+    (path / "config.pbtxt").write_text(good)
+    assert load(server, "x", path).status == 200
