@@ -3,13 +3,15 @@ the memory is free again."""
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tritonclient.grpc
 import tritonclient.http
 
 from lib import exposition, models, process
-from lib.regions import VALUES, ask, error_of, fill, grpc_of, rest_of
+from lib.regions import (VALUES, ask, error_of, fill, grpc_of, infer_later,
+                         rest_of)
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 REGIONS = "nginx_inference_shared_memory_region_bytes"
@@ -116,9 +118,9 @@ def test_copies_of_requests_at_a_time(start, api, new_object):
     server = start(words, http=bounds("copies=4k"))
     given = tritonclient.http.InferInput("IN", [600], "BYTES")
     given.set_shared_memory("r", 2400)
-    with client_of(api, server) as client, rest_of(server) as other:
+    with client_of(api, server) as client, ThreadPoolExecutor() as pool:
         region(client, new_object)
-        first = other.async_infer("held", [given])
+        first = infer_later(pool, server, "held", [given])
         assert process.wait_until(lambda: gauge(server, COPIES) == 2400, 10)
         status, text = error_of(api, empty, api, client, "words", 600)
         assert status in FULL
@@ -126,7 +128,7 @@ def test_copies_of_requests_at_a_time(start, api, new_object):
             " requests hold 2400 of at most 4096 bytes of copies" \
             " (inference_shared_memory copies=)" in text
         empty(api, client, "words", 424)
-        first.get_result()
+        first.result()
         assert process.wait_until(lambda: gauge(server, COPIES) == 0, 10)
         empty(api, client, "words", 1024)
 

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tritonclient.grpc
@@ -13,7 +14,8 @@ from tritonclient.grpc import service_pb2 as pb
 
 from lib import access_log, grpc_client, process
 from lib.grpc_client import Client, Failure
-from lib.regions import VALUES, ask, error_of, rest_of, text_of
+from lib.regions import (VALUES, ask, error_of, infer_later, rest_of,
+                         text_of)
 from lib.server import SANITIZER
 from lib.unharmed import unharmed
 from lib.wire import tensor
@@ -290,14 +292,15 @@ def test_unregister_while_a_request_uses_it(server, api, client, new_object):
     o = new_object(content=VALUES.tobytes())
     other = new_object()
     client.register_system_shared_memory("r", o.key, o.size)
-    with rest_of(server) as c:
+    with ThreadPoolExecutor() as pool:
         pending = []
         for at in (64, 128):
             given = tritonclient.http.InferInput("IN", [4], "INT32")
             given.set_shared_memory("r", 16)
             asked = tritonclient.http.InferRequestedOutput("OUT")
             asked.set_shared_memory("r", 16, at)
-            pending.append(c.async_infer("slow", [given], outputs=[asked]))
+            pending.append(infer_later(pool, server, "slow", [given],
+                                       outputs=[asked]))
         # one runs, the other waits
         assert process.wait_until(lambda: PENDING in server.get(
             "/metrics").body, 10)
@@ -308,7 +311,7 @@ def test_unregister_while_a_request_uses_it(server, api, client, new_object):
         client.register_system_shared_memory("r", other.key, other.size)
         assert mapped(server, o.key) == 1
         for p in pending:
-            p.get_result()
+            p.result()
     for at in (64, 128):
         assert o[at:at + 16] == VALUES.tobytes()
         assert other[at:at + 16] == bytes(16)

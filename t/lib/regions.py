@@ -31,6 +31,15 @@ def rest_of(server):
     return tritonclient.http.InferenceServerClient(server.url, concurrency=4)
 
 
+def infer_later(pool, server, *arguments, **kw):
+    """The future of an answer.  The client's own async_infer goes on sending
+    only while somebody waits for its answer."""
+    def infer():
+        with rest_of(server) as client:
+            return client.infer(*arguments, **kw)
+    return pool.submit(infer)
+
+
 def grpc_of(server):
     return tritonclient.grpc.InferenceServerClient(
         f"127.0.0.1:{server.port2}")
