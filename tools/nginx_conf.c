@@ -35,7 +35,6 @@ static void write_core_options(FILE *f, const options_t *o);
 static bool write_parameters(FILE *f, const options_t *o,
     const char *directive, const char *begin);
 static void write_memory(FILE *f, const options_t *o);
-static unsigned long long size_bytes(const char *text);
 static void write_sizes(FILE *f, const char *parameter, const list_t *list);
 static void write_cache(FILE *f, const options_t *o);
 static void write_rate_limit(FILE *f, const options_t *o);
@@ -326,32 +325,13 @@ static void
 write_memory(FILE *f, const options_t *o)
 {
     fprintf(f, "    inference_memory %s", o->request_memory);
-    if (size_bytes(o->request_memory) > RESPONSE_MEMORY) {
+    if (options_request_memory(o) > RESPONSE_MEMORY) {
         fprintf(f, " responses=%s", o->request_memory);
     }
     write_parameters(f, o, "inference_memory", "");
     write_sizes(f, "cuda", &o->cuda_pools);
     write_sizes(f, "cuda_virtual", &o->cuda_ranges);
     fputs(";\n", f);
-}
-
-/* The bytes of a size in nginx's units, which was checked. */
-static unsigned long long
-size_bytes(const char *text)
-{
-    char *unit;
-    unsigned long long bytes = strtoull(text, &unit, 10);
-
-    switch (*unit) {
-    case 'k': case 'K':
-        return bytes << 10;
-    case 'm': case 'M':
-        return bytes << 20;
-    case 'g': case 'G':
-        return bytes << 30;
-    default:
-        return bytes;
-    }
 }
 
 static void

@@ -130,7 +130,9 @@ write_control(FILE *f, const options_t *o)
     control_from_write_answer(f, o->control_from);
 }
 
-/* Writes gRPC; streams, pings and connections of clients are long-lived. */
+/* Writes gRPC; streams, pings and connections of clients are long-lived.  The
+   bound of a message is the default, which compressed ones have only where it is
+   set. */
 static void
 write_grpc(FILE *f, const options_t *o)
 {
@@ -139,6 +141,8 @@ write_grpc(FILE *f, const options_t *o)
     }
     fputs("        http2_max_concurrent_streams 65536;\n"
           "        http2_chunk_size 16k;\n", f);
+    fprintf(f, "        inference_max_body %llu;\n",
+            options_request_memory(o) / 2);
     if (o->connection_age_ms != 0) {
         fprintf(f, "        keepalive_time %ldms;\n", o->connection_age_ms);
     }

@@ -365,6 +365,16 @@ def ask(connection):
     return result.as_numpy("OUT").tolist()
 
 
+def test_a_compressed_message_may_be_as_long_as_others(launch):
+    launcher = launch()
+    data = numpy.zeros(20 << 20, numpy.float32)
+    value = grpc.InferInput("IN", [data.size], "FP32")
+    value.set_data_from_numpy(data)
+    with client(launcher) as connection:
+        result = connection.infer("one", [value], compression_algorithm="gzip")
+        assert (result.as_numpy("OUT") == data).all()
+
+
 def rejection(function, *arguments, **kw):
     with pytest.raises(InferenceServerException) as said:
         function(*arguments, **kw)
