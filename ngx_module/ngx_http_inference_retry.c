@@ -101,8 +101,8 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
 
 /*
  * Whether a call may be repeated.  Repeating it has the effect of doing it
- * once, except that what is registered fails.  A load may have caused the
- * core's exit.
+ * once, except that what is registered already, or is no more, fails.  A load
+ * may have caused the core's exit.
  */
 
 static ngx_uint_t
@@ -118,6 +118,7 @@ ngx_http_inference_retry_call(ngx_http_inference_ctx_t *ctx)
     case INF_METHOD_SYSTEM_SHM_REGISTER:
     case INF_METHOD_CUDA_SHM_REGISTER:
     case INF_METHOD_ARCHIVE_LOAD:
+    case INF_METHOD_ARCHIVE_UNLOAD:
         return !submission->taken
                && submission->exits < NGX_HTTP_INFERENCE_RETRY_EXITS;
 
