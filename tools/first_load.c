@@ -38,6 +38,25 @@ first_load_ask(const char *path, const options_t *o, char **index)
     return verdict;
 }
 
+/* Quotes within a text are escaped, so the key cannot occur in one. */
+char *
+first_load_cache_failure(const char *path)
+{
+    static const char key[] = "\"cache_failure\":";
+    char *answer = own_ask(path, "GET /status HTTP/1.0\r\n"
+                           "Host: localhost\r\n\r\n");
+    char *at = answer != NULL ? strstr(answer, key) : NULL;
+    char *text = NULL;
+
+    if (at != NULL) {
+        at += sizeof(key) - 1;
+        text = index_string_next(&at);
+    }
+    text = text != NULL && text[0] != '\0' ? strdup(text) : NULL;
+    free(answer);
+    return text;
+}
+
 bool
 first_load_has(const options_t *o, const index_row_t *row)
 {

@@ -1,5 +1,5 @@
 /*
- * first_load.h - the result of loading the models at the start.
+ * first_load.h - the result of loading the models and the cache at the start.
  *
  * Owner    none; each call asks nginx.
  * Thread   one.
@@ -27,6 +27,10 @@ typedef enum {
    the repository index, to be freed; NULL while the loads are pending. */
 first_load_t first_load_ask(const char *path, const options_t *o,
     char **index);
+
+/* Why there is no response cache, to be freed; NULL: nothing is missing, or no
+   answer. */
+char *first_load_cache_failure(const char *path);
 
 /* Whether the model of the row is loaded at the start, not later by a
    request. */

@@ -278,15 +278,20 @@ ask(watch_t *w, pid_t nginx)
     free(metadata);
     free(index);
 
-    if (verdict == FIRST_LOAD_FAILED && o->exit_on_error) {
-        fputs("error: creating server: Internal - failed to load all models\n",
-              stderr);
+    char *failure = first_load_cache_failure(w->path);
+
+    if (o->exit_on_error
+        && (failure != NULL || verdict == FIRST_LOAD_FAILED))
+    {
+        fprintf(stderr, "error: creating server: Internal - %s\n",
+                failure != NULL ? failure : "failed to load all models");
         w->failed = true;
         stop(w, nginx, SIGQUIT);
 
     } else {
         start_log_services(w->log, o);
     }
+    free(failure);
     fflush(w->log);
 }
 

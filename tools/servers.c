@@ -311,6 +311,6 @@ write_own(FILE *f, const places_t *places)
     fputs("    server {\n        listen ", f);
     write_word(f, address);
     fputs(";\n"
-          "        location / { inference health metadata repository; }\n"
+          "        location / { inference health metadata repository status; }\n"
           "    }\n", f);
 }

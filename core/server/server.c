@@ -361,7 +361,7 @@ open_memory(inf_server_t *server)
         &server->gpu_metrics);
 }
 
-/* Opens the cache; unless it is required, a failure is logged. */
+/* Opens the cache; unless it is required, a failure is logged and kept. */
 static inf_err_t *
 open_cache(inf_server_t *server, const inf_server_host_t *host)
 {
@@ -371,7 +371,9 @@ open_cache(inf_server_t *server, const inf_server_host_t *host)
         return err;
     }
 
-    inf_err_log(inf_err_add(err, "models are served without a cache"));
+    inf_err_log(inf_err_add(inf_err_copy(err),
+        "models are served without a cache"));
+    server->cache.failure = err;
     return NULL;
 }
 

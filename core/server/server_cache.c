@@ -121,6 +121,7 @@ void
 inf_server_cache_close(inf_server_cache_t *c)
 {
     inf_response_cache_free(c->cache);
+    inf_err_free(c->failure);
     if (c->opener != NULL) {
         c->opener->close(c->plugin);
     }

@@ -18,6 +18,8 @@ typedef struct {
     const inf_cache_opener_t *opener;   /* NULL: no cache                    */
     inf_cache_plugin_t       *plugin;
     inf_response_cache_t     *cache;    /* NULL: no cache                    */
+    inf_err_t                *failure;  /* why the configured one is missing;
+                                           set by the server                 */
 } inf_server_cache_t;
 
 /* Opens the configured cache; without a name there is none, which is no

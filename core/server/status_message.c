@@ -59,6 +59,8 @@ inf_status_message(inf_server_t *server, inf_arena_t *arena, status_t *out)
     out->version = (char *) INF_VERSION;
     out->pid = (uint64_t) getpid();
     out->ready = inf_server_ready(server);
+    out->cache_failure = server->cache.failure == NULL ? (char *) ""
+        : copy(&mk, inf_err_msg(server->cache.failure));
     out->duration_bounds_ns = (uint64_t *) inf_histogram_bounds_ns;
     out->n_duration_bounds_ns = INF_HISTOGRAM_BOUNDS;
 

@@ -244,6 +244,20 @@ def test_metrics_may_be_off(launch):
         wire.fetch(launcher.metrics_port, "GET", "/metrics")
 
 
+def test_a_cache_that_cannot_start(launch, tmp_path, repository):
+    options = ["--cache-config=nowhere,a=b", "--http-address=127.0.0.1",
+               f"--model-repository={repository}"]
+    why = 'response cache "nowhere": there is no nowhere/libtritoncache_nowhere'
+    server = Launcher(tmp_path, *options)
+    assert server.process.wait(30 * SLOW) == 1
+    log = server.log.read_text()
+    assert f"error: creating server: Internal - {why}" in log
+    assert "Started" not in log
+    launcher = launch(*options, "--exit-on-error=false")
+    assert launcher.ask().status == 200
+    assert why in launcher.wait_log("Started HTTPService")
+
+
 @pytest.mark.parametrize("options", [
     ["--cache-config=local,size=1048576"],
     ["--cache-config", "local,size=1048576", "--cache-config=local,x=y",

@@ -55,6 +55,13 @@ def test_models_versions_states_and_reasons(make_server):
     assert core["ready"] is False and core["resources"] == []
 
 
+def test_a_cache_that_is_missing(make_server):
+    server = make_server(repository, server=SERVED, wait="live", http=(
+        "    inference_response_cache nowhere a=b;\n"))
+    assert 'response cache "nowhere": there is no' \
+        in status(server)["core"]["cache_failure"]
+
+
 def test_answers_are_counted_by_batch_size_and_time(make_server):
     server = make_server(
         lambda folder: models.identity(folder, "m", [("IN", "INT32", [1])],
