@@ -427,7 +427,9 @@ def test_call_without_a_body(server):
 @pytest.mark.parametrize("data", [
     frame(gzip.compress(b"no protobuf"), flag=1), frame(b"garbage", flag=1),
     frame(b"\x0a\xff"), frame(b"\xff" * 40), frame(b"\x0a\x05ab"),
-    frame(b"x", flag=7)])
+    frame(b"x", flag=7)],
+    ids=["no protobuf", "not compressed", "endless length", "endless tag",
+         "cut name", "unknown flag"])
 def test_bytes_that_name_nothing(server, data):
     path = "/guarded" + INFER
     log, wanted = log_of(server, path)

@@ -193,7 +193,9 @@ def test_another_request_is_another_entry(cached, other):
     (ask(30), {"Inference-Header-Content-Length": "9999"}),
     (ask(30), {"Inference-Header-Content-Length": "-1"}),
     (ask(30), {"Inference-Header-Content-Length": str(len(ask(30))),
-               "inference-header-content-length": "0"})])
+               "inference-header-content-length": "0"})],
+    ids=["sequence", "compressed", "long", "cut", "longer than its header",
+         "header longer than it", "negative header", "two headers"])
 def test_these_pass_by_the_cache(cached, body, headers):
     first, again = (through(cached, body, headers=headers)
                     for _ in range(2))
