@@ -13,6 +13,7 @@ import pytest
 from tritonclient.grpc import service_pb2 as pb
 
 from lib import decoupled, expanding, models, process, upgrade
+from lib.exposition import wait_executing
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
 from lib.h2 import H2
@@ -460,6 +461,7 @@ def test_inference_timeout_of_a_decoupled_model(start):
 
 def test_killed_core(start):
     server = start(patient, allow_alarms=[HELPER_KILLED],
+                   parts="health infer metrics",
                    http="    underscores_in_headers on;"
                         "    inference_tries 1;")
     with Client(server.port2) as client, client.stream() as stream:
@@ -468,7 +470,7 @@ def test_killed_core(start):
         ).future(numbers("held", [1]), timeout=60 * SLOW)
         stream.send(numbers("id_int32", [1]), numbers("held", [2], id="h"))
         assert number(stream.read()) == 1
-        nap(0.5)                        # both are likely executing
+        wait_executing(server, 2)
         server.end_core()
         assert call.code() == Code.UNAVAILABLE
         lost = stream.read()            # the stream itself lives

@@ -332,11 +332,11 @@ def three_slow(folder):
 
 
 def test_a_stop_waits_for_all_steps(make_server):
-    server = make_server(three_slow)
+    server = make_server(three_slow, parts="health infer metrics")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         futures = [pool.submit(ask, server, "three", [float(i)])
                    for i in range(4)]
-        nap(0.2)
+        exposition.wait_executing(server, 2, 2, model="slow")
         server.signal("QUIT")
         for i, future in enumerate(futures):
             assert data(future.result(30 * SLOW)) == {"OUT": [i]}
@@ -344,12 +344,12 @@ def test_a_stop_waits_for_all_steps(make_server):
 
 
 def test_a_client_that_goes_takes_its_steps_along(make_server):
-    server = make_server(three_slow, parts=PARTS)
+    server = make_server(three_slow, parts=PARTS + " metrics")
     connection = server.wire()
     body = json.dumps({"inputs": [tensor("IN", "FP32", [1], [1.0])]}).encode()
     connection.send(b"POST /v2/models/three/infer HTTP/1.1\r\nHost: x\r\n"
                     b"Content-Length: %d\r\n\r\n" % len(body) + body)
-    nap(0.2)
+    exposition.wait_executing(server, 1, model="slow")
     connection.close()
     assert process.wait_until(lambda: count(
         server, "three", "inference_stats")["fail"]["count"] == 1, 10 * SLOW)

@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from lib import backends, models, process
+from lib.exposition import wait_executing
 from lib.load import Load
 from lib.server import SLOW, nap
 from lib.wire import request_bytes, tensor
@@ -132,13 +133,14 @@ def test_executing_request_gets_503_at_once_with_one_try(make_server):
                         parameters={"execute_delay_ms": "20000"})
 
     server = make_server(one_slow, allow_alarms=[HELPER_KILLED],
+                         parts="health infer metrics",
                          http="    inference_tries 1;")
     connections = [server.wire()]
     for connection in connections:
         body = json.dumps(SMALL).encode()
         connection.send(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n"
                         b"Content-Length: %d\r\n\r\n" % len(body) + body)
-    nap(0.5)
+    wait_executing(server, 1)
     server.end_core()
     for connection in connections:
         connection.socket.settimeout(8 * SLOW)

@@ -8,7 +8,8 @@ import re
 import signal
 
 from lib import backends, models, process, repository
-from lib.server import SANITIZER, SLOW, nap
+from lib.exposition import wait_executing
+from lib.server import SANITIZER, SLOW
 from lib.wire import tensor
 
 KILLED = r"exited on signal"
@@ -28,7 +29,7 @@ def fill(folder):
 
 def make(make_server, tries=1):
     return make_server(
-        fill, allow_alarms=[KILLED], parts=repository.PARTS,
+        fill, allow_alarms=[KILLED], parts=repository.PARTS + " metrics",
         http=f"    inference_backends {backends.build('mortal')};\n"
              f"    inference_tries {tries};\n")
 
@@ -50,7 +51,7 @@ def test_the_execution_that_crashes_is_named(make_server):
         core = server.core()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             beside = pool.submit(server.infer, "slow", GOOD)
-            nap(0.5)
+            wait_executing(server, 1)
             answer = ask(server, FAULT)
             other = beside.result()
         assert answer.status == 503
@@ -78,7 +79,7 @@ def test_a_thread_that_executes_nothing(make_server):
     server = make(make_server)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         beside = pool.submit(server.infer, "slow", GOOD)
-        nap(0.5)
+        wait_executing(server, 1)
         answer = ask(server, 100 + signal.SIGABRT)
         other = beside.result()
     assert (answer.status, answer.error) == (503, ENDED)
@@ -102,7 +103,7 @@ def test_a_core_that_is_killed_says_nothing(make_server):
     server = make(make_server)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         beside = pool.submit(server.infer, "slow", GOOD)
-        nap(0.5)
+        wait_executing(server, 1)
         server.end_core()
         answer = beside.result()
     assert (answer.status, answer.error) == (503, ENDED)

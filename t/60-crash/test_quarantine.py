@@ -10,6 +10,7 @@ import signal
 import pytest
 
 from lib import backends, models, process, repository
+from lib.exposition import wait_executing
 from lib.load import Load
 from lib.server import BUILD, SANITIZER, SLOW, nap
 from lib.wire import tensor
@@ -39,7 +40,7 @@ def make(make_server, http="", fill=fill, tries=1, **kw):
     return make_server(fill, allow_alarms=[KILLED], http=http + "    "
                        f"inference_backends {folder}; inference_tries {tries};"
                        " inference_strict_readiness on;\n",
-                       parts=repository.PARTS, **kw)
+                       parts=repository.PARTS + " metrics", **kw)
 
 
 def body(number):
@@ -181,7 +182,7 @@ def test_a_thread_of_the_backend_counts_when_it_is_clear_whose_it_is(
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         beside = pool.submit(server.infer, "slow", GOOD)
-        nap(1)
+        wait_executing(server, 1)
         die(server, more + signal.SIGABRT)
         assert beside.result().status in (200, 503)
     assert "was executing" not in server.log_text()
@@ -223,7 +224,7 @@ def test_a_request_that_was_queued_when_cores_died_is_not_to_blame(
         os.kill(supervisor, signal.SIGCONT)
         assert process.wait_until(hit.exists, 60 * SLOW)
         assert is_back(server, None)
-        nap(1)
+        wait_executing(server, 1)
         die(server, 100 + signal.SIGABRT)
         assert asked.result().status == 503
     assert "model=slow version=1 was executing" not in server.log_text()

@@ -10,9 +10,9 @@ import pytest
 from lib import backends, crowd, models, process, upgrade
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.crowd import Crowd
-from lib.exposition import figure
+from lib.exposition import figure, wait_executing
 from lib.load import Load
-from lib.server import CORE, SANITIZER, SLOW, nap
+from lib.server import CORE, SANITIZER, SLOW
 from lib.wire import infer_path, request_bytes, tensor
 
 VALUES = [1, 2, 3]
@@ -97,7 +97,7 @@ def test_what_executes_ends_and_what_waits_goes_on(make_server):
                          parts="health infer metrics")
     log = AccessLog(server)
     sent = [send(server, "held") for _ in range(6)]
-    nap(0.5)
+    wait_executing(server, 2, 4)
     server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 6
     lines = log.lines(6, uri=infer_path("held"))
@@ -113,13 +113,13 @@ def test_a_suspect_that_waits_goes_to_the_next_core(make_server):
         models.identity(repository, "two", [("IN", "INT32", [-1])],
                         instances=2, parameters={"execute_delay_ms": "6000"})
 
-    server = make_server(two_long, parts="health infer statistics",
+    server = make_server(two_long, parts="health infer statistics metrics",
                          allow_alarms=["exited on signal 9"])
     sent = [send(server, "two") for _ in range(2)]
-    nap(1)
+    wait_executing(server, 2)
     server.end_core()
     assert server.wait_for("/v2/models/two/ready")
-    nap(1)
+    wait_executing(server, 1)           # suspects execute alone
     server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 2
     (stats,) = server.get("/v2/models/two/stats").json()["model_stats"]
@@ -128,10 +128,10 @@ def test_a_suspect_that_waits_goes_to_the_next_core(make_server):
 
 def test_after_a_reload_the_core_is_replaced_as_well(make_server):
     """The supervisor did not start it."""
-    server = make_server(fill)
+    server = make_server(fill, parts="health infer metrics")
     reload(server)
     sent = [send(server, "held") for _ in range(4)]
-    nap(0.5)
+    wait_executing(server, 2, 2)
     core = server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 4
     server.wait_log(f"core {core} has ended as it was told to")
@@ -170,7 +170,7 @@ def test_a_core_that_crashes_while_it_ends_has_died(make_server, adopted, how,
 
 def test_a_sequence_gets_its_error(make_server):
     """The request that executes is answered; those behind it are told."""
-    server = make_server(fill)
+    server = make_server(fill, parts="health metadata infer metrics")
 
     def request(start):
         return send(server, "sequence", json.dumps({
@@ -179,9 +179,9 @@ def test_a_sequence_gets_its_error(make_server):
                            "sequence_end": False}}).encode())
 
     first = request(True)
-    nap(0.3)
+    wait_executing(server, 1)
     behind = [request(False), request(False)]
-    nap(0.3)
+    wait_executing(server, 1, 2)
     server.end_core("QUIT")
     assert read(first).status == 200
     for connection in behind:
@@ -193,12 +193,13 @@ def test_a_sequence_gets_its_error(make_server):
 
 
 def test_an_execution_longer_than_drain_is_begun_again(make_server):
-    server = make_server(fill, http=FORMAT, server=WRITTEN, start=False)
+    server = make_server(fill, http=FORMAT, server=WRITTEN, start=False,
+                         parts="health infer metrics")
     server.write_config(core_options=" drain=1s dump=on")
     server.start()
     log = AccessLog(server)
     sent = send(server, "long")
-    nap(0.5)
+    wait_executing(server, 1)
     server.end_core("QUIT")
     server.wait_log("leaves before 1 requests have ended")
     assert read(sent).status == 200

@@ -16,7 +16,7 @@ from tritonclient.utils import InferenceServerException
 
 from lib import backends, models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
-from lib.exposition import figure
+from lib.exposition import figure, wait_executing
 from lib.h2 import H2
 from lib.load import Load
 from lib.server import CORE, SLOW, nap
@@ -24,6 +24,7 @@ from lib.upstream import Upstream
 from lib.wire import infer_path, request_bytes, tensor
 
 KILLED = r"exited on signal"
+PARTS = "health metadata config infer metrics"
 VALUES = list(range(64))
 BODY = json.dumps({"inputs": [tensor("IN", "INT32", [64], VALUES)]}).encode()
 BLOB = numpy.arange(400_000, dtype=numpy.int32).tobytes()
@@ -51,11 +52,6 @@ def send(server, body, tail=b"", model="held", headers=None):
     return connection
 
 
-def let_execute():
-    """Executions of `held` have begun then, and are not over."""
-    nap(0.5)
-
-
 def read(connection):
     answer = connection.read()
     connection.close()
@@ -73,9 +69,9 @@ def read(connection):
 def test_executing_and_queued_requests_are_answered(make_server, body, tail,
                                                     headers, check):
     """8 execute, 8 wait: all come to the next core with all their bytes."""
-    server = make_server(fill, allow_alarms=[KILLED])
+    server = make_server(fill, allow_alarms=[KILLED], parts=PARTS)
     sent = [send(server, body, tail, headers=headers) for _ in range(16)]
-    let_execute()
+    wait_executing(server, 8, 8)
     server.end_core()
     for connection in sent:
         answer = read(connection)
@@ -84,7 +80,7 @@ def test_executing_and_queued_requests_are_answered(make_server, body, tail,
 
 
 def test_a_grpc_call_is_answered(make_server):
-    server = make_server(fill, http2=True, allow_alarms=[KILLED])
+    server = make_server(fill, http2=True, allow_alarms=[KILLED], parts=PARTS)
     data = numpy.arange(100_000, dtype=numpy.int32)
     with grpc_client.InferenceServerClient(
             f"127.0.0.1:{server.port2}") as client:
@@ -95,7 +91,7 @@ def test_a_grpc_call_is_answered(make_server):
             client.async_infer("held", [tensor_in],
                                lambda result, error: answers.append(
                                    (result, error)))
-        let_execute()
+        wait_executing(server, 3)
         server.end_core()
         assert process.wait_until(lambda: len(answers) == 3, 20 * SLOW)
     for result, error in answers:
@@ -106,11 +102,11 @@ def test_a_grpc_call_is_answered(make_server):
 @pytest.mark.parametrize("verb", ["generate", "generate_stream"])
 def test_a_generate_request_is_answered(make_server, verb):
     server = make_server(fill, allow_alarms=[KILLED],
-                         parts="health metadata config infer generate")
+                         parts="health metadata generate metrics")
     connection = server.wire(20)
     connection.send(request_bytes("POST", f"/v2/models/held/{verb}",
                                   json.dumps({"IN": VALUES}).encode()))
-    let_execute()
+    wait_executing(server, 1)
     server.end_core()
     answer = read(connection)
     assert answer.status == 200, answer
@@ -311,10 +307,10 @@ def test_a_request_that_ends_its_core_fails_alone(make_server, company):
 
 
 def test_a_deadline_ends_the_waiting(make_server):
-    server = make_server(fill, allow_alarms=[KILLED],
+    server = make_server(fill, allow_alarms=[KILLED], parts=PARTS,
                          http="    inference_timeout 2s;")
     sent = send(server, BODY)
-    let_execute()
+    wait_executing(server, 1)
     server.end_core()
     nap(0.2)
     os.kill(server.core(), signal.SIGSTOP)
@@ -404,9 +400,9 @@ def test_a_body_that_begins_while_there_is_no_core(make_server, tmp_path,
 
 
 def test_a_client_that_leaves_in_between_leaves_nothing(make_server):
-    server = make_server(fill, allow_alarms=[KILLED])
+    server = make_server(fill, allow_alarms=[KILLED], parts=PARTS)
     sent = [send(server, HEAD, BLOB) for _ in range(16)]
-    let_execute()
+    wait_executing(server, 8, 8)
     server.end_core()
     for connection in sent:
         connection.close()
@@ -418,12 +414,13 @@ def test_the_body_is_still_handed_on(make_server):
     """Tries used up, error_page sends the same bytes elsewhere."""
     with Upstream() as upstream:
         server = make_server(
-            fill, allow_alarms=[KILLED], http="    inference_tries 1;",
+            fill, allow_alarms=[KILLED], parts=PARTS,
+            http="    inference_tries 1;",
             server="inference_intercept_errors on; error_page 503 = @other;\n"
                    f"location @other {{ proxy_pass "
                    f"http://127.0.0.1:{upstream.port}; }}")
         sent = send(server, HEAD, BLOB)
-        let_execute()
+        wait_executing(server, 1)
         server.end_core()
         assert read(sent).status == 200
         assert upstream.requests[-1]["size"] == len(HEAD + BLOB)
@@ -444,7 +441,7 @@ def test_a_sequence_is_not_given_to_another_core(make_server):
         "inputs": [tensor("IN", "INT32", [64], VALUES)],
         "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
     sent = send(server, body, model="s")
-    nap(0.5)
+    wait_executing(server, 1)
     server.end_core()
     answer = read(sent)
     assert answer.status == 503

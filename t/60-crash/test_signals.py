@@ -1,8 +1,10 @@
 """Reload, stop, log reopening, environment: what an operator does."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -11,7 +13,7 @@ import time
 import pytest
 
 from lib import backends, models, preload, process
-from lib.exposition import figure
+from lib.exposition import figure, wait_executing
 from lib.h2 import H2
 from lib.load import Load
 from lib.server import SANITIZER, SLOW, nap
@@ -173,12 +175,12 @@ def test_quit_lets_requests_in_flight_finish(make_server):
         models.identity(repository, "slow", [("IN", "INT32", [-1])],
                         parameters={"execute_delay_ms": "1500"})
 
-    server = make_server(one_slow)
+    server = make_server(one_slow, parts="health infer metrics")
     connection = server.wire()
     body = json.dumps(SMALL).encode()
     connection.send(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n"
                     b"Content-Length: %d\r\n\r\n" % len(body) + body)
-    nap(0.3)
+    wait_executing(server, 1)
     server.signal("QUIT")
     answer = connection.read()
     assert answer.status == 200, answer
@@ -196,6 +198,16 @@ def test_stop_under_load(make_server):
         assert load.results["hung"] == 0
 
 
+def has_open(server, file):
+    """Whether a process of the server has."""
+    for pid in server.processes():
+        with contextlib.suppress(FileNotFoundError):
+            for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                if os.readlink(fd) == str(file):
+                    return True
+    return False
+
+
 def test_log_reopening_moves_the_core_s_lines_too(make_server):
     server = make_server(
         fill, http="    inference_log info verbose=1;",
@@ -204,8 +216,8 @@ def test_log_reopening_moves_the_core_s_lines_too(make_server):
     server.wait_log("id_int32")         # the core has logged its models
     server.log.rename(old)
     server.signal("USR1")
-    assert process.wait_until(server.log.exists, 10 * SLOW)
-    nap(0.3)
+    assert process.wait_until(
+        lambda: server.log.exists() and not has_open(server, old), 10 * SLOW)
     before = old.stat().st_size
     os.kill(server.core(), 9)           # its successor logs its models again
     assert server.wait_for("/v2/health/ready")

@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from lib import decoupled, models, process
+from lib.exposition import wait_executing
 from lib.grpc_client import (Client, Failure, frame, frames, infer, number,
                              numbers, tensor)
 from lib.h2 import H2
@@ -150,10 +151,11 @@ def test_a_stream_that_is_left_while_its_messages_wait(server, client):
 
 def test_tries_are_counted_for_each_message(make_server):
     server = make_server(fill, http2=True, allow_alarms=[KILLED],
+                         parts="health infer metrics",
                          http="    inference_tries 1;")
     with Client(server.port2) as client, client.stream() as stream:
         stream.send(*(numbers("held", [i], id=str(i)) for i in range(6)))
-        nap(0.6)
+        wait_executing(server, 4, 2)
         server.end_core()
         answers = stream.read(6)
     assert [a.infer_response.id for a in answers] == list("012345")

@@ -18,7 +18,7 @@ from lib import certificate, models, process, wire
 from lib.grpc_client import Client, Failure, infer, tensor
 from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
 from lib.regions import Object
-from lib.server import SLOW, free_port
+from lib.server import NGINX, SLOW, free_port
 
 BODY = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
         b'"data":[2.5]}]}')
@@ -737,9 +737,8 @@ def test_the_config_is_one_that_nginx_takes(tmp_path, repository):
         text = text.replace(f"0.0.0.0:{port}", f"127.0.0.1:{free_port()}")
     (own / "nginx.conf").write_text(text)
     tested = subprocess.run(
-        [launcher_env()["INFERENCE_NGINX"], "-t", "-p", own, "-c",
-         own / "nginx.conf", "-e", "stderr"], capture_output=True, text=True,
-        check=False)
+        [NGINX, "-t", "-p", own, "-c", own / "nginx.conf", "-e", "stderr"],
+        env=launcher_env(), capture_output=True, text=True, check=False)
     assert tested.returncode == 0, tested.stderr
 
 

@@ -3,6 +3,9 @@
 import math
 import re
 
+from lib import process
+from lib.server import SLOW
+
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
 KINDS = ("counter", "gauge", "histogram", "summary", "untyped")
@@ -178,3 +181,15 @@ def requests_held(text):
 def figure(server, name, path="/metrics"):
     """Of a family of the module's own with one sample."""
     return scrape(server, path).value(f"nginx_inference_{name}")
+
+
+def wait_executing(server, executing, waiting=0, **labels):
+    """Until so many requests are executed, and so many wait for that."""
+    def both():
+        text = scrape(server)
+        return tuple(text.total(name, **labels) for name in (
+            "nginx_inference_executing_requests",
+            "nv_inference_pending_request_count"))
+
+    assert process.wait_until(lambda: both() == (executing, waiting),
+                              20 * SLOW), both()
