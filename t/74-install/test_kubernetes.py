@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from lib import kserve, models
-from lib.server import BUILD, ROOT
+from lib.launcher import PROGRAM, launcher_env
+from lib.server import ROOT
 
 FOLDER = ROOT / "packaging/kubernetes"
 VERSIONS = ["1.29", "1.37"]
@@ -97,10 +98,10 @@ def test_arguments_are_the_launcher_s():
         command, *arguments = container["args"]
         assert command == "inference-server"
         done = subprocess.run(
-            [BUILD / "inference-server", "--print-config",
+            [PROGRAM, "--print-config",
              *(re.sub(r"repository=.*", "repository=/", a)
                for a in arguments)],
-            capture_output=True, text=True, check=False)
+            env=launcher_env(), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         ports = {int(n) for n in re.findall(r"listen +\S*?(\d+)[ ;]",
                                             done.stdout)}
