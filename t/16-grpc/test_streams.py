@@ -82,7 +82,7 @@ def test_a_model_that_is_not_decoupled_answers_once(start, metadata):
             answers = stream.rest()
     assert ids(answers) == ["3", "1", "500", "2", "", "4"]
     assert [number(a) for a in answers] == [3, 1, 500, 2, 7, 4]
-    assert server.log_text().count("expected a single response") == 4
+    server.wait_said("expected a single response", 4)
 
 
 def test_half_close_with_requests_in_flight(client):

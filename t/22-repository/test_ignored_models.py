@@ -111,7 +111,7 @@ def test_without_inotify_one_line_says_so(make_server):
     server = make_server(one, parts=PARTS,
                          inference_env=[preload.environment("no_inotify")])
     words = "repositories are not watched for new directories: inotify"
-    assert server.log_text().count(words) == 1
+    server.wait_said(words)
     line, = (s for s in server.log_text().splitlines() if words in s)
     assert "[info]" in line
     model(server.models, "b")

@@ -505,10 +505,6 @@ def reload_with(server, *folders, http=""):
     server.reload()
 
 
-def loads_of(server, model):
-    return server.log_text().count(f"model={model} version=1 is ready")
-
-
 @pytest.mark.parametrize("mode", ["none", "poll interval=1h"])
 def test_a_reload_of_nginx_changes_the_repositories(make_server, mode):
     """Models come and go with them; one that stays never misses a request."""
@@ -537,11 +533,11 @@ def test_a_reload_of_nginx_changes_the_repositories(make_server, mode):
                 {"name": "one", "version": "1", "state": "READY"}],
                 20 * SLOW)
             assert server.wait_for("/v2/health/ready")
-            assert loads_of(server, "two") == i + 1
+            server.wait_said("model=two version=1 is ready", i + 1)
             load.wait_for_more(10, 30 * SLOW)
     assert set(load.results) == {200}, load.results
     assert server.cores() == [core]
-    assert loads_of(server, "one") == 1
+    server.wait_said("model=one version=1 is ready")
 
 
 def test_a_reload_of_nginx_moves_a_model(make_server):
@@ -568,7 +564,7 @@ def test_a_reload_of_nginx_moves_a_model(make_server):
         in index(server)
     reload_with(server, first)
     assert process.wait_until(lambda: max_batch() == 2, 20 * SLOW)
-    assert loads_of(server, "one") == 1
+    server.wait_said("model=one version=1 is ready")
 
 
 def test_repositories_change_under_explicit_control(make_server):

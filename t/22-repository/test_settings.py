@@ -22,6 +22,7 @@ WAITS = (r"changed settings wait for the next core, which \"kill -QUIT \d+\""
          " starts: ")
 LATER = "models that are loaded from now on go by the changed "
 OFF = " inotify=off"
+IS_READY = "model={} version=1 is ready"
 
 
 def control(mode, *names):
@@ -72,10 +73,6 @@ def serve(server, names, others=""):
         and all(server.status(f"/v2/models/{n}/ready") == 404 for n in others)
 
 
-def loads_of(server, name):
-    return server.log_text().count(f"model={name} version=1 is ready")
-
-
 def kill_core(server):
     assert process.wait_until(      # the last cycle's would start another
         lambda: len(server.supervisors()) == 1, 20 * SLOW)
@@ -105,7 +102,8 @@ def test_modes_follow_each_other_under_load(make_server):
             wait_ready(server, "abc")
     assert set(load.results) == {200}, load.results
     assert server.cores() == [core]
-    assert [loads_of(server, n) for n in "abc"] == [1, 1, 1]
+    for name in "abc":
+        server.wait_said(IS_READY.format(name))
 
 
 def test_poll_mode_begins_and_ends(make_server):
@@ -197,7 +195,7 @@ def test_another_folder_of_backends(make_server, tmp_path):
     wait_ready(server, "ab")                # what had failed is tried again
     assert server.wait_for("/v2/health/ready")
     assert server.infer("b", ONE).status == 200
-    assert loads_of(server, "a") == 1
+    server.wait_said(IS_READY.format("a"))
 
 
 def test_another_folder_of_agents(make_server):
@@ -210,7 +208,7 @@ def test_another_folder_of_agents(make_server):
     hup(server, f"    inference_agents {BUILD / 't-agents'};\n")
     server.wait_log(LATER + "inference_agents; ")
     wait_ready(server, "ab")
-    assert loads_of(server, "a") == 1
+    server.wait_said(IS_READY.format("a"))
 
 
 def onnx_copy(folder, name):
@@ -351,10 +349,10 @@ def test_the_log_changes_at_once(make_server):
     server.write_config(http=quiet)
     server.signal("HUP")
     wait_ready(server, "a")
-    assert loads_of(server, "a") == 0
+    server.wait_said(IS_READY.format("a"), 0)
     hup(server, quiet.replace("error", "info").replace("model a", "model b"))
     wait_ready(server, "b")
-    assert loads_of(server, "b") == 1
+    server.wait_said(IS_READY.format("b"))
 
 
 def test_the_drain_time_changes_at_once(make_server):

@@ -4,7 +4,7 @@ model of that backend is loaded: it goes on with the old one."""
 import shutil
 
 from lib import models, repository
-from lib.server import BACKENDS, SLOW
+from lib.server import BACKENDS
 
 WARNED = r'\[warn\] .*backend "mine": .*libtriton_mine\.so has changed since'
 
@@ -36,6 +36,7 @@ def test_it_is_named_once_for_each_change(make_server, tmp_path):
     for times in 1, 2:
         install()
         load(f"{times}1")
-        assert server.wait_log(WARNED, 20 * SLOW)
+        server.wait_said("has changed since", times, 20)
+        server.wait_log(WARNED)
         load(f"{times}2")
         assert server.log_text().count("has changed since") == times

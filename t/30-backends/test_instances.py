@@ -70,7 +70,7 @@ def test_a_failing_instance_ends_alone_then_all_do(recorded):
     server = recorded(lambda folder, add: add(folder, "m", instances=3,
                                               fail="m_0_1"), wait="live")
     ends(server, "m")
-    assert "no room (instance 'm_0_1')" in server.log_text()
+    server.wait_said("no room (instance 'm_0_1')")
     assert [" ".join(line.split()[:2]) for line in recorded.lines()] == [
         "init m_0_0", "init m_0_1", "fini m_0_1", "init m_0_2", "fini m_0_0",
         "fini m_0_2"]
@@ -113,9 +113,8 @@ def test_a_failing_warmup_fails_the_load(recorded):
     for model in ("answer", "short"):
         ends(server, model)
         assert server.get(f"/v2/models/{model}/ready").status != 200
-    text = server.log_text()
-    assert "failed to run warmup sample 'cold start': too cold" in text
-    assert "expects 16 bytes, but the data provided from" in text
+    server.wait_log("failed to run warmup sample 'cold start': too cold")
+    server.wait_log("expects 16 bytes, but the data provided from")
     assert server.wait_for("/v2/models/good/ready")
 
 
@@ -174,7 +173,7 @@ def test_one_that_hangs_is_not_ready_and_nobody_else_waits(recorded):
     for path in [*hung, "/v2/health/ready"]:        # it is known now
         assert server.get(path).status == 400
     assert server.get("/v2/models/other/ready").status == 200
-    assert server.log_text().count("has not said within 5000 ms") == 2
+    server.wait_said("has not said within 5000 ms", 2)
     for model in "mn":
         (server.models / model / "hangs").unlink()
     for path in [*hung, "/v2/health/ready"]:

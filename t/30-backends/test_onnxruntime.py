@@ -435,8 +435,7 @@ def test_instances_that_share_a_session(make_server):
                           range(200)))
         assert repository.ask(server, "unload", "add").status == 200
         repository.wait_state(server, "add", "UNAVAILABLE")
-    assert server.log_text().count(
-        "Reusing session for instance of model 'add'") == 2 * 3
+    server.wait_said("Reusing session for instance of model 'add'", 2 * 3)
 
 
 def test_response_cache(make_server):
@@ -458,8 +457,10 @@ def test_fields_without_effect_are_named_once(make_server):
         " graph { level: 1 } cuda { graphs: true } }\n"
         "instance_group { count: 2 kind: KIND_CPU }\n"))
     check_add(server, 1)
-    said = re.findall(r'model "add": its backend does not act on ([^\n]*) of'
-                      " the configuration", server.log_text())
+    pattern = r'model "add": its backend does not act on ([^\n]*) of' \
+        " the configuration"
+    server.wait_log(pattern)
+    said = re.findall(pattern, server.log_text())
     assert said == ["optimization.priority, optimization.cuda"]
 
 

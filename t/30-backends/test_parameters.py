@@ -49,7 +49,8 @@ def test_one_that_nothing_reads_is_named(make_server):
             (folder / "names.txt").write_text("a\nb\n")
 
     server = make_server(fill)
-    said = re.findall(r'\[warn\] [^\n]*model "(\w+)": neither its backend nor '
-                      r"the server knows these parameters: ([^\n]*)",
-                      server.log_text())
+    pattern = r'\[warn\] [^\n]*model "(\w+)": neither its backend nor ' \
+        r"the server knows these parameters: ([^\n]*)"
+    server.wait_log(pattern)
+    said = re.findall(pattern, server.log_text())
     assert said == [("odd", "lables, threads")]

@@ -427,8 +427,7 @@ _native.push(GPU_READY, 0, [None])
 """ + ON_CPU, cpu="yes"), env=PYTHON)
     for size in 1, 70_000:
         check(server, "chained", size)
-    assert "copied to the CPU: the interpreter has not said why" \
-        in server.log_text()
+    server.wait_log("copied to the CPU: the interpreter has not said why")
     gpus.ended(server)
 
 

@@ -22,10 +22,8 @@ def config(parameters, max_batch=0, instances=1, io=""):
 
 def compiled(server, name):
     """The properties that the log names: {property: value}."""
-    line = re.findall(rf'/{name}/1/model.xml" is compiled for device (\S+):'
-                      rf'(.*)', server.log_text())
-    assert line, server.log_text()
-    device, properties = line[-1]
+    device, properties = server.wait_log(
+        rf'/{name}/1/model.xml" is compiled for device (\S+):(.*)').groups()
     return {"device": device,
             **dict(p.split("=") for p in properties.split())}
 
@@ -81,7 +79,7 @@ def test_compilation_threads_are_no_setting_of_the_cpu(make_server):
         r, "add", add_model(), extra=config({"COMPILATION_NUM_THREADS": "2"},
                                             max_batch=2)),
         allow_alarms=["COMPILATION_NUM_THREADS"])
-    assert "'COMPILATION_NUM_THREADS' has no effect" in server.log_text()
+    server.wait_said("'COMPILATION_NUM_THREADS' has no effect")
 
 
 def test_bf16_is_used_on_demand_only(make_server):
@@ -207,8 +205,7 @@ def test_a_file_that_is_made_for_one_batch_size(make_server, padding):
         total, difference = infer(server, "add", x, x * 3)
         assert total.tolist() == (x * 4).tolist()
         assert difference.tolist() == (x * -2).tolist()
-    assert server.log_text().count(
-        f"model 'add' is made for batches of {FIXED} rows") == 1
+    server.wait_said(f"model 'add' is made for batches of {FIXED} rows")
 
 
 def test_shapes_are_those_of_the_configuration(make_server):

@@ -311,7 +311,7 @@ def test_instances_infer_beside_each_other(make_server):
         r, "slow", model, extra="max_batch_size: 256\n"
         "dynamic_batching { }\n"
         "instance_group { count: 3 kind: KIND_CPU }\n"))
-    found = re.search(r"compiled for device CPU:(.*)", server.log_text())[1]
+    found = server.wait_log(r"compiled for device CPU:(.*)")[1]
     assert "NUM_STREAMS=3" in found or os.cpu_count() < 3
     data = numpy.random.default_rng(3).random((256, 512), numpy.float32)
     expected = openvino_models.Direct(model)(X=data)["Y"]

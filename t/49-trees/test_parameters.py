@@ -208,6 +208,7 @@ def test_parameters_without_effect_are_logged_once(make_server, binary):
              "blocks_per_sm": "2", "cpu_nthread": "2"}
     server = serve(make_server, binary, output_class="true", **names,
                    config="instance_group { count: 3 kind: KIND_CPU }\n")
+    server.wait_log("without effect")
     lines = [line for line in server.log_text().splitlines()
              if "without effect" in line]
     assert len(lines) == 1, lines

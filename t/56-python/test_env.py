@@ -195,8 +195,7 @@ def test_an_archive(server, name):
 def test_an_archive_is_extracted_once(server, place):
     assert where(server, "archive")["prefix"] == where(server, "same")[
         "prefix"] != where(server, "inside")["prefix"]
-    assert server.log_text().count(
-        f"{EXTRACTING} {place}/venv.tar") == 1
+    server.wait_said(f"{EXTRACTING} {place}/venv.tar")
     assert len(os.listdir(server.temporary)) == 2
     for name in os.listdir(server.temporary):
         assert os.stat(os.path.join(server.temporary, name)).st_mode \
@@ -215,7 +214,7 @@ def test_an_archive_that_has_changed(server):
     archive = server.models / "inside/env.tar"
     line = f"{EXTRACTING} {archive}"
     before = where(server, "inside")["prefix"]
-    assert server.log_text().count(line) == 1
+    server.wait_said(line)
     os.utime(server.models / "inside/1/model.py")
     assert ask(server, "load", "inside").status == 200
     assert server.log_text().count(line) == 1
@@ -223,7 +222,7 @@ def test_an_archive_that_has_changed(server):
     os.utime(server.models / "inside/1/model.py")
     assert ask(server, "load", "inside").status == 200
     after = where(server, "inside")["prefix"]
-    assert server.log_text().count(line) == 2
+    server.wait_said(line, 2)
     assert after != before
     assert process.wait_until(lambda: not os.path.exists(before), 20 * SLOW)
 
@@ -292,12 +291,10 @@ def test_force_cpu_only(server):
 
 
 def test_settings_without_effect_are_named_once(server):
-    log = server.log_text()
     for name in ("shm-default-byte-size", "shm-growth-byte-size",
                  "thread-pool-size"):
-        assert log.count(f"setting {name} of backend python has no effect") \
-            == 1
-    assert "setting stub-timeout-seconds" not in log
+        server.wait_said(f"setting {name} of backend python has no effect")
+    assert "setting stub-timeout-seconds" not in server.log_text()
 
 
 @differs("has no such bound")

@@ -206,4 +206,4 @@ def test_a_package_that_takes_two_rows_at_least(make_server):
                                model.outputs)["OUTPUT__0"]
             assert got.shape == (last - first, 10)
             assert numpy.abs(got - expected[first:last]).max() < 1e-5
-    assert server.log_text().count("a single row runs as two") == 1
+    server.wait_said("a single row runs as two")

@@ -106,8 +106,7 @@ def test_switches_change_no_answer(make_server):
             ("INFERENCE_MODE", "Inference Mode is enabled"),
             ("DISABLE_CUDNN", "cuDNN is disabled"),
             ("ENABLE_WEIGHT_SHARING", "Weight sharing is enabled")):
-        assert re.search(f"{words}.* for model instance '{key}_true'",
-                         server.log_text()), key
+        server.wait_log(f"{words}.* for model instance '{key}_true'")
 
 
 def test_weights_are_shared_or_not(make_server):
@@ -128,8 +127,7 @@ def test_weights_are_shared_or_not(make_server):
             "inputs": [tensor("x", "FP32", [1], [0])]}))[0]
 
     server = make_server(fill)
-    assert server.log_text().count(
-        "Reusing TorchScript model for instance 'shared'") == 1
+    server.wait_said("Reusing TorchScript model for instance 'shared'")
     assert "Reusing TorchScript model for instance 'own'" \
         not in server.log_text()
     for name, expected in (("shared", [1, 2, 3, 4]), ("own", [1, 1, 2, 2])):
@@ -216,8 +214,8 @@ def test_threads_of_the_process_are_the_first_models(make_server):
                          parameters(INTER_OP_THREAD_COUNT="3"))
     assert ask(server, "load", "second").status == 200
     assert run(server, "second") == [1]
-    assert "INTER_OP_THREAD_COUNT of model 'second' is 3, but the process " \
-        "has 2 already" in server.log_text()
+    server.wait_said("INTER_OP_THREAD_COUNT of model 'second' is 3, but the "
+                     "process has 2 already")
 
 
 def test_a_wrong_value_fails_the_load(make_server):

@@ -84,6 +84,7 @@ def test_a_thread_that_executes_nothing(make_server):
         other = beside.result()
     assert (answer.status, answer.error) == (503, ENDED)
     assert (other.status, other.error) == (503, ENDED)
+    server.wait_said("requests were with it: ")
     (line,) = [t for t in server.log_text().splitlines()
                if "requests were with it: " in t]
     assert "executing in other threads: " in line

@@ -192,7 +192,7 @@ def test_a_region_whose_object_is_gone_is_left_out(start, memory):
         next_core(server)               # the next one has not heard of it
         assert [r["name"] for r in client.get_system_shared_memory_status()
                 ] == ["kept"]
-    assert len(re.findall('had set of "lost" is lost', server.log_text())) == 1
+    server.wait_said('had set of "lost" is lost')
     other.close()
 
 

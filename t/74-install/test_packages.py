@@ -120,4 +120,4 @@ def test_the_unpacked_files_answer(unpacked, make_server):
     server.write_config(module=place / "ngx_http_inference_module.so")
     server.start("ready")
     assert server.get("/v2/health/ready").status == 200
-    assert str(place / "backends/identity") in server.log_text()
+    server.wait_log(re.escape(str(place / "backends/identity")))

@@ -455,6 +455,15 @@ class Server:
         assert found, f"no {pattern!r} in the log:\n{self.log_text()[-4000:]}"
         return found
 
+    def wait_said(self, text, times=1, seconds=10):
+        """Until text is in the log so many times, and not more; what the core
+        says comes there a bit later."""
+        process.wait_until(lambda: self.log_text().count(text) >= times,
+                           seconds * SLOW)
+        said = self.log_text().count(text)
+        assert said == times, f"{text!r}: {said} times\n" \
+            + self.log_text()[-4000:]
+
     # ---- checks
 
     def check_log(self):
