@@ -324,7 +324,7 @@ def test_a_hit_runs_no_step(make_server):
 
 def three_slow(folder):
     models.identity(folder, "slow", [x("IN")], instances=2,
-                    parameters={"execute_delay_ms": "400"})
+                    parameters={"execute_delay_ms": "1000"})
     ensemble(folder, "three", [x("IN")], [x("OUT")],
              step("slow", {"IN": "IN"}, {"OUT": "a"}),
              step("slow", {"IN": "a"}, {"OUT": "b"}),
@@ -336,7 +336,7 @@ def test_a_stop_waits_for_all_steps(make_server):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         futures = [pool.submit(ask, server, "three", [float(i)])
                    for i in range(4)]
-        exposition.wait_executing(server, 2, 2, model="slow")
+        exposition.wait_given(server, 4)
         server.signal("QUIT")
         for i, future in enumerate(futures):
             assert data(future.result(30 * SLOW)) == {"OUT": [i]}
@@ -353,9 +353,14 @@ def test_a_client_that_goes_takes_its_steps_along(make_server):
     connection.close()
     assert process.wait_until(lambda: count(
         server, "three", "inference_stats")["fail"]["count"] == 1, 10 * SLOW)
-    nap(0.6)
-    slow = count(server, "slow", "inference_stats")
-    assert slow["success"]["count"] + slow["fail"]["count"] == 1, slow
+
+    def steps():
+        slow = count(server, "slow", "inference_stats")
+        return slow["success"]["count"] + slow["fail"]["count"]
+
+    assert process.wait_until(lambda: steps() == 1, 10 * SLOW)
+    nap(1.5)
+    assert steps() == 1
 
 
 def test_a_killed_core_costs_no_request(make_server):

@@ -10,7 +10,7 @@ import pytest
 from lib import backends, crowd, models, process, upgrade
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.crowd import Crowd
-from lib.exposition import figure, wait_executing
+from lib.exposition import figure, wait_executing, wait_given
 from lib.load import Load
 from lib.server import CORE, SANITIZER, SLOW
 from lib.wire import infer_path, request_bytes, tensor
@@ -28,7 +28,7 @@ def fill(repository):
     models.identity(repository, "long", [("IN", "INT32", [-1])],
                     parameters={"execute_delay_ms": "6000"})
     models.identity(repository, "sequence", [("IN", "INT32", [-1])],
-                    max_batch=0, parameters={"execute_delay_ms": "1500"},
+                    max_batch=0, parameters={"execute_delay_ms": "3000"},
                     extra="sequence_batching { }\n")
 
 
@@ -97,7 +97,7 @@ def test_what_executes_ends_and_what_waits_goes_on(make_server):
                          parts="health infer metrics")
     log = AccessLog(server)
     sent = [send(server, "held") for _ in range(6)]
-    wait_executing(server, 2, 4)
+    wait_given(server, 6)
     server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 6
     lines = log.lines(6, uri=infer_path("held"))
@@ -131,7 +131,7 @@ def test_after_a_reload_the_core_is_replaced_as_well(make_server):
     server = make_server(fill, parts="health infer metrics")
     reload(server)
     sent = [send(server, "held") for _ in range(4)]
-    wait_executing(server, 2, 2)
+    wait_given(server, 4)
     core = server.end_core("QUIT")
     assert [read(c).status for c in sent] == [200] * 4
     server.wait_log(f"core {core} has ended as it was told to")

@@ -16,7 +16,7 @@ from tritonclient.utils import InferenceServerException
 
 from lib import backends, models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
-from lib.exposition import figure, wait_executing
+from lib.exposition import figure, wait_executing, wait_given
 from lib.h2 import H2
 from lib.load import Load
 from lib.server import CORE, SLOW, nap
@@ -71,7 +71,7 @@ def test_executing_and_queued_requests_are_answered(make_server, body, tail,
     """8 execute, 8 wait: all come to the next core with all their bytes."""
     server = make_server(fill, allow_alarms=[KILLED], parts=PARTS)
     sent = [send(server, body, tail, headers=headers) for _ in range(16)]
-    wait_executing(server, 8, 8)
+    wait_given(server, 16)
     server.end_core()
     for connection in sent:
         answer = read(connection)
@@ -91,7 +91,7 @@ def test_a_grpc_call_is_answered(make_server):
             client.async_infer("held", [tensor_in],
                                lambda result, error: answers.append(
                                    (result, error)))
-        wait_executing(server, 3)
+        wait_given(server, 3)
         server.end_core()
         assert process.wait_until(lambda: len(answers) == 3, 20 * SLOW)
     for result, error in answers:
@@ -106,7 +106,7 @@ def test_a_generate_request_is_answered(make_server, verb):
     connection = server.wire(20)
     connection.send(request_bytes("POST", f"/v2/models/held/{verb}",
                                   json.dumps({"IN": VALUES}).encode()))
-    wait_executing(server, 1)
+    wait_given(server, 1)
     server.end_core()
     answer = read(connection)
     assert answer.status == 200, answer
@@ -310,7 +310,7 @@ def test_a_deadline_ends_the_waiting(make_server):
     server = make_server(fill, allow_alarms=[KILLED], parts=PARTS,
                          http="    inference_timeout 2s;")
     sent = send(server, BODY)
-    wait_executing(server, 1)
+    wait_given(server, 1)
     server.end_core()
     nap(0.2)
     os.kill(server.core(), signal.SIGSTOP)
@@ -402,7 +402,7 @@ def test_a_body_that_begins_while_there_is_no_core(make_server, tmp_path,
 def test_a_client_that_leaves_in_between_leaves_nothing(make_server):
     server = make_server(fill, allow_alarms=[KILLED], parts=PARTS)
     sent = [send(server, HEAD, BLOB) for _ in range(16)]
-    wait_executing(server, 8, 8)
+    wait_given(server, 16)
     server.end_core()
     for connection in sent:
         connection.close()
@@ -412,14 +412,18 @@ def test_a_client_that_leaves_in_between_leaves_nothing(make_server):
 
 def test_the_body_is_still_handed_on(make_server):
     """Tries used up, error_page sends the same bytes elsewhere."""
+    def long(repository):
+        models.identity(repository, "long", [("IN", "INT32", [-1])],
+                        parameters={"execute_delay_ms": "60000"})
+
     with Upstream() as upstream:
         server = make_server(
-            fill, allow_alarms=[KILLED], parts=PARTS,
+            long, allow_alarms=[KILLED], parts=PARTS,
             http="    inference_tries 1;",
             server="inference_intercept_errors on; error_page 503 = @other;\n"
                    f"location @other {{ proxy_pass "
                    f"http://127.0.0.1:{upstream.port}; }}")
-        sent = send(server, HEAD, BLOB)
+        sent = send(server, HEAD, BLOB, model="long")
         wait_executing(server, 1)
         server.end_core()
         assert read(sent).status == 200
@@ -441,7 +445,7 @@ def test_a_sequence_is_not_given_to_another_core(make_server):
         "inputs": [tensor("IN", "INT32", [64], VALUES)],
         "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
     sent = send(server, body, model="s")
-    wait_executing(server, 1)
+    wait_given(server, 1)
     server.end_core()
     answer = read(sent)
     assert answer.status == 503

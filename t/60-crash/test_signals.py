@@ -173,7 +173,7 @@ def test_stop_leaves_nothing(make_server, name):
 def test_quit_lets_requests_in_flight_finish(make_server):
     def one_slow(repository):
         models.identity(repository, "slow", [("IN", "INT32", [-1])],
-                        parameters={"execute_delay_ms": "1500"})
+                        parameters={"execute_delay_ms": "3000"})
 
     server = make_server(one_slow, parts="health infer metrics")
     connection = server.wire()

@@ -24,7 +24,7 @@ ENDED = "the inference core ended before it answered"
 def fill(repository):
     models.standard_repository(repository)
     models.identity(repository, "held", [("IN", "INT32", [-1])], instances=4,
-                    parameters={"execute_delay_ms": "1500"})
+                    parameters={"execute_delay_ms": "3000"})
     models.identity(repository, "s", [("IN", "INT32", [-1])], max_batch=0,
                     parameters={"execute_delay_ms": "2000"},
                     extra="sequence_batching { }\n")

@@ -183,6 +183,12 @@ def figure(server, name, path="/metrics"):
     return scrape(server, path).value(f"nginx_inference_{name}")
 
 
+def wait_given(server, count):
+    """Until workers have given so many inferences to the core."""
+    assert process.wait_until(
+        lambda: figure(server, "requests_total") >= count, 20 * SLOW)
+
+
 def wait_executing(server, executing, waiting=0, **labels):
     """Until so many requests are executed, and so many wait for that."""
     def both():

@@ -22,7 +22,7 @@ _numbers = itertools.count()
 def fill(repository):
     models.standard_repository(repository)
     models.identity(repository, "slow", [("IN", "INT32", [-1])],
-                    parameters={"execute_delay_ms": "400"})
+                    parameters={"execute_delay_ms": "1000"})
     models.identity(repository, "two", [("IN0", "INT32", [-1]),
                                         ("IN1", "BYTES", [-1])])
 
