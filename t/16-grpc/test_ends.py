@@ -327,7 +327,7 @@ def test_requests_whose_responses_nobody_takes(start):
 
 def test_many_large_responses_for_a_client_that_reads(start):
     """It is slower than the model: nothing is lost."""
-    server = start(plain)
+    server = start(plain, http="    inference_response_wait 10s;")
     with Client(server.port2) as client, client.stream() as stream:
         stream.send(*(expanding.wanted(n) for n in range(256)))
         for n in range(256):
