@@ -12,6 +12,7 @@
 static bool any_remote(const options_t *o);
 static first_load_t judge(const char *answer, const options_t *o);
 static bool any_failed(char *rows, const options_t *o);
+static bool is_at_start(const options_t *o, const index_row_t *row);
 static bool is_ready(const char *path);
 
 first_load_t
@@ -58,7 +59,16 @@ first_load_cache_failure(const char *path)
 }
 
 bool
-first_load_has(const options_t *o, const index_row_t *row)
+first_load_failed(const options_t *o, const index_row_t *row)
+{
+    return strcmp(row->state, "UNAVAILABLE") == 0
+        && strcmp(row->reason, "unloaded") != 0 && is_at_start(o, row);
+}
+
+/* Whether the model of the row is loaded at the start, not later by a
+   request. */
+static bool
+is_at_start(const options_t *o, const index_row_t *row)
 {
     if (strcasecmp(o->control_mode, "explicit") != 0) {
         return true;
@@ -132,7 +142,7 @@ any_failed(char *rows, const options_t *o)
     index_row_t row;
 
     while (index_row_next(&rows, &row)) {
-        if (strcmp(row.state, "UNAVAILABLE") == 0 && first_load_has(o, &row)) {
+        if (first_load_failed(o, &row)) {
             return true;
         }
     }

@@ -32,8 +32,8 @@ first_load_t first_load_ask(const char *path, const options_t *o,
    answer. */
 char *first_load_cache_failure(const char *path);
 
-/* Whether the model of the row is loaded at the start, not later by a
-   request. */
-bool first_load_has(const options_t *o, const index_row_t *row);
+/* Whether the row tells of a load at the start that failed; a model that a
+   request has unloaded since has not. */
+bool first_load_failed(const options_t *o, const index_row_t *row);
 
 #endif /* TOOLS_FIRST_LOAD_H */

@@ -40,9 +40,7 @@ start_log_models(FILE *f, const options_t *o, char *index, bool failed)
                  row.reason[0] == '\0' ? "" : ": ", row.reason);
         table_add(&t, row.name, row.version, status);
 
-        if (failed && strcmp(row.state, "UNAVAILABLE") == 0
-            && first_load_has(o, &row))
-        {
+        if (failed && first_load_failed(o, &row)) {
             fprintf(stderr, "inference-server: failed to load model %s%s%s: "
                     "%s\n", row.name, row.version[0] == '\0' ? ""
                     : ", version ", row.version, row.reason);

@@ -446,6 +446,37 @@ def test_exit_on_error_is_about_the_start_s_own_models(tmp_path, repository):
     server.stop()
 
 
+def test_exit_on_error_is_not_about_what_requests_unload(tmp_path, repository):
+    """A request unloads a model of the start while another one loads."""
+    late = models.identity(repository, "late", [("IN", "FP32", [-1])],
+                           backend="failing",
+                           parameters={"fail": "initialize-hold"})
+    (late / "hold").touch()
+    late.chmod(0o777)
+    folder = tmp_path / "backends"
+    shutil.copytree(BACKENDS / "identity", folder / "identity")
+    backends.build("failing", folder)
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      f"--backend-directory={folder}",
+                      "--model-control-mode=explicit", "--load-model=one",
+                      "--load-model=late")
+    assert process.wait_until(
+        lambda: server.status("/v2/models/one/ready") == 200
+        and (late / "held").exists(), 30 * SLOW)
+    answer = wire.fetch(server.port, "POST",
+                        "/v2/repository/models/one/unload", b"")
+    assert answer.status == 200
+    assert process.wait_until(
+        lambda: b'"unloaded"' in wire.fetch(
+            server.port, "POST", "/v2/repository/index", b"").body, 30 * SLOW)
+    (late / "hold").unlink()
+    log = server.wait_log("MODE_EXPLICIT")
+    assert "UNAVAILABLE: unloaded" in log
+    server.wait_log("Started Metrics Service")
+    assert server.status("/v2/models/late/ready") == 200
+    server.stop()
+
+
 @pytest.mark.parametrize("user", ["root", "4321"])
 def test_exit_on_error_below_a_path_too_long_for_a_socket(
         tmp_path, repository, user):
