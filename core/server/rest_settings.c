@@ -58,7 +58,8 @@ inf_rest_trace(Inference__TraceSettingRequest *q, const json_t *root)
     return NULL;
 }
 
-/* Adds a trace setting; null is an empty list, which clears it. */
+/* Adds a trace setting; null is an empty list, which clears it.  An empty
+   array of levels, like one of unknown levels, changes nothing. */
 static inf_err_t *
 put_trace(Inference__TraceSettingRequest *q, const char *key,
     const json_t *value)
@@ -66,6 +67,10 @@ put_trace(Inference__TraceSettingRequest *q, const char *key,
     bool level = strcmp(key, "trace_level") == 0;
     ProtobufCMessage *m, *setting;
     char *name;
+
+    if (level && json_is_array(value) && json_array_size(value) == 0) {
+        return NULL;
+    }
 
     inf_err_t *err = new_entry(
         &inference__trace_setting_request__settings_entry__descriptor,

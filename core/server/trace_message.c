@@ -269,7 +269,7 @@ read_number(const request_entry_t *e, int64_t min, int64_t max, int64_t *out)
     long long n = strtoll(text, NULL, 10);
     if (errno == 0 && n < min && min == -1) {
         return inf_err_new(INF_ERR_INVALID_ARG, "Unable to parse '%s'."
-            " Expecting value >= -1, got: %s", e->key, text);
+            " Expecting value >= -1, got:%s", e->key, text);
     }
     if (errno != 0 || n < min || n > max) {
         return inf_err_new(INF_ERR_INVALID_ARG, "Unable to parse '%s', value"

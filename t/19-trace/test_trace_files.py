@@ -229,6 +229,16 @@ def test_a_model_s_own_level(traced):
     client.close()
 
 
+def test_an_array_without_levels_changes_nothing(traced):
+    server = traced("level=timestamps rate=1")
+    for levels, then in (("[\"OFF\"]", ["OFF"]), ("[]", ["OFF"]),
+                         ("[\"SOMETIMES\"]", ["OFF"]),
+                         ("null", ["TIMESTAMPS"])):
+        answer = server.post("/v2/trace/setting",
+                             f'{{"trace_level": {levels}}}'.encode())
+        assert answer.json()["trace_level"] == then, levels
+
+
 def test_a_request_that_fails(traced):
     server = traced()
     answer = server.infer("fails", {"inputs": [

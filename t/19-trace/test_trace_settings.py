@@ -66,7 +66,7 @@ def test_the_file_is_the_configurations(client, server):
     ("trace_rate", "-1", "value is out of range [ 0, 4294967295 ], got: -1"),
     ("trace_rate", "9" * 30, "value is out of range"),
     ("trace_count", "-2", "Unable to parse 'trace_count'. Expecting value"
-     " >= -1, got: -2"),
+     " >= -1, got:-2"),
     ("log_frequency", "", "Unable to parse 'log_frequency', got: "),
     ("trace_level", ["OFF", "TIMESTAMPS"],
      "Expect only one trace level 'OFF' is specified")])
