@@ -413,7 +413,7 @@ ngx_http_inference_forget(ngx_http_inference_submission_t *submission)
 
 
 void
-ngx_http_inference_release(uint64_t epoch, uint64_t offset)
+ngx_http_inference_release(uint64_t epoch, uint64_t offset, ngx_uint_t notify)
 {
     ngx_http_inference_channel_t  *ch;
 
@@ -427,6 +427,11 @@ ngx_http_inference_release(uint64_t epoch, uint64_t offset)
 
     if (ch->state == ngx_http_inference_channel_up) {
         inf_client_release(ch->client, offset);
+
+        if (notify) {
+            inf_client_flush(ch->client);
+        }
+
         ngx_http_inference_client_plan_sweep();
     }
 }

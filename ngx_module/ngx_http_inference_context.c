@@ -6,6 +6,7 @@
 #include "ngx_module/ngx_http_inference_events.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
 #include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_reply.h"
 #include "ngx_module/ngx_http_inference_request.h"
 #include "ngx_module/ngx_http_inference_response.h"
 #include "ngx_module/ngx_http_inference_retry.h"
@@ -309,9 +310,7 @@ ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx)
 {
     ngx_http_inference_abandon(&ctx->submission);
 
-    if (ctx->reply.held) {
-        ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
-    }
+    ngx_http_inference_reply_release(&ctx->reply);
 
     if (ctx->retry) {
         ngx_http_inference_retry_free(ctx);

@@ -367,7 +367,7 @@ ngx_http_inference_control_take(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
         ngx_memcpy(body->data, answer, len);
 
         ctx->reply.held = 0;
-        ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
+        ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset, 0);
     }
 
     return NGX_OK;

@@ -510,7 +510,7 @@ ngx_http_inference_health_answer(ngx_http_inference_submission_t *submission,
 
     if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
         ready = (c->status == INF_OK);
-        ngx_http_inference_release(submission->epoch, c->offset);
+        ngx_http_inference_release(submission->epoch, c->offset, 0);
     }
 
     if (c == NULL || (c->flags & INF_COMPLETE_FINAL)) {

@@ -8,9 +8,9 @@
 #include "ngx_module/ngx_http_inference_error.h"
 #include "ngx_module/ngx_http_inference_grpc.h"
 #include "ngx_module/ngx_http_inference_hand_on.h"
+#include "ngx_module/ngx_http_inference_reply.h"
 #include "ngx_module/ngx_http_inference_request.h"
 #include "ngx_module/ngx_http_inference_store.h"
-#include "ngx_module/ngx_http_inference_submission.h"
 
 #include "core/proto/infer_request.h"
 
@@ -138,11 +138,7 @@ ngx_http_inference_hand_on_begin(ngx_http_inference_ctx_t *ctx)
     imcf = ngx_http_get_module_main_conf(ctx->request,
                                          ngx_http_inference_module);
 
-    if (ctx->reply.held) {
-        ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
-        ctx->reply.held = 0;
-    }
-
+    ngx_http_inference_reply_release(&ctx->reply);
     ngx_http_inference_record_free(ctx);
 
     size = ngx_http_inference_stores_size(ctx);

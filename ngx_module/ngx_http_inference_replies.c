@@ -71,6 +71,7 @@ ngx_http_inference_replies_push(ngx_http_inference_replies_t *replies,
     item->reply.len = item->response ? c->length : 0;
     item->reply.status = c->status;
     item->reply.held = (item->reply.len != 0);
+    item->reply.traced = (c->traced != 0);
 
     ngx_http_inference_note_execution(ctx, c);
 
@@ -114,7 +115,8 @@ ngx_http_inference_reply_release(ngx_http_inference_reply_t *reply)
 {
     if (reply->held) {
         reply->held = 0;
-        ngx_http_inference_release(reply->epoch, reply->offset);
+        ngx_http_inference_release(reply->epoch, reply->offset,
+                                   reply->traced);
     }
 
     reply->len = 0;

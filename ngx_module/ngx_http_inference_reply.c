@@ -63,12 +63,13 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
             reply->len = c->length;
             reply->status = c->status;
             reply->held = (c->length != 0);
+            reply->traced = (c->traced != 0);
 
             ngx_http_inference_note_execution(ctx, c);
             ctx->cause = c->cause;
 
         } else if (c->length) {
-            ngx_http_inference_release(submission->epoch, c->offset);
+            ngx_http_inference_release(submission->epoch, c->offset, 0);
         }
     }
 
@@ -299,7 +300,7 @@ ngx_http_inference_drop_response(
     const inf_completion_t *c)
 {
     if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
-        ngx_http_inference_release(submission->epoch, c->offset);
+        ngx_http_inference_release(submission->epoch, c->offset, 0);
     }
 }
 

@@ -27,6 +27,7 @@ typedef struct {
     uint64_t                     len;
     uint32_t                     status;
     unsigned                     held:1;        /* to be released            */
+    unsigned                     traced:1;      /* and the core notified     */
 } ngx_http_inference_reply_t;
 
 

@@ -143,8 +143,10 @@ void ngx_http_inference_cancel(ngx_http_inference_submission_t *submission);
 /* Frees the regions of a submission with `keep`. */
 void ngx_http_inference_forget(ngx_http_inference_submission_t *submission);
 
-/* Releases a response region that was sent or is not wanted. */
-void ngx_http_inference_release(uint64_t epoch, uint64_t offset);
+/* Releases a response region that was sent or is not wanted; notify: the core
+   learns of it now, not with the next entry or within a second. */
+void ngx_http_inference_release(uint64_t epoch, uint64_t offset,
+    ngx_uint_t notify);
 
 /* Response bytes on the channel of epoch, as inf_client_response(). */
 const void *ngx_http_inference_response(uint64_t epoch, uint64_t offset,

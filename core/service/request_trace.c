@@ -99,7 +99,7 @@ inf_request_trace_begin(inf_in_flight_t *in_flight, inf_tracer_t *tracer,
         req->queue_ns);
 }
 
-void
+bool
 inf_request_trace_answer(inf_in_flight_t *in_flight,
     const inf_response_t *response, inf_channel_region_t *region)
 {
@@ -111,13 +111,14 @@ inf_request_trace_answer(inf_in_flight_t *in_flight,
     }
     note_front(in_flight, "INFER_RESPONSE_COMPLETE", now);
     if (region == NULL || inf_model_is_decoupled(in_flight->factory.model)) {
-        return;
+        return false;
     }
 
     uint64_t protocol = in_flight->record->protocol;
     note_front(in_flight, front_of(protocol)->send_start, now);
     inf_trace_record_ref(record);
     inf_channel_region_on_free(region, on_sent, record, protocol);
+    return true;
 }
 
 void

@@ -30,8 +30,9 @@ void inf_request_trace_begin(inf_in_flight_t *in_flight, inf_tracer_t *tracer,
     uint64_t now_ns);
 
 /* For a traced request: notes a response (NULL: flags alone) that is about to
-   be published in region, which may be NULL. */
-void inf_request_trace_answer(inf_in_flight_t *in_flight,
+   be published in region, which may be NULL; whether it notes the region's
+   release, too. */
+bool inf_request_trace_answer(inf_in_flight_t *in_flight,
     const inf_response_t *response, inf_channel_region_t *region);
 
 /* For a traced request: notes its release to the worker. */

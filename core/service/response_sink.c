@@ -140,7 +140,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     flow_send(in_flight, response, admitted, region, size,
         flags & INF_SEND_FINAL);
     if (in_flight->trace != NULL) {
-        inf_request_trace_answer(in_flight, response, region);
+        c.traced = inf_request_trace_answer(in_flight, response, region);
     }
     inf_channel_complete(channel, &c, region, size);
     inf_suspect_queue_answered(in_flight);

@@ -125,6 +125,28 @@ def test_a_request_over_grpc(traced):
     assert "HTTP_RECV_START" not in times
 
 
+@pytest.mark.parametrize("protocol", ["HTTP", "GRPC"])
+def test_the_end_of_an_answer_is_noted_at_once(traced, protocol):
+    """Not with the worker's next entry for the core, or after a second without
+    one: each request waits until the one before has its trace."""
+    server = traced()
+    client = tritonclient.grpc.InferenceServerClient(
+        f"127.0.0.1:{server.port2}")
+    data = tritonclient.grpc.InferInput("IN", [2], "INT32")
+    data.set_data_from_numpy(numpy.array([5, 6], numpy.int32))
+    took = []
+    for n in range(1, 5):
+        if protocol == "HTTP":
+            infer(server)
+        else:
+            client.infer("id_int32", [data])
+        times = wait_for(traced.path, n)[-1].times
+        took.append(times[f"{protocol}_SEND_END"]
+                    - times[f"{protocol}_SEND_START"])
+    client.close()
+    assert sum(took) < 1_500_000_000, took
+
+
 def test_an_ensemble_has_traces_of_its_steps(traced):
     server = traced("rate=1 level=timestamps,tensors")
     infer(server, model="chain", request_id="whole")

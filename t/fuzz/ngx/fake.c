@@ -963,9 +963,9 @@ ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
 }
 
 void
-ngx_http_inference_release(uint64_t epoch, uint64_t offset)
+ngx_http_inference_release(uint64_t epoch, uint64_t offset, ngx_uint_t notify)
 {
-    check(epoch == 0 && offset == 1);
+    check(epoch == 0 && offset == 1 && notify == 0);
 }
 
 ngx_int_t
