@@ -16,8 +16,8 @@ from lib.repository import held, let_go, wait_held
 from lib.server import CORE, ROOT, SLOW
 from lib.wire import request_bytes
 
-PARTS = "health metadata config statistics repository shared_memory trace " \
-        "logging metrics status infer"
+PARTS = "health metadata config statistics repository archives shared_memory " \
+        "trace logging metrics status infer"
 ROW = re.compile(r'ngx_http_inference_call\("([^"]+)",\s*NGX_HTTP_(\w+),\s*'
                  r"(\w+),")
 HEADERS = {"content-type": "application/grpc", "te": "trailers"}
