@@ -213,9 +213,8 @@ def test_a_driver_without_shared_memory(gpus, function, said):
     for size in 1, 70_000:
         check(server, "chained", size)
     check(server, "made", 70_000, True)
-    log = server.log_text()
-    assert said in log
-    assert log.count("inputs that lie on a GPU are copied to the CPU:") == 1
+    server.wait_log(said)
+    server.wait_said("inputs that lie on a GPU are copied to the CPU:")
     assert gpus.ended(server)["bytes"]["on_device"] == 0
 
 
