@@ -1,6 +1,5 @@
 """Parameters of a model of backend openvino."""
 
-import re
 
 import numpy
 import pytest

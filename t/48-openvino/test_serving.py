@@ -3,7 +3,6 @@
 import concurrent.futures
 import json
 import os
-import re
 import shutil
 
 import numpy

@@ -4,14 +4,15 @@ ones work, nothing is left."""
 import os
 import signal
 import threading
-import time
 
 import pytest
 
 from lib import models, process, python_backend, wire
+from lib.exposition import wait_executing
 from lib.server import SANITIZER
 
 TEXT = python_backend.TEXT
+PARTS = "health metadata config infer metrics"
 
 # does what its input says
 DOER = python_backend.TELL + """
@@ -106,7 +107,7 @@ def maps(pid, words):
 
 @pytest.fixture(scope="module")
 def server():
-    with python_backend.serve(doer) as s:
+    with python_backend.serve(doer, parts=PARTS) as s:
         yield s
         # none can be left of shared memory without a name
         assert not [pid for pid in s.processes() if maps(pid, "/dev/shm/")]
@@ -145,9 +146,9 @@ def test_killed_while_it_runs(server):
     thread = threading.Thread(
         target=lambda: answers.append(say(server, "sleep")))
     thread.start()
-    time.sleep(0.2)
+    wait_executing(server, 1)
     os.kill(first, signal.SIGKILL)
-    thread.join(5)
+    thread.join(20)             # it would sleep for longer
     assert answers and answers[0].status == 503
     assert pid(server) != first
 
