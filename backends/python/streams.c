@@ -21,11 +21,11 @@ struct py_stream_s {
     py_link_t                      *link;       /* set in new()              */
     bool                            decoupled;  /* set in start()            */
     py_bls_outputs_t                outputs;    /* set in start()            */
-    TRITONSERVER_InferenceRequest  *request;    /* until released            */
     py_bls_input_t                 *inputs;     /* until released            */
 
     pthread_mutex_t                 lock;       /* guards the rest           */
     uint32_t                        refs;
+    TRITONSERVER_InferenceRequest  *request;    /* until released and ended  */
     uint32_t                        slot;       /* that waits                */
     item_t                         *first;
     item_t                         *last;
@@ -41,6 +41,7 @@ static TRITONSERVER_Error *stream_new(py_streams_t *t, py_link_t *link,
 static py_stream_t **find(py_streams_t *t, uint64_t id);
 static void unref(py_stream_t *s, uint32_t count);
 static void stream_give_up(py_stream_t *s);
+static void cancel_locked(py_stream_t *s);
 static TRITONSERVER_Error *request_read(py_stream_t *s,
     TRITONSERVER_Server *server, py_requests_t *requests, py_reader_t *r,
     TRITONSERVER_InferenceTrace **trace);
@@ -48,6 +49,7 @@ static void on_released(TRITONSERVER_InferenceRequest *request,
     const uint32_t flags, void *userp);
 static void on_response(TRITONSERVER_InferenceResponse *response,
     const uint32_t flags, void *userp);
+static void finish(py_stream_t *s);
 static item_t *take_locked(py_stream_t *s, uint32_t *slot);
 static void hand_over(py_stream_t *s, item_t *item, uint32_t slot);
 
@@ -155,9 +157,7 @@ py_streams_cancel(py_streams_t *t, uint64_t id)
     }
 
     pthread_mutex_lock(&(*at)->lock);
-    if ((*at)->sent && !(*at)->released) {
-        bk_err_drop(TRITONSERVER_InferenceRequestCancel((*at)->request));
-    }
+    cancel_locked(*at);
     pthread_mutex_unlock(&(*at)->lock);
 }
 
@@ -270,11 +270,19 @@ stream_give_up(py_stream_t *s)
     pthread_mutex_lock(&s->lock);
     s->unwanted = true;
     s->slot = PY_NO_SLOT;
-    if (s->sent && !s->released) {
-        bk_err_drop(TRITONSERVER_InferenceRequestCancel(s->request));
-    }
+    cancel_locked(s);
     pthread_mutex_unlock(&s->lock);
     unref(s, 1);
+}
+
+/* Cancels the request, also one that is released: a decoupled model may still
+   be at work on its responses. */
+static void
+cancel_locked(py_stream_t *s)
+{
+    if (s->sent && s->request != NULL) {
+        bk_err_drop(TRITONSERVER_InferenceRequestCancel(s->request));
+    }
 }
 
 static TRITONSERVER_Error *
@@ -307,21 +315,18 @@ on_released(TRITONSERVER_InferenceRequest *request, const uint32_t flags,
 {
     py_stream_t *s = userp;
 
+    (void) request;
     (void) flags;
     pthread_mutex_lock(&s->lock);
     s->released = true;
-    s->request = NULL;
     py_bls_input_t *inputs = s->inputs;
     s->inputs = NULL;
     bool both = s->ended;
     pthread_mutex_unlock(&s->lock);
 
-    /* a request keeps its model loaded, also in a lingering stream */
-    bk_err_log(TRITONSERVER_InferenceRequestDelete(request),
-        "cannot delete a request");
     py_bls_inputs_free(inputs);
     if (both) {
-        unref(s, 1);
+        finish(s);
     }
 }
 
@@ -382,7 +387,25 @@ on_response(TRITONSERVER_InferenceResponse *response, const uint32_t flags,
         py_reply(s->link, lost, err, NULL);
         bk_err_drop(err);
     }
-    unref(s, both ? 2 : 1);
+    if (both) {
+        finish(s);
+    }
+    unref(s, 1);
+}
+
+/* Ends the server's use of a stream.  A request keeps its model loaded, so it
+   is deleted although the stream may linger. */
+static void
+finish(py_stream_t *s)
+{
+    pthread_mutex_lock(&s->lock);
+    TRITONSERVER_InferenceRequest *request = s->request;
+    s->request = NULL;
+    pthread_mutex_unlock(&s->lock);
+
+    bk_err_log(TRITONSERVER_InferenceRequestDelete(request),
+        "cannot delete a request");
+    unref(s, 1);
 }
 
 /* Takes a response for the waiting slot, if there are both. */

@@ -73,6 +73,26 @@ class TritonPythonModel:
         return [sums, squares]
 """
 
+# one response, and one more when it is cancelled, or never is
+UNTIL_CANCELLED = TELL + """
+import threading
+import time
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for r in requests:
+            threading.Thread(target=self.run, args=(
+                r.get_response_sender(), r.request_id())).start()
+    def run(self, sender, name):
+        sender.send(tell("first"))
+        for _ in range(1000):
+            if sender.is_cancelled():
+                pb.Logger.log_info(f"t {name} is cancelled")
+                break
+            time.sleep(0.01)
+        sender.send(tell(sender.is_cancelled()), 1)
+"""
+
 # calls outside execute
 EARLY = TELL + """
 class TritonPythonModel:
@@ -101,7 +121,10 @@ def got(response, name):
 def fill(repository):
     for name, config, source in [
             ("add_sub", PAIR, ADD_SUB), ("total", TOTAL_IO, TOTAL),
-            ("gather", TEXT, GATHER), ("early", TEXT, EARLY)]:
+            ("gather", TEXT, GATHER), ("early", TEXT, EARLY),
+            ("until_cancelled", TEXT
+             + "model_transaction_policy { decoupled: true }\n",
+             UNTIL_CANCELLED)]:
         python_backend.model(repository, name, config, source)
     decoupled.square(repository)
     models.identity(repository, "copy", [("IN", "FP32", [-1, -1])])
@@ -229,6 +252,32 @@ for _ in responses:
 responses.cancel()
 result = first.has_error()
 """) is False
+
+
+# the first response of the second shows that the first one is released
+TWO_STREAMS = """
+streams = [pb.InferenceRequest(
+    request_id=name, model_name="until_cancelled",
+    requested_output_names=["OUT"],
+    inputs=[pb.Tensor("IN", np.array([b"x"], dtype=object))]).exec(
+        decoupled=True) for name in ("one", "two")]
+for stream in streams:
+    next(stream)
+"""
+
+
+@differs("2.51 cancels nothing that its callee has released")
+def test_a_cancel_after_the_callee_s_execute(server):
+    assert ask(server, TWO_STREAMS + """
+streams[0].cancel()
+result = next(streams[0]).output_tensors()[0].as_numpy()[0].decode()
+""") == "true"
+
+
+@differs("2.51 cancels nothing that its callee has released")
+def test_responses_that_nobody_wants_any_more_are_cancelled(server):
+    ask(server, TWO_STREAMS + "del streams, stream\n")
+    server.wait_log("t one is cancelled")
 
 
 def test_what_failed_calls_say(server):
