@@ -155,6 +155,14 @@ result = [t.name() for t in r.output_tensors()]
 """) == ["DIFF"]
 
 
+def test_an_output_that_is_requested_twice(server):
+    assert ask(server, CALL + """
+request = call([1], [2], ["SUM", "SUM"])
+result = [t.name() for t in request.exec().output_tensors()]
+result.append(list(request.requested_output_names()))
+""") == ["SUM", ["SUM"]]
+
+
 def test_a_model_s_name_as_an_input_has_it(server):
     assert ask(server, CALL + """
 names = np.array([b"add_sub"], dtype=object)

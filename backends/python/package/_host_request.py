@@ -268,7 +268,7 @@ class InferenceRequest:
         for name in names:
             if not name:
                 raise self._empty("Requested output name")
-        return names
+        return list(dict.fromkeys(names))       # each once
 
     def _empty(self, what):
         return TritonModelException(
