@@ -163,6 +163,18 @@ result.append(list(request.requested_output_names()))
 """) == ["SUM", ["SUM"]]
 
 
+def test_strings_are_those_when_the_tensor_was_made(server):
+    assert ask(server, """
+import json
+words = np.array([b"result = 1"], dtype=object)
+request = pb.InferenceRequest(
+    model_name="caller", requested_output_names=["OUT"],
+    inputs=[pb.Tensor("CODE", words)])
+words[0] = b"result = 2"
+result = json.loads(request.exec().output_tensors()[0].as_numpy()[0])
+""") == {"result": 1}
+
+
 def test_a_model_s_name_as_an_input_has_it(server):
     assert ask(server, CALL + """
 names = np.array([b"add_sub"], dtype=object)

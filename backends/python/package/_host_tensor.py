@@ -90,7 +90,10 @@ def _capsule_of_copy(tensor):
 
 
 class Tensor:
-    """A named tensor.  _data: an array; _buffer: bytes; one may be None."""
+    """A named tensor.  _data: an array; _buffer: bytes; one may be None.
+
+    Strings of an array are copied at once: a model may use it again.
+    """
 
     __slots__ = ("_name", "_dtype", "_shape", "_data", "_buffer")
 
@@ -118,7 +121,8 @@ class Tensor:
         self._dtype = number
         self._shape = list(numpy_array.shape)
         self._data = numpy_array
-        self._buffer = None
+        self._buffer = None if number != BYTES \
+            else serialize_byte_tensor(numpy_array) or b""
 
     @classmethod
     def _of(cls, message):
@@ -129,13 +133,9 @@ class Tensor:
         return self
 
     def _message(self):
-        """Returns [name, datatype, shape, bytes]; copies only BYTES."""
-        data = self._buffer
-        if data is None:
-            data = self._data
-            if self._dtype == BYTES:
-                data = serialize_byte_tensor(data) or b""
-        return [self._name, self._dtype, self._shape, data]
+        """Returns [name, datatype, shape, bytes], not copied."""
+        return [self._name, self._dtype, self._shape,
+                self._data if self._buffer is None else self._buffer]
 
     def name(self):
         return self._name
