@@ -288,7 +288,8 @@ def tensors(*given, shape=None):
     ("more", "Number of InferenceResponse objects do not match the number of "
      "InferenceRequest objects"),
     ("empty", "Number of InferenceResponse objects do not match the number of "
-     "InferenceRequest objects"),
+     "InferenceRequest objects. InferenceRequest(s) size is:1, and "
+     "InferenceResponse(s) size is:0\n"),
     ("raise", "ValueError: never works: raise"),
 ])
 def test_wrong_returns(server, word, why):

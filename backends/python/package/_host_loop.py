@@ -198,7 +198,7 @@ class Model:
                 "Number of InferenceResponse objects do not match the number "
                 "of InferenceRequest objects. InferenceRequest(s) size is:"
                 f"{len(requests)}, and InferenceResponse(s) size is:"
-                f"{len(answers)}")
+                f"{len(answers)}\n")
         return [self._result(r, a) for r, a in zip(requests, answers)]
 
     def _result(self, request, answer):
