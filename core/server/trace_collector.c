@@ -274,7 +274,7 @@ put_model(spans_t *s, const inf_trace_event_t *who)
     span_t model = {
         .name = who->name,
         .kind = KIND_INTERNAL,
-        .number = number_of(s, who->id),
+        .number = who->span,
         .parent = number_of(s, who->parent_id),
         .who = who
     };
@@ -297,19 +297,13 @@ put_model(spans_t *s, const inf_trace_event_t *who)
     put_custom(s, who, &model, &compute);
 }
 
-/* The trace's number, from 1 in the order in which traces began; 0, the whole
-   request's, for an unknown id. */
+/* The number of the trace's span; the whole request's for an unknown id. */
 static uint32_t
 number_of(const spans_t *s, uint64_t id)
 {
-    uint32_t n = 0;
-
     for (const inf_trace_event_t *e = s->events; e != NULL; e = e->next) {
-        if (e->kind == INF_TRACE_WHO) {
-            n++;
-            if (e->id == id) {
-                return n;
-            }
+        if (e->kind == INF_TRACE_WHO && e->id == id) {
+            return e->span;
         }
     }
     return SPAN_REQUEST;

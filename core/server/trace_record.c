@@ -130,6 +130,12 @@ inf_trace_record_note(inf_trace_record_t *r, const inf_trace_event_t *event,
     }
 }
 
+uint32_t
+inf_trace_record_next_span(inf_trace_record_t *r)
+{
+    return atomic_fetch_add_explicit(&r->traces, 1, memory_order_relaxed) + 1;
+}
+
 inf_trace_event_t *
 inf_trace_record_events(inf_trace_record_t *r)
 {

@@ -38,6 +38,7 @@ typedef struct inf_trace_event_s {
     inf_trace_kind_t  kind;
     uint64_t          id;           /* of the trace                          */
     uint64_t          parent_id;    /* WHO: 0: none                          */
+    uint32_t          span;         /* WHO: number of the trace's span       */
     int64_t           version;      /* WHO: of the model                     */
     uint64_t          ns;           /* TIME, FRONT                           */
     const char       *name;         /* WHO: model; else the activity         */
@@ -57,6 +58,7 @@ typedef struct inf_trace_record_s {
     _Atomic uint32_t      refs;         /* up relaxed, down acq_rel          */
     _Atomic(inf_trace_event_t *) events;    /* newest first; release push    */
     _Atomic uint64_t      bytes;        /* relaxed: of events                */
+    _Atomic uint32_t      traces;       /* relaxed: that have begun          */
     _Atomic bool          incomplete;   /* relaxed                           */
     uint64_t              id;           /* of the whole request's trace      */
     bool                  tensors;      /* set in new(), from the level      */
@@ -83,6 +85,9 @@ void inf_trace_record_free(inf_trace_record_t *r);
 /* Copies the event's data except its name, unless copy_name is set. */
 void inf_trace_record_note(inf_trace_record_t *r,
     const inf_trace_event_t *event, bool copy_name);
+
+/* Returns the number of the span of a trace that begins, from 1. */
+uint32_t inf_trace_record_next_span(inf_trace_record_t *r);
 
 /* Returns all events, oldest first.  Called once, after the last note. */
 inf_trace_event_t *inf_trace_record_events(inf_trace_record_t *r);

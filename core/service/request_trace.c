@@ -21,7 +21,7 @@ static bool context_of(const inf_in_flight_t *in_flight,
     inf_trace_context_t *out, inf_slice_t *state);
 static inf_err_t *make_trace(inf_in_flight_t *in_flight,
     inf_trace_record_t *record);
-static inf_err_t *tell_context(inf_trace_t *trace,
+static inf_err_t *tell_context(inf_trace_t *trace, uint32_t number,
     const inf_trace_record_t *record);
 static void note_front(inf_in_flight_t *in_flight, const char *name,
     uint64_t ns);
@@ -190,11 +190,8 @@ make_trace(inf_in_flight_t *in_flight, inf_trace_record_t *record)
     }
 
     inf_trace_set_watch(trace, &watch);
-    err = tell_context(trace, record);
-    if (err == NULL) {
-        err = inf_trace_take(trace, req->model->name, req->model->version,
-            req->id);
-    }
+    err = inf_trace_take(trace, req->model->name, req->model->version,
+        req->id);
     if (err != NULL) {
         inf_err_log(TRITONSERVER_InferenceTraceDelete(trace));
         return err;
@@ -209,9 +206,11 @@ make_trace(inf_in_flight_t *in_flight, inf_trace_record_t *record)
     return NULL;
 }
 
-/* Passes the context on, so that a backend can join the same trace. */
+/* Passes the context on, so that a backend can join the same trace below this
+   span of it. */
 static inf_err_t *
-tell_context(inf_trace_t *trace, const inf_trace_record_t *record)
+tell_context(inf_trace_t *trace, uint32_t number,
+    const inf_trace_record_t *record)
 {
     char text[128], whole[2 * INF_TRACE_ID + 1], span[2 * INF_SPAN_ID + 1];
     uint8_t id[INF_SPAN_ID];
@@ -220,7 +219,7 @@ tell_context(inf_trace_t *trace, const inf_trace_record_t *record)
         return NULL;
     }
 
-    inf_trace_record_span(record, 1, id);
+    inf_trace_record_span(record, number, id);
     inf_trace_hex(id, INF_SPAN_ID, span);
     inf_trace_hex(record->context.trace_id, INF_TRACE_ID, whole);
     snprintf(text, sizeof(text), "{\"traceparent\":\"00-%s-%s-01\"}", whole,
@@ -269,8 +268,13 @@ on_activity(TRITONSERVER_InferenceTrace *trace,
 static void
 note_who(inf_trace_record_t *record, inf_trace_t *trace)
 {
-    inf_trace_event_t e = { .kind = INF_TRACE_WHO, .id = id_of(trace) };
+    inf_trace_event_t e = {
+        .kind = INF_TRACE_WHO,
+        .id = id_of(trace),
+        .span = inf_trace_record_next_span(record)
+    };
 
+    inf_err_log(tell_context(trace, e.span, record));
     inf_err_log(TRITONSERVER_InferenceTraceParentId(trace, &e.parent_id));
     inf_err_log(TRITONSERVER_InferenceTraceModelName(trace, &e.name));
     inf_err_log(TRITONSERVER_InferenceTraceModelVersion(trace, &e.version));

@@ -76,7 +76,8 @@ note_one(inf_trace_record_t *r)
     const float data[] = { 0.5f, -1.0f };
 
     inf_trace_record_note(r, &(inf_trace_event_t) { .kind = INF_TRACE_WHO,
-        .id = 1, .version = 3, .name = name, .request_id = "" }, true);
+        .id = 1, .span = 1, .version = 3, .name = name, .request_id = ""
+    }, true);
     name[0] = 'x';
     inf_trace_record_note(r, &(inf_trace_event_t) { .kind = INF_TRACE_TIME,
         .id = 1, .ns = 7, .name = "REQUEST_START" }, false);
@@ -286,7 +287,8 @@ spans_are_json_and_have_ids_of_their_own(void **state)
     assert_null(inf_tracer_new(&c, &tracer));
     inf_trace_record_t *r = record_of(tracer);
     inf_trace_record_note(r, &(inf_trace_event_t) { .kind = INF_TRACE_WHO,
-        .id = 1, .name = "m", .request_id = "r" }, true);
+        .id = 1, .span = inf_trace_record_next_span(r), .name = "m",
+        .request_id = "r" }, true);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         inf_trace_record_note(r, &(inf_trace_event_t) {
             .kind = INF_TRACE_TIME, .id = 1, .ns = 10 + i, .name = times[i]
