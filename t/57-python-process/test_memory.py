@@ -155,13 +155,20 @@ def test_loads_leave_nothing(server):
         assert process.wait_until(lambda: len(
             [p for p in process.descendants(core)
              if "_host_main.py" in process.cmdline(p)]) == 4, 20)
-        nap(0.2)
-        return resident(core), process.descriptors(core), \
-            len(os.listdir(f"/proc/{core}/task"))
+        seen = None
+        while seen != opened():
+            seen = opened()
+            nap(0.5)
+        return resident(core), *seen
+
+    def opened():
+        return process.descriptors(core), process.threads(core)
 
     before = cycle(3)
     after = cycle(LOADS)
     assert after[0] < before[0] + 8192
-    assert after[1] == before[1]
-    assert after[2] <= before[2] + 1
+    assert process.wait_until(
+        lambda: process.descriptors(core) == before[1], 20), opened()
+    assert process.wait_until(
+        lambda: process.threads(core) <= before[2] + 1, 20), opened()
 
