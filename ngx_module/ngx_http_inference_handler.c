@@ -117,6 +117,8 @@ ngx_http_inference_happened(ngx_http_inference_ctx_t *ctx,
 
     ctx->event = event;
 
+    ngx_http_set_log_request(ctx->request->connection->log, ctx->request);
+
     ngx_http_inference_run(ctx);
 
     ngx_http_inference_turn_end(began_ns);

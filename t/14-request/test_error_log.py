@@ -27,10 +27,17 @@ def fill(repository):
                     parameters={"execute_delay_ms": "400"})
 
 
+COPIED = """
+        location = /copied { mirror /copy; inference_model nobody; }
+        location = /copy { internal; inference_model id_int32; }
+"""
+
+
 @pytest.fixture(scope="module")
 def server():
     with Server(fill, http=FORMAT + "    inference_model_control explicit;\n"
-                "    inference_load_model *;\n", http2=True, server=WRITTEN,
+                "    inference_load_model *;\n", http2=True,
+                server=WRITTEN + COPIED,
                 parts="all repository shared_memory") as s:
         yield s
 
@@ -117,6 +124,15 @@ def test_a_success_has_no_error(server):
                        ).status == 200
     assert log.line(uri=path)["error"] == ""
     assert lines.new() == []
+
+
+def test_an_error_is_that_of_its_request(server):
+    """Not of the subrequest that nginx has begun meanwhile."""
+    before = len(server.log_text())
+    told(server, "/copied", json.dumps({"inputs": INPUTS}).encode())
+    line, = (line for line in server.log_text()[before:].splitlines()
+             if "[error]" in line)
+    assert "subrequest" not in line
 
 
 def test_texts_of_clients_stay_one_line(server):
