@@ -179,7 +179,16 @@ void
 ngx_http_inference_ask_log(ngx_http_inference_ask_t *ask, ngx_err_t err,
     const char *why)
 {
-    ngx_log_error(NGX_LOG_ERR, ask->log, err,
+    ngx_log_t  *log;
+
+    log = ngx_cycle->log;
+
+    if (ask->request) {
+        log = ask->request->connection->log;
+        ngx_http_set_log_request(log, ask->request);
+    }
+
+    ngx_log_error(NGX_LOG_ERR, log, err,
                   "inference: server %V of upstream \"%V\" %s: %s",
                   ask->fetch.pc.name, &ask->upstream->name, why, ask->without);
 }

@@ -25,7 +25,7 @@ struct ngx_http_inference_ask_s {
                                                    answer buffer are the
                                                    caller's                  */
     ngx_http_inference_upstream_t  *upstream;
-    ngx_log_t                      *log;
+    ngx_http_request_t             *request;    /* for the log; NULL: of all  */
     const char                     *without;    /* for the log: effect of a
                                                    missing answer            */
     ngx_uint_t                      whole;      /* the answer ends when the

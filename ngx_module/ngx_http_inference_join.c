@@ -194,7 +194,7 @@ ngx_http_inference_join_ask(ngx_http_inference_join_t *join,
     ask = &join->ask;
 
     ask->upstream = upstream;
-    ask->log = r->connection->log;
+    ask->request = r;
     ask->without = join->joined->without;
     ask->over = ngx_http_inference_join_ask_over;
 

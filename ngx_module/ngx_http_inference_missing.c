@@ -237,7 +237,7 @@ ngx_http_inference_missing_ask(ngx_http_inference_missing_t *missing)
     r = missing->ctx->request;
     ask = &missing->ask;
 
-    ask->log = r->connection->log;
+    ask->request = r;
     ask->without = "the model stays unknown";
     ask->over = ngx_http_inference_missing_over;
 

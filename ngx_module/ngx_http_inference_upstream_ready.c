@@ -38,7 +38,6 @@ ngx_http_inference_ready_ask(ngx_http_inference_upstream_t *upstream)
         return;
     }
 
-    readiness->ask.log = ngx_cycle->log;
     readiness->ask.over = ngx_http_inference_ready_over;
 
     ngx_http_inference_ask_start(&readiness->ask,

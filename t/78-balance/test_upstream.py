@@ -17,6 +17,7 @@ from bench.peer import Peer
 from lib import models, prebuilt, process
 from lib.grpc_client import NOT_SERVING, SERVING, Client, Failure
 from lib.server import SLOW, free_port
+from lib.wire import tensor
 
 MISSING = prebuilt.missing()
 
@@ -34,6 +35,12 @@ METHODS = """\
             inference_upstream triton;
         }
 """
+
+
+# an inference, which ends while the upstream is asked for its copy
+COPIED = '''\
+        location = /copied { mirror /both/v2; inference_model slow; }
+'''
 
 
 def ours(repository):
@@ -222,6 +229,24 @@ def accepted(server):
 
 def ports(servers):
     return [s.getsockname()[1] for s in servers]
+
+
+def test_the_log_names_the_subrequest_that_asked(make_server):
+    def slow(repository):
+        models.identity(repository, "slow", [("IN", "INT32", [1])],
+                        parameters={"execute_delay_ms": "300"})
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = make_server(
+            slow, parts="health infer",
+            server=LOCATION.format(name="triton") + COPIED,
+            http="    upstream triton { server 127.0.0.1:%d; }\n"
+                 % silent.getsockname()[1])
+        answer = server.post("/copied", json.dumps({"inputs": [
+            tensor("IN", "INT32", [1], [1])]}).encode())
+        assert answer.status == 200
+        server.wait_log(r'of upstream "triton" does not answer: .*, '
+                        r'subrequest: "/both/v2"')
 
 
 def test_servers_that_hang_share_one_time(make_server):
