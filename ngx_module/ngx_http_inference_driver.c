@@ -17,6 +17,7 @@
 #include "ngx_module/ngx_http_inference_request.h"
 #include "ngx_module/ngx_http_inference_response.h"
 #include "ngx_module/ngx_http_inference_retry.h"
+#include "ngx_module/ngx_http_inference_store.h"
 #include "ngx_module/ngx_http_inference_submission.h"
 
 #include "core/base/error.h"
@@ -160,7 +161,7 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
     case NGX_HTTP_INFERENCE_RECEIVING:
     case NGX_HTTP_INFERENCE_SWALLOWING:
         return ctx->message ? ngx_http_inference_stream_check_rate(ctx)
-                            : ngx_http_inference_check_rate(ctx);
+                            : ngx_http_inference_stores_check_rate(ctx);
 
     case NGX_HTTP_INFERENCE_CONNECTING:
 

@@ -298,6 +298,19 @@ ngx_http_inference_stores_free(ngx_http_inference_ctx_t *ctx)
 }
 
 
+ngx_int_t
+ngx_http_inference_stores_check_rate(ngx_http_inference_ctx_t *ctx)
+{
+    if (ngx_http_inference_check_rate(ctx) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    ngx_http_inference_stores_free(ctx);
+
+    return NGX_ERROR;
+}
+
+
 uint64_t
 ngx_http_inference_stores_size(ngx_http_inference_ctx_t *ctx)
 {

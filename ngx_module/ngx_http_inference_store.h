@@ -84,6 +84,10 @@ void ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_stores_settle(ngx_http_inference_ctx_t *ctx);
 void ngx_http_inference_stores_free(ngx_http_inference_ctx_t *ctx);
 
+/* Frees a body that is too slow at once, as its connection may linger.  Called
+   by a timer, while nginx does not read into the arena. */
+ngx_int_t ngx_http_inference_stores_check_rate(ngx_http_inference_ctx_t *ctx);
+
 /* Arena bytes of the body, without the record. */
 uint64_t ngx_http_inference_stores_size(ngx_http_inference_ctx_t *ctx);
 

@@ -28,6 +28,8 @@ def server():
             error_page 408 = /sorry;
         }
         location = /sorry { return 200 "later"; }
+        location /lingers/ { inference infer; lingering_timeout 300s;
+                             lingering_time 300s; }
     """) as s:
         yield s
         arena.assert_empty(s, ARENA)
@@ -54,6 +56,14 @@ def test_body_that_stops_is_408_and_closed(server, sent, how):
         assert "inference_min_body_rate" in answer.error
         assert answer.headers["connection"] == "close"
         assert connection.socket.recv(1) == b""
+
+
+def test_body_takes_no_room_while_its_connection_lingers(server):
+    with begin(server, "/lingers" + UINT8) as connection:
+        connection.send(bytes(50_000))
+        assert connection.read().status == 408
+        arena.assert_empty(server, ARENA)
+        connection.send(b"x")           # nginx still takes what comes
 
 
 def test_body_that_drips_is_408(server):
