@@ -350,7 +350,10 @@ ngx_http_inference_body_stop(ngx_http_inference_ctx_t *ctx)
         if (r->headers_in.expect && !r->expect_tested) {
             /* the client got no "100 Continue" */
             r->expect_tested = 1;
-            r->keepalive = 0;
+
+            if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
+                r->keepalive = 0;
+            }
         }
 
         if (ngx_http_discard_request_body(r) != NGX_OK) {

@@ -237,3 +237,18 @@ def test_expect_of_a_rejected_request_is_not_told_to_continue(server, path,
         answer = connection.read()
         assert answer.status == status, answer
         assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("length", [None, "0"])
+def test_expect_without_a_body_keeps_the_connection(server, length):
+    """Nothing follows that the client might or might not send."""
+    headers = {"Expect": "100-continue"}
+    if length:
+        headers["Content-Length"] = length
+    with server.wire() as connection:
+        for _ in range(2):
+            connection.send(request_bytes("GET", "/v2/models/id_uint8",
+                                          headers=headers))
+            answer = connection.read()
+            assert answer.status == 200, answer
+            assert answer.headers["connection"] == "keep-alive"
