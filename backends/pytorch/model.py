@@ -168,12 +168,14 @@ def load_module(name, path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
-    # of several the first by name, as in Triton
+    # of several the first by name, as in Triton, but those of the file before
+    # those that it imports
     kinds = [k for _, k in sorted(vars(module).items()) if isinstance(k, type)
-             and issubclass(k, torch.nn.Module) and k.__module__ == name]
+             and issubclass(k, torch.nn.Module) and k is not torch.nn.Module]
     if not kinds:
         raise pb_utils.TritonModelException(
             f"no subclass of torch.nn.Module in {path}")
+    kinds.sort(key=lambda k: k.__module__ != name)
     model = kinds[0]()
     weights = path.with_suffix(".pt")
     if weights.is_file():

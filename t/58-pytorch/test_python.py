@@ -135,6 +135,19 @@ def test_requests_are_a_batch_and_get_their_own_rows(with_torch):
     assert int(row["execution_count"]) < int(row["inference_count"])
 
 
+@pytest.mark.parametrize("source", [
+    "from networks import Scaled\n",
+    "from networks import Another\nimport networks\n\n"
+    "class Of(networks.Scaled):\n    pass\n"])
+def test_a_class_that_the_file_imports(with_torch, tmp_path, source):
+    (tmp_path / "networks.py").write_text(
+        MODEL + "\nclass Another(torch.nn.Module):\n    pass\n")
+    server = with_torch(lambda r: write(
+        r, "net", {**FILES, "model.py": source.encode()},
+        "max_batch_size: 8\n"))
+    assert ask(server, "net", [1, 2], [3, 4]) == [[13, 24], [3, 4]]
+
+
 def test_threads_and_options(with_torch):
     server = with_torch(lambda r: write(
         r, "net", FILES, models.parameter_block(
