@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/common/path.h"
 #include "interpreter.h"
 
 static TRITONSERVER_Error *package_find(py_backend_t *b);
@@ -205,10 +206,10 @@ find_files(py_model_t *m)
     name = m->backend_dir != NULL || name[0] == '\0' ? "model.py" : name;
     size_t len = strlen(name);
     if (len < 4 || strcmp(name + len - 3, ".py") != 0
-        || strchr(name, '/') != NULL)
+        || !bk_path_is_inner(name, len))
     {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Model name must "
-            "end with '.py'. Model name is \"%s\". It is a file of the "
+            "end with '.py'. Model name is \"%s\". It is a file in the "
             "version's directory.", name);
     }
 

@@ -109,6 +109,10 @@ def fill(repository):
     model(repository, "renamed",
           'default_model_filename: "other_name.py"\n' + TEXT,
           "raise RuntimeError('not this file')\n", {"other_name.py": WHO})
+    model(repository, "below",
+          'default_model_filename: "some/where/other_name.py"\n' + TEXT,
+          "raise RuntimeError('not this file')\n",
+          {"some/where/other_name.py": WHO})
     model(repository, "neighbours", TEXT, NEIGHBOURS,
           {"near.py": "WORD = 1\n", "beside.py": "WORD = 2\n",
            "inner/__init__.py": "", "inner/deep.py": "WORD = 4\n"},
@@ -168,9 +172,9 @@ def test_versions(server, version):
     assert said["version"] == version
 
 
-def test_another_file_name(server):
-    assert told(server.infer("renamed", text("x")))["file"] \
-        == "other_name.py"
+@pytest.mark.parametrize("name", ["renamed", "below"])
+def test_another_file_name(server, name):
+    assert told(server.infer(name, text("x")))["file"] == "other_name.py"
 
 
 def test_neighbours(server):

@@ -138,12 +138,13 @@ class Model:
          State.zero_copy, _) = paths
         State.model_dir = os.path.abspath(version_dir)
         sys.path.remove(self._package)
-        name = os.path.basename(file)[:-3]
         if backend_dir is None:
             sys.path += [version_dir, model_dir, self._package]
-            name = f"{args['model_version']}.{name}"
+            name = os.path.relpath(file, model_dir)
         else:
             sys.path += [backend_dir, self._package]
+            name = os.path.basename(file)
+        name = name.removesuffix(".py").replace(os.sep, ".")
         module = importlib.import_module(name)
         return module.TritonPythonModel
 
