@@ -177,7 +177,7 @@ const option_t option_table[] = {
 
     { "allow-sagemaker", GROUP_SAGEMAKER, KIND_BOOL,
       AT(service[SERVICE_SAGEMAKER].on), .standard = "false",
-      .help = "serve /ping, /invocations and /models/NAME/invoke" },
+      .help = "serve /ping, /invocations and /models" },
     { "sagemaker-port", GROUP_SAGEMAKER, KIND_NUMBER,
       AT(service[SERVICE_SAGEMAKER].port), .standard = "8080",
       .help = "their port", .min = 1, .max = 65535 },

@@ -131,8 +131,8 @@ write_control(FILE *f, const options_t *o)
 }
 
 /* Writes gRPC; streams, pings and connections of clients are long-lived.  The
-   bound of a message is the default, which compressed ones have only where it is
-   set. */
+   bound of a message is the default, which compressed ones have only where it
+   is set. */
 static void
 write_grpc(FILE *f, const options_t *o)
 {
@@ -311,6 +311,8 @@ write_own(FILE *f, const places_t *places)
     fputs("    server {\n        listen ", f);
     write_word(f, address);
     fputs(";\n"
-          "        location / { inference health metadata repository status; }\n"
+          "        location / {\n"
+          "            inference health metadata repository status;\n"
+          "        }\n"
           "    }\n", f);
 }

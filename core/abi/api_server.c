@@ -352,8 +352,11 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
         }
     }
     if (err == NULL) {
-        err = inf_repositories_add(&s->repositories, repository_path, aliases,
-            mapping_count);
+        const inf_registration_t what = {
+            .address = repository_path, .aliases = aliases,
+            .count = mapping_count
+        };
+        err = inf_repositories_add(&s->repositories, &what, NULL);
     }
     free(aliases);
     return err;

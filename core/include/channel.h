@@ -263,8 +263,7 @@ typedef enum {
 typedef struct {
     uint8_t  flags;
     uint8_t  cause;             /* inf_err_cause_t, why status is not OK     */
-    uint8_t  lookup;            /* inf_lookup_t; like the other fields for
-                                   logs, 0 before version 5                  */
+    uint8_t  lookup;            /* inf_lookup_t, for logs                    */
     uint8_t  traced;            /* 1: a trace notes when the response is
                                    released, so the core is notified then    */
     uint32_t status;            /* inf_status_t of this response             */

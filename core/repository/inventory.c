@@ -52,7 +52,8 @@ inf_inventory_new(const inf_repositories_t *repositories,
 }
 
 /* Lists local repositories, and for the index remote ones, too.  For index and
-   status the first failure is returned. */
+   status the first failure is returned, except that of a registered one, which
+   may be gone before its models are unloaded. */
 static inf_err_t *
 poll_all(const inf_repository_list_t *list, inf_occasion_t occasion)
 {
@@ -69,10 +70,14 @@ poll_all(const inf_repository_list_t *list, inf_occasion_t occasion)
 
         inf_err_t *err = inf_err_add(inf_repository_poll(item),
             "model repository '%s' can't be listed", item->root);
-        if (err != NULL && asked) {
+        if (err != NULL && asked && !item->registered) {
             return err;
         }
-        inf_err_log(err);
+        if (asked) {
+            inf_err_free(err);
+        } else {
+            inf_err_log(err);
+        }
     }
 
     return NULL;

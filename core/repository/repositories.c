@@ -137,25 +137,26 @@ inf_repositories_replace(inf_repositories_t *r, char *const *addresses,
 }
 
 inf_err_t *
-inf_repositories_add(inf_repositories_t *r, const char *address,
-    const inf_scan_alias_t *aliases, size_t count)
+inf_repositories_add(inf_repositories_t *r, const inf_registration_t *what,
+    inf_repository_t **out)
 {
     inf_repository_list_t *list = NULL;
     inf_repository_t *item = NULL;
 
-    inf_err_t *err = inf_repository_open(address, r->open, &item);
+    inf_err_t *err = inf_repository_open(what->address, r->open, &item);
     if (err == NULL) {
         inf_err_t *why = inf_repository_poll(item);
         err = why == NULL ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
-            "failed to register '%s', repository not found: %s", address,
-            inf_err_msg(why));
+            "failed to register '%s', repository not found: %s",
+            what->address, inf_err_msg(why));
         inf_err_free(why);
     }
     if (err == NULL) {
-        err = inf_repository_set_aliases(item, aliases, count);
+        err = inf_repository_set_aliases(item, what->aliases, what->count);
     }
     if (err == NULL) {
         item->registered = true;
+        item->aliases_only = what->aliases_only;
         inf_lock(&r->change);
         err = check_new(r->now, item);
         if (err == NULL) {
@@ -169,7 +170,11 @@ inf_repositories_add(inf_repositories_t *r, const char *address,
     }
 
     inf_repository_list_unref(list);
-    inf_repository_unref(item);
+    if (err == NULL && out != NULL) {
+        *out = item;
+    } else {
+        inf_repository_unref(item);
+    }
     return err;
 }
 
@@ -193,25 +198,42 @@ inf_repositories_remove(inf_repositories_t *r, const char *address)
 }
 
 inf_err_t *
-inf_repositories_find_alias(const inf_repositories_t *r, const char *name,
-    char **address)
+inf_repositories_drop(inf_repositories_t *r, const inf_repository_t *item)
 {
-    inf_repository_list_t *list = inf_repositories_take(r);
-    const inf_repository_t *found = NULL;
+    inf_repository_list_t *list = NULL;
     inf_err_t *err = NULL;
 
-    for (size_t i = 0; i < list->count && found == NULL; i++) {
-        const inf_repository_t *item = list->items[i];
-        found = item->registered && has_alias(item, name) ? item : NULL;
+    inf_lock(&r->change);
+    if (inf_repository_list_has(r->now, item)) {
+        err = list_without(r->now, item, &list);
+        if (err == NULL) {
+            put_in_place(r, &list);
+        }
     }
+    inf_unlock(&r->change);
 
-    if (found == NULL) {
-        err = inf_err_new(INF_ERR_NOT_FOUND, "no model '%s' is loaded", name);
-    } else if ((*address = strdup(found->address)) == NULL) {
-        err = inf_err_nomem();
-    }
     inf_repository_list_unref(list);
     return err;
+}
+
+inf_err_t *
+inf_repositories_find_alias(const inf_repositories_t *r, const char *name,
+    inf_repository_t **out)
+{
+    inf_repository_list_t *list = inf_repositories_take(r);
+    inf_repository_t *found = NULL;
+
+    for (size_t i = 0; i < list->count && found == NULL; i++) {
+        inf_repository_t *item = list->items[i];
+        if (item->registered && has_alias(item, name)) {
+            found = inf_repository_ref(item);
+        }
+    }
+    inf_repository_list_unref(list);
+
+    *out = found;
+    return found != NULL ? NULL
+        : inf_err_new(INF_ERR_NOT_FOUND, "no model '%s' is loaded", name);
 }
 
 inf_repository_list_t *
@@ -409,7 +431,7 @@ scan_some(const inf_repository_list_t *list, const uint32_t *at, size_t count,
 }
 
 /* Opens a list; repositories with an address in old are taken from there, and
-   so are registered ones. */
+   so are registered ones at other addresses. */
 static inf_err_t *
 list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
     char *const *addresses, size_t count, inf_repository_list_t **out)
@@ -427,6 +449,7 @@ list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
         }
 
         inf_repository_t *known = find(old, addresses[i]);
+        known = known != NULL && known->registered ? NULL : known;
         inf_repository_t *item = known;
         err = known != NULL ? NULL
             : inf_repository_open(addresses[i], r->open, &item);
@@ -445,7 +468,7 @@ list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
 
     for (size_t i = 0; i < old->total; i++) {
         if (old->items[i]->registered
-            && !inf_repository_list_has(list, old->items[i]))
+            && find(list, old->items[i]->address) == NULL)
         {
             list_add(list, old->items[i], i < old->count);
         }
@@ -507,6 +530,7 @@ list_add(inf_repository_list_t *list, inf_repository_t *item, bool listed)
             .root = item->root,
             .aliases = item->aliases,
             .alias_count = item->alias_count,
+            .aliases_only = item->aliases_only,
             .space = list->namespacing ? item->address : NULL
         };
     }

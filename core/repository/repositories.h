@@ -59,28 +59,42 @@ INF_CHECK inf_err_t *inf_repositories_poll(inf_repositories_t *r,
 void inf_repositories_cancel(inf_repositories_t *r);
 
 /*
- * Replaces the repositories, except registered ones; one whose address stays is
- * the same object.  *changed: a repository was added or removed.
+ * Replaces the repositories, except registered ones at other addresses; one
+ * whose address stays is the same object.  *changed: a repository was added or
+ * removed.
  */
 INF_CHECK inf_err_t *inf_repositories_replace(inf_repositories_t *r,
     char *const *addresses, size_t count, bool *changed);
 
+/* A repository to register, in which some directories hold models of other
+   names. */
+typedef struct {
+    const char             *address;
+    const inf_scan_alias_t *aliases;
+    size_t                  count;
+    bool                    aliases_only;   /* other directories are no models */
+} inf_registration_t;
+
 /*
- * Registers a repository, in which some directories hold models of other names.
+ * Registers a repository; *out (unless NULL) is a reference to it.
  * ALREADY_EXISTS: the address, or the name of an alias, exists.  INVALID_ARG:
  * it cannot be listed, or an alias is not a valid model name.
  */
 INF_CHECK inf_err_t *inf_repositories_add(inf_repositories_t *r,
-    const char *address, const inf_scan_alias_t *aliases, size_t count);
+    const inf_registration_t *what, inf_repository_t **out);
 
 /* Removes a repository.  INVALID_ARG: there is no such address. */
 INF_CHECK inf_err_t *inf_repositories_remove(inf_repositories_t *r,
     const char *address);
 
-/* The address, to be freed, of the registered repository with an alias of that
-   name.  NOT_FOUND: there is none. */
+/* Removes this repository; that it is not there any more is no error. */
+INF_CHECK inf_err_t *inf_repositories_drop(inf_repositories_t *r,
+    const inf_repository_t *item);
+
+/* A reference to the registered repository with an alias of that name.
+   NOT_FOUND: there is none. */
 INF_CHECK inf_err_t *inf_repositories_find_alias(const inf_repositories_t *r,
-    const char *name, char **address);
+    const char *name, inf_repository_t **out);
 
 /* A reference to the current list. */
 inf_repository_list_t *inf_repositories_take(const inf_repositories_t *r);

@@ -53,6 +53,7 @@ typedef struct {
     char                  *address;     /* without trailing slashes          */
     inf_scan_alias_t      *aliases;
     size_t                 alias_count;
+    bool                   aliases_only;    /* other directories are no models */
     bool                   at_start;    /* present at the start              */
     bool                   registered;  /* by a call, not by configuration   */
 } inf_repository_t;

@@ -112,7 +112,8 @@ inf_scan_name(const inf_scan_root_t *root, const char *dir, size_t i)
         }
     }
 
-    return found == 0 && i == 0 && find_alias(root, dir) == NULL ? dir : NULL;
+    return found == 0 && i == 0 && !root->aliases_only
+        && find_alias(root, dir) == NULL ? dir : NULL;
 }
 
 const char *

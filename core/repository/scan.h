@@ -39,12 +39,14 @@ typedef struct {
     const char             *root;       /* from inf_storage_open             */
     const inf_scan_alias_t *aliases;    /* NULL: none                        */
     size_t                  alias_count;
+    bool                    aliases_only;   /* its other directories are no
+                                               models                        */
     const char             *space;      /* namespace of its models; NULL:
                                            none                              */
 } inf_scan_root_t;
 
 /* Name number i, from 0, of the model in that directory: its aliases, or the
-   directory's name unless it is another's alias.  NULL: end. */
+   directory's name unless it is another's alias or no model.  NULL: end. */
 const char *inf_scan_name(const inf_scan_root_t *root, const char *dir,
     size_t i);
 

@@ -1,5 +1,6 @@
 #include "core/server/archives.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ typedef struct {
     inf_server_t          *server;
     char                  *name;
     char                  *url;         /* of a load                         */
-    char                  *address;     /* of the repository                 */
+    inf_repository_t      *item;        /* a reference                       */
     inf_lifecycle_done_fn  done;
     void                  *userp;
 } archive_call_t;
@@ -26,6 +27,7 @@ typedef struct {
 typedef struct {
     char *address;
     char *dir;
+    bool  alone;        /* other directories there are none of the archive   */
 } place_t;
 
 static archive_call_t *call_new(inf_server_t *server, const char *name,
@@ -35,11 +37,16 @@ static void loaded(void *userp, inf_err_t *err);
 static void unloaded(void *userp, inf_err_t *err);
 static inf_err_t *reply(inf_err_t *err);
 static bool lacks_memory(const char *text);
+static bool has_word(const char *text, const char *word);
 static void note(const archive_call_t *call);
 static inf_err_t *restore_one(void *userp, uint16_t method,
     inf_slice_t message);
 static inf_err_t *add(inf_server_t *server, const char *name, const char *url,
-    char **address);
+    inf_repository_t **item);
+static inf_err_t *check_names(const inf_server_t *server, const char *name,
+    const place_t *place);
+static bool is_known(const inf_repository_list_t *list, const char *name,
+    inf_err_t **err);
 static inf_err_t *find_place(const char *url, const char *config_name,
     place_t *out);
 static inf_err_t *check_url(const char *url, const char *path);
@@ -50,6 +57,14 @@ static bool is_ensemble(const inf_storage_t *st, const char *path,
 static inf_err_t *list_one(inf_registry_reader_t *models,
     const inf_repository_t *item, inf_arena_t *arena,
     NginxInference__ArchiveListResponse *r);
+
+bool
+inf_archive_is_call(uint16_t method)
+{
+    return method == INF_METHOD_ARCHIVE_LIST
+        || method == INF_METHOD_ARCHIVE_LOAD
+        || method == INF_METHOD_ARCHIVE_UNLOAD;
+}
 
 void
 inf_archive_load(inf_server_t *server,
@@ -65,7 +80,7 @@ inf_archive_load(inf_server_t *server,
         err = inf_model_control_name(q->model_name);
     }
     if (err == NULL) {
-        err = add(server, q->model_name, q->url, &call->address);
+        err = add(server, q->model_name, q->url, &call->item);
     }
     if (err != NULL) {
         call_free(call);
@@ -88,7 +103,7 @@ inf_archive_unload(inf_server_t *server,
 
     if (err == NULL) {
         err = inf_repositories_find_alias(&server->repositories,
-            q->model_name, &call->address);
+            q->model_name, &call->item);
     }
     if (err != NULL) {
         call_free(call);
@@ -172,7 +187,7 @@ call_free(archive_call_t *call)
 
     free(call->name);
     free(call->url);
-    free(call->address);
+    inf_repository_unref(call->item);
     free(call);
 }
 
@@ -184,8 +199,11 @@ loaded(void *userp, inf_err_t *err)
     if (err == NULL) {
         note(call);
     } else {
-        inf_err_free(inf_repositories_remove(&call->server->repositories,
-            call->address));
+        inf_err_log(inf_repositories_drop(&call->server->repositories,
+            call->item));
+        if (lacks_memory(inf_err_msg(err))) {
+            err = inf_err_because(err, INF_CAUSE_NO_MEMORY);
+        }
     }
 
     call->done(call->userp, reply(err));
@@ -200,8 +218,7 @@ unloaded(void *userp, inf_err_t *err)
     if (err == NULL) {
         inf_journal_forget(call->server->journal, INF_METHOD_ARCHIVE_LOAD,
             call->name);
-        err = inf_repositories_remove(&call->server->repositories,
-            call->address);
+        err = inf_repositories_drop(&call->server->repositories, call->item);
     }
 
     call->done(call->userp, err);
@@ -212,15 +229,9 @@ unloaded(void *userp, inf_err_t *err)
 static inf_err_t *
 reply(inf_err_t *err)
 {
-    if (err == NULL) {
-        return NULL;
-    }
-    if (lacks_memory(inf_err_msg(err))) {
-        return inf_err_because(err, INF_CAUSE_NO_MEMORY);
-    }
-
-    return inf_err_code(err) == INF_ERR_ALREADY_EXISTS
-        || inf_err_code(err) == INF_ERR_UNAVAILABLE ? err
+    return err == NULL || inf_err_code(err) == INF_ERR_ALREADY_EXISTS
+        || inf_err_code(err) == INF_ERR_UNAVAILABLE
+        || inf_err_code(err) == INF_ERR_UNSUPPORTED ? err
         : inf_err_recode(err, INF_ERR_INVALID_ARG);
 }
 
@@ -230,19 +241,34 @@ lacks_memory(const char *text)
 {
     static const char *const words[] = {
         "out of memory", "Out of memory", "Out Of Memory", "OUT_OF_MEMORY",
-        "OutOfMemory", "OOM", "MemoryError", "ailed to allocate memory",
+        "OutOfMemory", "OutOfMemoryError", "OOM", "MemoryError",
+        "Failed to allocate memory", "failed to allocate memory",
         "CUBLAS_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED",
         "CUDNN_STATUS_NOT_INITIALIZED", "tensor is not initialized",
         "No space left on device"
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strstr(text, words[i]) != NULL) {
+        if (has_word(text, words[i])) {
             return true;
         }
     }
 
     return false;
+}
+
+/* Not as a part of a longer word, such as a model's name. */
+static bool
+has_word(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+
+    while (at != NULL && ((at > text && isalnum((unsigned char) at[-1]))
+            || isalnum((unsigned char) at[strlen(word)])))
+    {
+        at = strstr(at + 1, word);
+    }
+    return at != NULL;
 }
 
 static void
@@ -271,7 +297,7 @@ static inf_err_t *
 restore_one(void *userp, uint16_t method, inf_slice_t message)
 {
     (void) method;
-    char *address = NULL;
+    inf_repository_t *item = NULL;
     ProtobufCMessage *m;
 
     inf_err_t *err = inf_message_unpack(
@@ -281,33 +307,104 @@ restore_one(void *userp, uint16_t method, inf_slice_t message)
     }
 
     const NginxInference__ArchiveLoadRequest *q = (const void *) m;
-    err = add(userp, q->model_name, q->url, &address);
-    free(address);
+    err = add(userp, q->model_name, q->url, &item);
+    inf_repository_unref(item);
     inf_message_free(m);
     return err;
 }
 
 static inf_err_t *
-add(inf_server_t *server, const char *name, const char *url, char **address)
+add(inf_server_t *server, const char *name, const char *url,
+    inf_repository_t **item)
 {
     place_t place = { .address = NULL };
 
     inf_err_t *err = find_place(url,
         server->config->values->model_config_name, &place);
     if (err == NULL) {
+        err = check_names(server, name, &place);
+    }
+    if (err == NULL) {
         const inf_scan_alias_t alias = { .dir = place.dir, .name = name };
-        err = inf_repositories_add(&server->repositories, place.address,
-            &alias, 1);
+        const inf_registration_t what = {
+            .address = place.address, .aliases = &alias, .count = 1,
+            .aliases_only = place.alone
+        };
+        err = inf_repositories_add(&server->repositories, &what, item);
     }
 
     free(place.dir);
-    if (err != NULL) {
-        free(place.address);
-        return err;
+    free(place.address);
+    return err;
+}
+
+/* Fails if the archive has a model whose name is one of another repository:
+   neither would serve. */
+static inf_err_t *
+check_names(const inf_server_t *server, const char *name,
+    const place_t *place)
+{
+    inf_repository_list_t *list = inf_repositories_take(&server->repositories);
+    inf_entries_t entries = { .items = NULL };
+    inf_storage_t *st = NULL;
+    char *root = NULL;
+    inf_err_t *err = NULL;
+    bool there = false;
+
+    for (size_t i = 0; i < list->count; i++) {
+        there |= inf_repository_is_at(list->items[i], place->address);
+    }
+    if (there) {
+        inf_repository_list_unref(list);
+        return NULL;                    /* told when it is added             */
     }
 
-    *address = place.address;
-    return NULL;
+    if (list->namespacing) {
+        err = inf_err_new(INF_ERR_UNSUPPORTED, "failed to register '%s':"
+            " inference_model_namespacing is on", place->address);
+    } else if (is_known(list, name, &err)) {
+        err = inf_err_new(INF_ERR_ALREADY_EXISTS, "failed to register '%s',"
+            " there is a conflicting mapping for '%s'", place->address, name);
+    }
+
+    if (err == NULL && !place->alone) {
+        err = inf_storage_open(place->address, &st, &root);
+    }
+    if (err == NULL && !place->alone) {
+        err = inf_storage_list(st, root, &entries);
+    }
+    for (size_t i = 0; err == NULL && i < entries.count; i++) {
+        const inf_entry_t *e = &entries.items[i];
+        if (e->kind == INF_ENTRY_DIR && strcmp(e->name, place->dir) != 0
+            && is_known(list, e->name, &err))
+        {
+            err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s':"
+                " there is a model '%s' in another repository",
+                place->address, e->name);
+        }
+    }
+
+    inf_entries_fini(&entries);
+    inf_storage_close(st);
+    free(root);
+    inf_repository_list_unref(list);
+    return err;
+}
+
+static bool
+is_known(const inf_repository_list_t *list, const char *name, inf_err_t **err)
+{
+    const inf_model_id_t id = { .space = "", .name = name };
+    inf_scan_t scan;
+
+    *err = inf_repository_list_scan(list, &id, &scan);
+    if (*err != NULL) {
+        return false;
+    }
+
+    bool known = scan.model_count > 0;
+    inf_scan_fini(&scan);
+    return known;
 }
 
 static inf_err_t *
@@ -326,6 +423,7 @@ find_place(const char *url, const char *config_name, place_t *out)
     }
     if (err == NULL && out->dir == NULL) {
         char *last = strrchr(path, '/');
+        out->alone = true;
         out->dir = strdup(last + 1);
         *last = '\0';
     }

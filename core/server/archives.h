@@ -4,14 +4,15 @@
  *              holds the model under the client's name for it.
  *
  * Owner    The set of repositories holds them; the journal has a copy of each.
- * Thread   any; restore: the starting thread.  done is called on a loader
- *          thread, or at once in the caller's.
+ * Thread   load, unload: one at a time; list: any; restore: the starting
+ *          thread.  done is called on a loader thread, or at once in the
+ *          caller's.
  * Units    none.
- * Errors   NOT_FOUND: no archive has this name.  ALREADY_EXISTS: the name or
- *          the directory is registered.  UNAVAILABLE: models are not loaded by
- *          request.  INVALID_ARG: the directory, or the load's own error; the
- *          cause is NO_MEMORY where its text says so.  A failed load leaves
- *          nothing registered.
+ * Errors   NOT_FOUND: no archive has this name.  ALREADY_EXISTS: a model has
+ *          the name, or the directory is registered.  UNAVAILABLE: models are
+ *          not loaded by request.  UNSUPPORTED: with namespacing.  INVALID_ARG:
+ *          the directory, or the load's own error; the cause is NO_MEMORY where
+ *          its text says so.  A failed load leaves nothing registered.
  * Route    REST -> [archives] -> repositories, lifecycle, journal
  *
  * Source: the multi-model endpoints of Amazon SageMaker, as Triton has them.
@@ -23,9 +24,14 @@
 #include "core/server/server.h"
 #include "core_calls.pb-c.h"
 
+/* Whether the method loads, unloads or lists archives; such calls run one at a
+   time, and may wait for a file system. */
+bool inf_archive_is_call(uint16_t method);
+
 /*
  * Registers the directory q->url and loads its model: the directory itself if
  * it has a config.pbtxt, else its only subdirectory, or that of an ensemble.
+ * Its other directories are models, too, of names that are not taken.
  */
 void inf_archive_load(inf_server_t *server,
     const NginxInference__ArchiveLoadRequest *q, inf_lifecycle_done_fn done,

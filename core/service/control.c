@@ -1,8 +1,8 @@
 /* control.c - the control threads.  One runs calls one after another; one,
    calls that ask for readiness; one parses loads and unloads and passes them to
-   the loaders; one lists repositories, which may be slow remote ones; one
-   parses long generate requests; one has settings of clients: regions, log and
-   traces. */
+   the loaders; one lists repositories, which may be slow remote ones, and
+   registers archives; one parses long generate requests; one has settings of
+   clients: regions, log and traces. */
 
 #include "core/service/control.h"
 
@@ -14,6 +14,7 @@
 #include "core/base/lock.h"
 #include "core/base/os/thread.h"
 #include "core/base/points.h"
+#include "core/server/archives.h"
 #include "core/server/calls.h"
 #include "core/server/client_settings.h"
 #include "core/server/model_control.h"
@@ -68,7 +69,7 @@ typedef enum {
     CONTROL_READY,              /* asked by load balancers, which do not wait
                                    long                                      */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
-    CONTROL_LISTS,              /* index, status: may take long              */
+    CONTROL_LISTS,              /* index, status, archives: may take long    */
     CONTROL_GENERATE,           /* JSON of generate                          */
     CONTROL_SETTINGS            /* client_settings.h; maps memory of clients
                                    and of the last core's clients            */
@@ -163,13 +164,16 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission)
 {
     bool settings = inf_client_settings_have(submission->method);
-    bool models = !settings && (inf_model_control_is_call(submission->method)
-        || (submission->flags & INF_SUBMIT_FLAG_REST
-            && submission->length > CONTROL_SMALL));
+    bool lists = submission->method == INF_METHOD_REPOSITORY_INDEX
+        || submission->method == INF_METHOD_STATUS
+        || inf_archive_is_call(submission->method);
+    bool models = !settings && !inf_archive_is_call(submission->method)
+        && (inf_model_control_is_call(submission->method)
+            || (submission->flags & INF_SUBMIT_FLAG_REST
+                && submission->length > CONTROL_SMALL));
     control_lane_t *lane = &control->lanes[settings ? CONTROL_SETTINGS
         : models ? CONTROL_MODELS
-        : submission->method == INF_METHOD_REPOSITORY_INDEX
-            || submission->method == INF_METHOD_STATUS ? CONTROL_LISTS
+        : lists ? CONTROL_LISTS
         : inf_ready_calls_have(submission->method) ? CONTROL_READY
         : CONTROL_QUICK];
     size_t len = submission->length;

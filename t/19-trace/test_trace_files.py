@@ -145,7 +145,7 @@ def test_the_end_of_an_answer_is_noted_at_once(traced, protocol):
                     - times[f"{protocol}_SEND_START"])
     client.close()
     # a busy machine makes one of them late, that second most of them
-    assert sorted(took)[1] < 250_000_000, took
+    assert sorted(took)[1] < 250_000_000 * SLOW, took
 
 
 def test_an_ensemble_has_traces_of_its_steps(traced):

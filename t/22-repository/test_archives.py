@@ -2,12 +2,14 @@
 endpoints of SageMaker load them."""
 
 import json
+import shutil
 import threading
 
 import pytest
 
 from lib import backends, models, process, wire
 from lib.server import SLOW
+from lib.unharmed import unharmed
 
 IN = [("IN", "INT32", [-1])]
 INFER = json.dumps({"inputs": [
@@ -126,6 +128,111 @@ def test_what_is_there_is_a_conflict(server, place):
     assert load(server, "y", second).status == 200
 
 
+def test_names_of_the_repositories_are_taken(make_server, place):
+    """Whether these serve or not, they go on as before."""
+    server = make_server(
+        lambda r: [models.identity(r, name, IN) for name in ("one", "idle")],
+        http=EXPLICIT + "    inference_errors precise;\n"
+        "    inference_load_model one;\n", parts=PARTS)
+    before = index(server)
+    for name in ("one", "idle"):
+        rejected(load(server, name, place("a" + name)), 409,
+                 f"there is a conflicting mapping for '{name}'")
+    path = place("b", "one")
+    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
+                    models.step("one", {"IN": "IN"}, {"OUT": "OUT"}))
+    rejected(load(server, "x", path), 400, "there is a model 'one' in another")
+    assert index(server) == before
+    assert data(server, "one") == [3, 4]
+
+
+def test_what_lies_beside_an_archive_is_none(make_server, place):
+    server = make_server(lambda r: models.identity(r, "one", IN),
+                         http=EXPLICIT + "    inference_load_model one;\n",
+                         parts=PARTS)
+    path = place("a")
+    models.identity(path.parent, "one", IN)
+    models.identity(path.parent, "other", IN)
+    assert load(server, "x", path).status == 200
+    assert [r["name"] for r in index(server)] == ["one", "x"]
+    rejected(server.post("/v2/repository/models/other/load", b""), 500,
+             "failed to load 'other'")
+    server.end_core()
+    assert server.wait_for("/v2/models/x/ready")
+    assert server.wait_for("/v2/models/one/ready")
+    assert data(server, "one") == data(server, "x") == [3, 4]
+
+
+def test_a_directory_that_goes_while_its_model_serves(server, place):
+    path = place("a")
+    assert load(server, "x", path).status == 200
+    shutil.rmtree(path.parent)
+    assert data(server, "x") == [3, 4]
+    assert [r["state"] for r in index(server)] == ["READY"]
+    assert server.status("/v2/health/ready") == 200
+    assert unload(server, "x").status == 200
+    assert index(server) == []
+
+
+def test_not_with_namespacing(make_server, place):
+    server = make_server(
+        lambda r: models.identity(r, "one", IN), parts=PARTS, http=EXPLICIT
+        + "    inference_model_namespacing on;\n"
+        "    inference_load_model one;\n")
+    rejected(load(server, "x", place("a")), 501,
+             "inference_model_namespacing is on")
+    rejected(unload(server, "one"), 404, "no model 'one' is loaded")
+    assert data(server, "one") == [3, 4]
+
+
+def test_a_reload_may_configure_its_directory(server, place):
+    """Then it is an archive no more."""
+    path = place("a")
+    assert load(server, "x", path).status == 200
+    server.write_config(http=EXPLICIT + "    inference_errors precise;\n"
+                        f"    inference_repository {path.parent};\n")
+    server.reload()
+    server.wait_log("configuration generation 2 is in force")
+    assert process.wait_until(lambda: listed(server) == {"models": []},
+                              20 * SLOW)
+    rejected(unload(server, "x"), 404, "no model 'x' is loaded")
+    assert server.post("/v2/repository/models/model/load", b"").status == 200
+    assert data(server, "model") == [3, 4]
+
+
+def test_clients_at_once(make_server, place):
+    """Each load and unload is as if it were alone.  (CVE-2025-33238 was such a
+    race.)"""
+    server = make_server(
+        lambda r: models.identity(r, "id_int32", IN), parts=PARTS,
+        http=EXPLICIT + "    inference_errors precise;\n"
+        "    inference_load_model id_int32;\n")
+    paths = {name: place(name) for name in "xy"}
+    wrong = []
+
+    def client(name):
+        for _ in range(40):
+            answer = load(server, name, paths[name])
+            if answer.status not in (200, 409):
+                wrong.append(answer)
+            answer = unload(server, name)
+            if answer.status not in (200, 404):
+                wrong.append(answer)
+            listed(server)
+
+    with unharmed(server):
+        clients = [threading.Thread(target=client, args=(n,)) for n in "xyxy"]
+        for each in clients:
+            each.start()
+        for each in clients:
+            each.join()
+    assert wrong == []
+    assert listed(server) == {"models": []}
+    for name, path in paths.items():
+        assert load(server, name, path).status == 200
+        assert data(server, name) == [3, 4]
+
+
 def test_a_load_that_fails_leaves_nothing(server, place):
     """It may be loaded again once its directory is in order."""
     path = place("a")
@@ -134,6 +241,7 @@ def test_a_load_that_fails_leaves_nothing(server, place):
     for broken, status, words in (
             ('backend: "nowhere"', 400, "unable to find"),
             ("wrong {", 400, "failed to poll from model repository"),
+            ('backend: "BLOOM"', 400, "unable to find"),
             ('backend: "failing" parameters { key: "fail" value {'
              ' string_value: "initialize-memory" } }', 507,
              "CUDA out of memory")):
@@ -213,8 +321,8 @@ def test_the_next_core_has_them(server, place):
     assert [m["modelName"] for m in listed(server)["models"]] == ["x"]
     assert unload(server, "x").status == 200
     server.end_core()
-    assert server.wait_for("/v2/health/live")
-    assert listed(server) == {"models": []}
+    assert load(server, "x", first).status == 200       # it has not come back
+    assert data(server, "x") == [3, 4]
 
 
 def test_a_reload_keeps_them(server, place):

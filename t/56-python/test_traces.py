@@ -1,4 +1,4 @@
-"""Trace contexts that models see: of the span that their own spans are below."""
+"""Trace contexts that models see: of the span above their own spans."""
 
 import json
 

@@ -68,7 +68,8 @@ def read(connection):
     ids=["json", "binary", "gzip", "raw"])
 def test_executing_and_queued_requests_are_answered(make_server, body, tail,
                                                     headers, check):
-    """8 execute, 8 wait: all come to the next core with all their bytes."""
+    """8 may execute at once, the others wait: all come to the next core with
+    all their bytes."""
     server = make_server(fill, allow_alarms=[KILLED], parts=PARTS)
     sent = [send(server, body, tail, headers=headers) for _ in range(16)]
     wait_given(server, 16)

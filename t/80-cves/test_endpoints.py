@@ -231,7 +231,8 @@ def test_cve_2026_47478(server, region):
     "/invocations", "/ping", "/models", "/models/x", "/models/x/invoke"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_cve_2025_33238(server, method, path):
-    """Models that came and went by Triton's SageMaker server ended it."""
+    """Models that came and went by Triton's SageMaker server ended it; here a
+    location without `archives` has none of its paths."""
     with unharmed(server), server.wire() as connection:
         answer = connection.request(method, path, b"{}")
         assert answer.status == 404, answer

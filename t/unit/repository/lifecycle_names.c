@@ -510,7 +510,8 @@ registered_repositories_are_namespaces(void **state)
 
     add_model(0, "m");
     add_model(2, "other");
-    assert_ok(inf_repositories_add(&w.repositories, w.places[2], aliases, 1));
+    assert_ok(inf_repositories_add(&w.repositories, &(inf_registration_t) {
+            .address = w.places[2], .aliases = aliases, .count = 1 }, NULL));
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     assert_string_equal(spaces(), "02");
     assert_string_equal(listed(), "m/1 READY \nm/1 READY \n");

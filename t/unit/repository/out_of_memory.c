@@ -296,7 +296,10 @@ use_set(char *tree, char *other, bool namespacing)
         err = inf_repositories_replace(&set, addresses, 1, &changed);
     }
     if (err == NULL) {
-        err = inf_repositories_add(&set, other, &alias, 1);
+        const inf_registration_t what = {
+            .address = other, .aliases = &alias, .count = 1
+        };
+        err = inf_repositories_add(&set, &what, NULL);
     }
     if (err == NULL) {
         err = inf_inventory_new(&set, &q, &l);
