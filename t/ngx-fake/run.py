@@ -513,7 +513,9 @@ def worker_killed(s):
     s.start()
     s.expect_ready()
     core = s.core()
-    for _ in range(4):
+    for n in range(4):
+        wait_for("its workers to be connected",
+                 lambda n=n: s.text().count("connected to core") == n + 2)
         worker = s.workers()[0]
         os.kill(worker, signal.SIGKILL)
         wait_for("another worker", lambda: len(s.workers()) == 2

@@ -68,7 +68,8 @@ class Streams(Grpc):
             elif len(got[name]) != 1 \
                     or got[name][0].raw_output_contents[0] != sent.packed:
                 self.ledger.bad("stream", f"{name}: {len(got[name])}"
-                                " answers, or another request's")
+                                " answers, or another request's; errors:"
+                                f" {errors}")
             else:
                 self.ledger.answered("stream")
         for name, values in many.items():
