@@ -89,7 +89,7 @@ got_bytes(const char *name, const void *base, size_t size)
     (*(out) = NULL, (TRITONSERVER_Error *) NULL)
 #define TRITONSERVER_InferenceRequestNew(out, server, name, version) \
     (got_text(name), made(out))
-#define TRITONSERVER_InferenceRequestDelete(r) NULL
+#define TRITONSERVER_InferenceRequestDelete(r) ((void) (r), NULL)
 #define TRITONSERVER_InferenceRequestSetId(r, id) got_text(id)
 #define TRITONSERVER_InferenceRequestSetCorrelationId(r, id) NULL
 #define TRITONSERVER_InferenceRequestSetCorrelationIdString(r, id) got_text(id)

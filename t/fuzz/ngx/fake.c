@@ -968,6 +968,16 @@ ngx_http_inference_release(uint64_t epoch, uint64_t offset, ngx_uint_t notify)
     check(epoch == 0 && offset == 1 && notify == 0);
 }
 
+void
+ngx_http_inference_reply_release(ngx_http_inference_reply_t *reply)
+{
+    if (reply->held) {
+        reply->held = 0;
+        ngx_http_inference_release(reply->epoch, reply->offset,
+                                   reply->traced);
+    }
+}
+
 ngx_int_t
 ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx)
 {
@@ -1051,6 +1061,7 @@ fake_open(const char *path, inf_client_t *client)
     }
 
     fake.log.log_level = NGX_LOG_NOTICE;
+    fake.log.data = &fake.log_ctx;
     fake.connection.read = &fake.read;
     fake.connection.write = &fake.write;
     fake.connection.log = &fake.log;

@@ -26,6 +26,7 @@ typedef struct {
     ngx_event_t                     read;
     ngx_event_t                     write;
     ngx_log_t                       log;
+    ngx_http_log_ctx_t              log_ctx;
     ngx_http_core_loc_conf_t        core_conf;
     ngx_http_inference_main_conf_t  main_conf;
     NginxInference__TraceSettings   trace;      /* of main_conf              */
