@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from lib import gpu, models, prebuilt, process, seeds
+from lib.collector import Collector
 from lib.server import BUILD, SANITIZER, Server, has_http3
 from lib.upstream import Upstream
 
@@ -59,6 +60,13 @@ def make_server():
         except AssertionError as e:
             failures.append(str(e))
     assert not failures, "\n\n".join(failures)
+
+
+@pytest.fixture
+def collector():
+    c = Collector()
+    yield c
+    c.close()
 
 
 @pytest.fixture

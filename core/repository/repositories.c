@@ -25,6 +25,8 @@ static bool same_items(const inf_repository_list_t *a,
 static inf_err_t *check_new(const inf_repository_list_t *list,
     const inf_repository_t *item);
 static void put_in_place(inf_repositories_t *r, inf_repository_list_t **list);
+static inf_err_t *take_out(inf_repositories_t *r, const inf_repository_t *item,
+    inf_repository_list_t **list);
 static bool is_expected(const inf_repository_list_t *list, size_t root,
     const inf_model_id_t *id);
 static inf_err_t *scan_some(const inf_repository_list_t *list,
@@ -185,12 +187,9 @@ inf_repositories_remove(inf_repositories_t *r, const char *address)
 
     inf_lock(&r->change);
     const inf_repository_t *item = find(r->now, address);
-    inf_err_t *err = item != NULL ? list_without(r->now, item, &list)
+    inf_err_t *err = item != NULL ? take_out(r, item, &list)
         : inf_err_new(INF_ERR_INVALID_ARG,
             "failed to unregister '%s', repository not found", address);
-    if (err == NULL) {
-        put_in_place(r, &list);
-    }
     inf_unlock(&r->change);
 
     inf_repository_list_unref(list);
@@ -201,15 +200,10 @@ inf_err_t *
 inf_repositories_drop(inf_repositories_t *r, const inf_repository_t *item)
 {
     inf_repository_list_t *list = NULL;
-    inf_err_t *err = NULL;
 
     inf_lock(&r->change);
-    if (inf_repository_list_has(r->now, item)) {
-        err = list_without(r->now, item, &list);
-        if (err == NULL) {
-            put_in_place(r, &list);
-        }
-    }
+    inf_err_t *err = inf_repository_list_has(r->now, item)
+        ? take_out(r, item, &list) : NULL;
     inf_unlock(&r->change);
 
     inf_repository_list_unref(list);
@@ -606,4 +600,16 @@ put_in_place(inf_repositories_t *r, inf_repository_list_t **list)
     r->now = *list;
     *list = old;
     inf_unlock(&r->lock);
+}
+
+/* Removes item; *list: the list with it.  The change lock is held. */
+static inf_err_t *
+take_out(inf_repositories_t *r, const inf_repository_t *item,
+    inf_repository_list_t **list)
+{
+    inf_err_t *err = list_without(r->now, item, list);
+    if (err == NULL) {
+        put_in_place(r, list);
+    }
+    return err;
 }

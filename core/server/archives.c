@@ -25,9 +25,11 @@ typedef struct {
 
 /* The repository of a directory, and the model's directory in it. */
 typedef struct {
-    char *address;
-    char *dir;
-    bool  alone;        /* other directories there are none of the archive   */
+    char          *address;
+    char          *dir;
+    bool           alone;       /* other directories there are none of the
+                                   archive                                   */
+    inf_entries_t  entries;     /* of the url                                */
 } place_t;
 
 static archive_call_t *call_new(inf_server_t *server, const char *name,
@@ -51,7 +53,7 @@ static inf_err_t *find_place(const char *url, const char *config_name,
     place_t *out);
 static inf_err_t *check_url(const char *url, const char *path);
 static inf_err_t *choose(const inf_storage_t *st, const char *path,
-    const char *config_name, char **dir);
+    const inf_entries_t *entries, const char *config_name, char **dir);
 static bool is_ensemble(const inf_storage_t *st, const char *path,
     const char *dir, const char *config_name);
 static inf_err_t *list_one(inf_registry_reader_t *models,
@@ -276,28 +278,17 @@ note(const archive_call_t *call)
 {
     NginxInference__ArchiveLoadRequest q =
         NGINX_INFERENCE__ARCHIVE_LOAD_REQUEST__INIT;
-    inf_buf_t bytes;
 
     q.model_name = call->name;
     q.url = call->url;
-    inf_buf_init(&bytes);
-    inf_err_t *err = inf_message_pack(&q.base, &bytes);
-    if (err == NULL) {
-        err = inf_buf_status(&bytes);
-    }
-    if (err == NULL) {
-        inf_journal_keep(call->server->journal, INF_METHOD_ARCHIVE_LOAD,
-            call->name, inf_buf_slice(&bytes));
-    }
-    inf_err_log(err);
-    inf_buf_fini(&bytes);
+    inf_journal_keep_message(call->server->journal, INF_METHOD_ARCHIVE_LOAD,
+        call->name, &q.base);
 }
 
 static inf_err_t *
 restore_one(void *userp, uint16_t method, inf_slice_t message)
 {
     (void) method;
-    inf_repository_t *item = NULL;
     ProtobufCMessage *m;
 
     inf_err_t *err = inf_message_unpack(
@@ -307,8 +298,7 @@ restore_one(void *userp, uint16_t method, inf_slice_t message)
     }
 
     const NginxInference__ArchiveLoadRequest *q = (const void *) m;
-    err = add(userp, q->model_name, q->url, &item);
-    inf_repository_unref(item);
+    err = add(userp, q->model_name, q->url, NULL);
     inf_message_free(m);
     return err;
 }
@@ -333,6 +323,7 @@ add(inf_server_t *server, const char *name, const char *url,
         err = inf_repositories_add(&server->repositories, &what, item);
     }
 
+    inf_entries_fini(&place.entries);
     free(place.dir);
     free(place.address);
     return err;
@@ -345,9 +336,7 @@ check_names(const inf_server_t *server, const char *name,
     const place_t *place)
 {
     inf_repository_list_t *list = inf_repositories_take(&server->repositories);
-    inf_entries_t entries = { .items = NULL };
-    inf_storage_t *st = NULL;
-    char *root = NULL;
+    size_t others = place->alone ? 0 : place->entries.count;
     inf_err_t *err = NULL;
     bool there = false;
 
@@ -367,14 +356,8 @@ check_names(const inf_server_t *server, const char *name,
             " there is a conflicting mapping for '%s'", place->address, name);
     }
 
-    if (err == NULL && !place->alone) {
-        err = inf_storage_open(place->address, &st, &root);
-    }
-    if (err == NULL && !place->alone) {
-        err = inf_storage_list(st, root, &entries);
-    }
-    for (size_t i = 0; err == NULL && i < entries.count; i++) {
-        const inf_entry_t *e = &entries.items[i];
+    for (size_t i = 0; err == NULL && i < others; i++) {
+        const inf_entry_t *e = &place->entries.items[i];
         if (e->kind == INF_ENTRY_DIR && strcmp(e->name, place->dir) != 0
             && is_known(list, e->name, &err))
         {
@@ -384,9 +367,6 @@ check_names(const inf_server_t *server, const char *name,
         }
     }
 
-    inf_entries_fini(&entries);
-    inf_storage_close(st);
-    free(root);
     inf_repository_list_unref(list);
     return err;
 }
@@ -419,7 +399,12 @@ find_place(const char *url, const char *config_name, place_t *out)
         err = inf_storage_open(path, &st, &root);
     }
     if (err == NULL) {
-        err = choose(st, root, config_name, &out->dir);
+        err = inf_storage_list(st, root, &out->entries);
+    }
+    if (err == NULL && inf_entries_find(&out->entries, "config.pbtxt")
+        == NULL)
+    {
+        err = choose(st, root, &out->entries, config_name, &out->dir);
     }
     if (err == NULL && out->dir == NULL) {
         char *last = strrchr(path, '/');
@@ -464,24 +449,17 @@ check_url(const char *url, const char *path)
         " '%s': the url cannot be / or lie in /dev, /proc or /sys", url);
 }
 
-/* *dir NULL: the directory itself is the model's. */
+/* Chooses among the directories of path. */
 static inf_err_t *
-choose(const inf_storage_t *st, const char *path, const char *config_name,
-    char **dir)
+choose(const inf_storage_t *st, const char *path,
+    const inf_entries_t *entries, const char *config_name, char **dir)
 {
-    inf_entries_t entries = { .items = NULL };
     const char *chosen = NULL;
     bool ensemble = false;
     size_t count = 0;
 
-    inf_err_t *err = inf_storage_list(st, path, &entries);
-    if (err != NULL || inf_entries_find(&entries, "config.pbtxt") != NULL) {
-        inf_entries_fini(&entries);
-        return err;
-    }
-
-    for (size_t i = 0; i < entries.count && !ensemble; i++) {
-        const inf_entry_t *e = &entries.items[i];
+    for (size_t i = 0; i < entries->count && !ensemble; i++) {
+        const inf_entry_t *e = &entries->items[i];
         if (e->kind == INF_ENTRY_DIR) {
             count++;
             chosen = e->name;
@@ -490,16 +468,16 @@ choose(const inf_storage_t *st, const char *path, const char *config_name,
     }
 
     if (count == 0) {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': it"
+        return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': it"
             " has neither a config.pbtxt nor the directory of a model", path);
-    } else if (count > 1 && !ensemble) {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': of"
-            " several models one must be an ensemble", path);
-    } else if ((*dir = strdup(chosen)) == NULL) {
-        err = inf_err_nomem();
     }
-    inf_entries_fini(&entries);
-    return err;
+    if (count > 1 && !ensemble) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': of"
+            " several models one must be an ensemble", path);
+    }
+
+    *dir = strdup(chosen);
+    return *dir != NULL ? NULL : inf_err_nomem();
 }
 
 /* A configuration that cannot be read is told by the load. */

@@ -18,8 +18,6 @@ static void note_cuda_region(inf_server_t *server,
     const Inference__CudaSharedMemoryRegisterRequest *m);
 static void note_log(inf_server_t *server);
 static void note_trace(inf_server_t *server, const char *model);
-static void keep(inf_server_t *server, uint16_t method, const char *name,
-    const ProtobufCMessage *m);
 static inf_err_t *restore_one(void *userp, uint16_t method,
     inf_slice_t message);
 static inf_err_t *restore_system_region(inf_server_t *server,
@@ -167,7 +165,8 @@ note_system_region(inf_server_t *server, const char *name)
     q.device = region->object.identity.device;
     q.inode = region->object.identity.inode;
     q.owner = region->object.identity.owner;
-    keep(server, INF_METHOD_SYSTEM_SHM_REGISTER, q.name, &q.base);
+    inf_journal_keep_message(server->journal, INF_METHOD_SYSTEM_SHM_REGISTER,
+        q.name, &q.base);
     inf_shm_region_unref(region);
 }
 
@@ -183,7 +182,8 @@ note_cuda_region(inf_server_t *server,
     q.raw_handle = m->raw_handle;
     q.device_id = m->device_id;
     q.byte_size = m->byte_size;
-    keep(server, INF_METHOD_CUDA_SHM_REGISTER, q.name, &q.base);
+    inf_journal_keep_message(server->journal, INF_METHOD_CUDA_SHM_REGISTER,
+        q.name, &q.base);
 }
 
 static void
@@ -195,7 +195,8 @@ note_log(inf_server_t *server)
     inf_arena_init(&arena);
     inf_err_t *err = inf_log_message_now(&arena, &q);
     if (err == NULL) {
-        keep(server, INF_METHOD_LOG_SETTINGS, "", &q.base);
+        inf_journal_keep_message(server->journal, INF_METHOD_LOG_SETTINGS, "",
+            &q.base);
     }
     inf_err_log(err);
     inf_arena_fini(&arena);
@@ -212,31 +213,13 @@ note_trace(inf_server_t *server, const char *model)
     inf_err_t *err = inf_trace_message_own(inf_tracer_settings(server->tracer),
         model, &arena, &q);
     if (err == NULL && q.n_settings > 0) {
-        keep(server, INF_METHOD_TRACE_SETTING, model, &q.base);
+        inf_journal_keep_message(server->journal, INF_METHOD_TRACE_SETTING,
+            model, &q.base);
     } else if (err == NULL) {
         inf_journal_forget(server->journal, INF_METHOD_TRACE_SETTING, model);
     }
     inf_err_log(err);
     inf_arena_fini(&arena);
-}
-
-static void
-keep(inf_server_t *server, uint16_t method, const char *name,
-    const ProtobufCMessage *m)
-{
-    inf_buf_t bytes;
-
-    inf_buf_init(&bytes);
-    inf_err_t *err = inf_message_pack(m, &bytes);
-    if (err == NULL) {
-        err = inf_buf_status(&bytes);
-    }
-    if (err == NULL) {
-        inf_journal_keep(server->journal, method, name,
-            inf_buf_slice(&bytes));
-    }
-    inf_err_log(err);
-    inf_buf_fini(&bytes);
 }
 
 static inf_err_t *

@@ -274,6 +274,24 @@ inf_journal_keep(inf_journal_t *j, uint16_t method, const char *name,
 }
 
 void
+inf_journal_keep_message(inf_journal_t *j, uint16_t method, const char *name,
+    const ProtobufCMessage *message)
+{
+    inf_buf_t bytes;
+
+    inf_buf_init(&bytes);
+    inf_err_t *err = inf_message_pack(message, &bytes);
+    if (err == NULL) {
+        err = inf_buf_status(&bytes);
+    }
+    if (err == NULL) {
+        inf_journal_keep(j, method, name, inf_buf_slice(&bytes));
+    }
+    inf_err_log(err);
+    inf_buf_fini(&bytes);
+}
+
+void
 inf_journal_forget(inf_journal_t *j, uint16_t method, const char *name)
 {
     if (j == NULL) {

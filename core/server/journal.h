@@ -50,6 +50,10 @@ INF_CHECK inf_err_t *inf_journal_restore(inf_journal_t *journal,
 void inf_journal_keep(inf_journal_t *journal, uint16_t method,
     const char *name, inf_slice_t message);
 
+/* The same for an unpacked message. */
+void inf_journal_keep_message(inf_journal_t *journal, uint16_t method,
+    const char *name, const ProtobufCMessage *message);
+
 /* Removes that message; name NULL: all of the method.  journal may be NULL. */
 void inf_journal_forget(inf_journal_t *journal, uint16_t method,
     const char *name);

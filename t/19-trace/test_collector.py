@@ -29,13 +29,6 @@ def fill(repository):
 
 
 @pytest.fixture
-def collector():
-    c = Collector()
-    yield c
-    c.close()
-
-
-@pytest.fixture
 def traced(start, collector):
     def make(options="rate=1", **kw):
         return start(fill, http=f"    inference_trace otlp={collector.url}"

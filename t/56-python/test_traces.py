@@ -5,7 +5,6 @@ import json
 import pytest
 
 from lib import models, python_backend
-from lib.collector import Collector
 from lib.python_backend import TELL, TEXT, text, told
 
 # the span's context, or what another model is told that continues the trace
@@ -32,13 +31,6 @@ def fill(repository):
     python_backend.model(repository, "caller", TEXT, CALLER)
     models.ensemble(repository, "chain", *STRINGS,
                     models.step("context", {"IN": "IN"}, {"OUT": "OUT"}))
-
-
-@pytest.fixture
-def collector():
-    c = Collector()
-    yield c
-    c.close()
 
 
 @pytest.fixture
