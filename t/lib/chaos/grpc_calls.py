@@ -13,6 +13,8 @@ from lib.grpc_client import SERVICE, infer, tensor
 
 # an idle stream, as its server and as grpcio say
 LEFT = ("the worker of this stream is leaving", "Internal error from Core")
+# grpcio repeats such a call once
+REFUSED = "GOAWAY received"
 
 
 class Grpc(Protocol):
@@ -42,15 +44,18 @@ class Grpc(Protocol):
         return call
 
     def _rpc_failed(self, kind, before, error):
-        text = error.details() or ""
-        if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+        self._ended(kind, before, error.code(), error.details() or "")
+
+    def _ended(self, kind, before, code, text):
+        """The call has, with an error."""
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             self.ledger.bad(kind, "no answer")
         elif ENDED in text:
             self.ledger.bad(kind, text)
-        elif text in LEFT:
+        elif text in LEFT or REFUSED in text:
             self.ledger.closed(kind, before, text)
         else:
-            self.ledger.lost(kind, before, f"{error.code()} {text}")
+            self.ledger.lost(kind, before, f"{code} {text}")
 
 
 class Calls(Grpc):

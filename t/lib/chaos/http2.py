@@ -19,7 +19,7 @@ class Http2(Protocol):
                 with H2(self.server.port2, timeout=PATIENCE,
                         patient=True) as c:
                     while self.going() and c.last is None:
-                        self._round(c, rng)
+                        self._round(c, rng, since)
                         time.sleep(rng.uniform(0, 0.1))     # others' turn
             except TimeoutError:
                 self.ledger.bad("h2", "no answer")
@@ -27,9 +27,11 @@ class Http2(Protocol):
                 if self.server.process is not None:
                     self.ledger.closed("h2", since, repr(e))
 
-    def _round(self, c, rng):
+    def _round(self, c, rng, since):
+        """since: marks before the connection was opened; its end may have
+        come, unread, before the requests of this round."""
         before = self.ledger.ask()
-        sent = {}
+        sent, heard = {}, False
         for _ in range(rng.randint(1, 8)):
             what = Numbers(rng, sizes=SMALL)        # within all windows
             binary = rng.random() < 0.5
@@ -41,10 +43,14 @@ class Http2(Protocol):
             try:
                 got = c.read_if_taken(stream)
             except ConnectionError as e:
-                self.ledger.lost("h2", before, repr(e))
+                if heard:
+                    self.ledger.lost("h2", before, repr(e))
+                else:
+                    self.ledger.closed("h2", since, repr(e))
                 raise
+            heard = heard or got is not None
             if got is None:
-                self.ledger.closed("h2", before, "GOAWAY before it")
+                self.ledger.closed("h2", since, "GOAWAY before it")
             elif got.status != 200:
                 self.ledger.bad("h2", f"{got.status} {got.body}")
             elif self._same(what, got, binary):
