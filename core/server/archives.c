@@ -61,10 +61,9 @@ static inf_err_t *list_one(inf_registry_reader_t *models,
     NginxInference__ArchiveListResponse *r);
 
 bool
-inf_archive_is_call(uint16_t method)
+inf_archive_is_change(uint16_t method)
 {
-    return method == INF_METHOD_ARCHIVE_LIST
-        || method == INF_METHOD_ARCHIVE_LOAD
+    return method == INF_METHOD_ARCHIVE_LOAD
         || method == INF_METHOD_ARCHIVE_UNLOAD;
 }
 

@@ -24,9 +24,9 @@
 #include "core/server/server.h"
 #include "core_calls.pb-c.h"
 
-/* Whether the method loads, unloads or lists archives; such calls run one at a
-   time, and may wait for a file system. */
-bool inf_archive_is_call(uint16_t method);
+/* Whether the method loads or unloads an archive; such calls run one at a time,
+   and may wait for a file system. */
+bool inf_archive_is_change(uint16_t method);
 
 /*
  * Registers the directory q->url and loads its model: the directory itself if

@@ -1,8 +1,8 @@
 /* control.c - the control threads.  One runs calls one after another; one,
    calls that ask for readiness; one parses loads and unloads and passes them to
-   the loaders; one lists repositories, which may be slow remote ones, and
-   registers archives; one parses long generate requests; one has settings of
-   clients: regions, log and traces. */
+   the loaders; one lists repositories, which may be slow remote ones; one
+   registers archives, whose file systems may be slow; one parses long generate
+   requests; one has settings of clients: regions, log and traces. */
 
 #include "core/service/control.h"
 
@@ -69,7 +69,8 @@ typedef enum {
     CONTROL_READY,              /* asked by load balancers, which do not wait
                                    long                                      */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
-    CONTROL_LISTS,              /* index, status, archives: may take long    */
+    CONTROL_LISTS,              /* index, status: may take long              */
+    CONTROL_ARCHIVES,           /* their loads and unloads: may take long    */
     CONTROL_GENERATE,           /* JSON of generate                          */
     CONTROL_SETTINGS            /* client_settings.h; maps memory of clients
                                    and of the last core's clients            */
@@ -130,6 +131,9 @@ inf_control_new(inf_server_t *server, inf_control_t **out)
         err = lane_start(control, "control lists");
     }
     if (err == NULL) {
+        err = lane_start(control, "control archive");
+    }
+    if (err == NULL) {
         err = lane_start(control, "control read");
     }
     if (err == NULL) {
@@ -165,15 +169,16 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
 {
     bool settings = inf_client_settings_have(submission->method);
     bool lists = submission->method == INF_METHOD_REPOSITORY_INDEX
-        || submission->method == INF_METHOD_STATUS
-        || inf_archive_is_call(submission->method);
-    bool models = !settings && !inf_archive_is_call(submission->method)
+        || submission->method == INF_METHOD_STATUS;
+    bool archives = inf_archive_is_change(submission->method);
+    bool models = !settings && !archives
         && (inf_model_control_is_call(submission->method)
             || (submission->flags & INF_SUBMIT_FLAG_REST
                 && submission->length > CONTROL_SMALL));
     control_lane_t *lane = &control->lanes[settings ? CONTROL_SETTINGS
         : models ? CONTROL_MODELS
         : lists ? CONTROL_LISTS
+        : archives ? CONTROL_ARCHIVES
         : inf_ready_calls_have(submission->method) ? CONTROL_READY
         : CONTROL_QUICK];
     size_t len = submission->length;

@@ -86,7 +86,7 @@ struct inf_in_flight_s {
     inf_factory_t             factory;
 };
 
-#define INF_SESSION_CALL_QUEUES 6u      /* one for each control thread       */
+#define INF_SESSION_CALL_QUEUES 7u      /* one for each control thread       */
 
 /* Calls that wait for one control thread; under its lock.  Each call has a
    reference of the session. */

@@ -2,12 +2,14 @@
 endpoints of SageMaker load them."""
 
 import json
+import pathlib
 import shutil
+import tempfile
 import threading
 
 import pytest
 
-from lib import backends, models, process, wire
+from lib import backends, models, preload, process, wire
 from lib.server import SLOW
 from lib.unharmed import unharmed
 
@@ -138,6 +140,8 @@ def test_names_of_the_repositories_are_taken(make_server, place):
     for name in ("one", "idle"):
         rejected(load(server, name, place("a" + name)), 409,
                  f"there is a conflicting mapping for '{name}'")
+    rejected(load(server, "x", server.models / "one"), 409,
+             "has already been registered")
     path = place("b", "one")
     models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
                     models.step("one", {"IN": "IN"}, {"OUT": "OUT"}))
@@ -172,6 +176,52 @@ def test_a_directory_that_goes_while_its_model_serves(server, place):
     assert server.status("/v2/health/ready") == 200
     assert unload(server, "x").status == 200
     assert index(server) == []
+
+
+def test_a_file_system_that_hangs_delays_its_own_archive(make_server, place):
+    path = place("a")
+    hold, held = (path.parent.with_name(f"a.{word}")
+                  for word in ("hold", "held"))
+    server = make_server(
+        lambda r: models.identity(r, "one", IN), parts=PARTS,
+        server="location = /status { inference status; }",
+        http=EXPLICIT + "    inference_load_model one;\n",
+        inference_env=[preload.environment("hung_directory"),
+                       f"HUNG_DIRECTORY={path.parent}"])
+    path.parent.parent.chmod(0o777)
+    hold.write_text("")
+    answers = []
+    loading = threading.Thread(
+        target=lambda: answers.append(load(server, "x", path)))
+    loading.start()
+    assert process.wait_until(held.exists, 20 * SLOW)
+    assert [r["name"] for r in index(server)] == ["one"]
+    assert server.get("/status").status == 200
+    assert listed(server) == {"models": []}
+    assert server.post("/v2/repository/models/one/load", b"").status == 200
+    assert answers == []
+    hold.unlink()
+    loading.join()
+    assert answers[0].status == 200
+    assert data(server, "x") == [3, 4]
+
+
+def test_a_directory_below_the_root(server):
+    root = pathlib.Path(tempfile.mkdtemp(prefix="inference-", dir="/"))
+    try:
+        root.chmod(0o755)
+        models.identity("/", root.name, IN)
+        assert load(server, "x", root).status == 200
+        assert data(server, "x") == [3, 4]
+        assert listed(server) == {
+            "models": [{"modelName": "x", "modelUrl": "/"}]}
+        assert [r["name"] for r in index(server)] == ["x"]
+        server.end_core()
+        assert server.wait_for("/v2/models/x/ready")
+        assert data(server, "x") == [3, 4]
+        assert unload(server, "x").status == 200
+    finally:
+        shutil.rmtree(root)
 
 
 def test_not_with_namespacing(make_server, place):
