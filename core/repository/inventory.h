@@ -33,7 +33,8 @@ typedef struct {
 /* The models that are desired without a request. */
 typedef struct {
     bool         all;           /* all models                                */
-    char *const *names;         /* or these; "*" alone: all                  */
+    char *const *names;         /* or these; "*" alone: all, except those of
+                                   registered repositories                   */
     size_t       count;
 } inf_desired_t;
 

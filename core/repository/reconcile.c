@@ -10,6 +10,8 @@ static inf_step_t wait_for(inf_wait_t reason, uint64_t until_ns);
 static inf_step_t step_of(const inf_edit_t *edit);
 static inf_step_t rebuild_when_due(const inf_model_record_t *r,
     uint64_t now_ns);
+static bool is_desired(const inf_inventory_t *l,
+    const inf_repository_name_t *n, const char *name);
 static inf_step_t listed_at_start(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n, bool barred);
 static inf_step_t listed_all(const inf_inventory_t *l,
@@ -93,7 +95,7 @@ inf_reconcile_wants(const inf_inventory_t *l, const inf_model_record_t *r,
 {
     bool loaded = r != NULL && r->source != NULL;
 
-    if (!inf_desired_has(&l->q.desired, name)
+    if (!is_desired(l, n, name)
         || (n != NULL && n->problem == NULL ? n->duplicate : loaded))
     {
         return false;
@@ -199,7 +201,20 @@ listed_at_start(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool barred)
 {
     return r == NULL && n != NULL && !barred
-        && inf_desired_has(&l->q.desired, n->id.name) ? build : nothing;
+        && is_desired(l, n, n->id.name) ? build : nothing;
+}
+
+/* Whether the model is desired without a request.  "*" names no model of a
+   registered repository. */
+static bool
+is_desired(const inf_inventory_t *l, const inf_repository_name_t *n,
+    const char *name)
+{
+    const inf_desired_t *d = &l->q.desired;
+    bool registered = n != NULL && l->list->items[n->repository]->registered;
+
+    return inf_desired_has(d, name)
+        && (d->all || !registered || !inf_desired_is_all(d));
 }
 
 /* The step if every model present is desired. */
@@ -233,7 +248,7 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current, bool barred)
 {
     const char *name = r != NULL ? r->name : n->id.name;
-    bool named = inf_desired_has(&l->q.desired, name);
+    bool named = is_desired(l, n, name);
     bool fresh = named && !inf_desired_names(&l->q.before, name);
     bool narrowed = l->q.before.all;
     bool found = n != NULL && !n->duplicate;

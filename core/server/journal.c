@@ -224,7 +224,7 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
     }
     inf_lifecycle_hold(lc);
     if (err == NULL) {
-        err = inf_lifecycle_start(lc, j->start_all, j->start_names,
+        err = inf_lifecycle_start(lc, all, j->start_names,
             j->start_count, known, count);
     }
     for (size_t i = 0; err == NULL && i < entries; i++) {

@@ -119,6 +119,22 @@ def test_of_several_the_ensemble(server, place):
     assert index(server) == []
 
 
+def test_all_models_are_none_of_an_archive(make_server, place):
+    """Of its directories the next core loads what this one has loaded."""
+    server = make_server(lambda r: models.identity(r, "one", IN), parts=PARTS,
+                         http=EXPLICIT + "    inference_load_model *;\n")
+    path = place("a", "member", "other")
+    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
+                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    assert load(server, "x", path).status == 200
+    for _ in range(2):
+        assert {r["name"]: r.get("state", "") for r in index(server)} == {
+            "one": "READY", "member": "READY", "x": "READY", "other": ""}
+        server.end_core()
+        assert server.wait_for("/v2/models/x/ready")
+        assert server.wait_for("/v2/models/one/ready")
+
+
 def test_what_is_there_is_a_conflict(server, place):
     first, second = place("a"), place("b")
     assert load(server, "x", first).status == 200
