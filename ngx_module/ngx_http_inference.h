@@ -110,6 +110,7 @@ typedef struct {
 /* "inference_errors" */
 typedef enum {
     NGX_HTTP_INFERENCE_ERRORS_TRITON = 0,
+    NGX_HTTP_INFERENCE_ERRORS_SAGEMAKER,
     NGX_HTTP_INFERENCE_ERRORS_PRECISE
 } ngx_http_inference_errors_e;
 

@@ -23,6 +23,8 @@
     "; the next core still loads the models of the one that ended"
 
 
+static ngx_uint_t ngx_http_inference_sagemaker(inf_err_code_t code,
+    inf_err_cause_t cause);
 static ngx_uint_t ngx_http_inference_precise(inf_err_code_t code,
     inf_err_cause_t cause);
 static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
@@ -68,16 +70,34 @@ ngx_http_inference_status(ngx_http_inference_ctx_t *ctx, inf_err_code_t code)
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
 
-    if (ilcf->errors == NGX_HTTP_INFERENCE_ERRORS_PRECISE) {
+    status = 0;
 
-        status = ngx_http_inference_precise(code, ctx->cause);
-
-        if (status) {
-            return status;
-        }
+    if (ilcf->errors != NGX_HTTP_INFERENCE_ERRORS_TRITON) {
+        status = ngx_http_inference_sagemaker(code, ctx->cause);
     }
 
-    return statuses[code];
+    if (status == 0 && ilcf->errors == NGX_HTTP_INFERENCE_ERRORS_PRECISE) {
+        status = ngx_http_inference_precise(code, ctx->cause);
+    }
+
+    return status ? status : statuses[code];
+}
+
+
+/* The status that Triton uses on its port of SageMaker alone; 0: none. */
+
+static ngx_uint_t
+ngx_http_inference_sagemaker(inf_err_code_t code, inf_err_cause_t cause)
+{
+    if (code == INF_ERR_ALREADY_EXISTS) {
+        return NGX_HTTP_CONFLICT;
+    }
+
+    if (cause == INF_CAUSE_NO_MEMORY) {
+        return NGX_HTTP_INSUFFICIENT_STORAGE;
+    }
+
+    return 0;
 }
 
 
@@ -90,10 +110,6 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
 
-    if (code == INF_ERR_ALREADY_EXISTS) {
-        return NGX_HTTP_CONFLICT;
-    }
-
     switch (cause) {
 
     case INF_CAUSE_FULL:
@@ -103,15 +119,13 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
     case INF_CAUSE_TIMED_OUT:
         return NGX_HTTP_GATEWAY_TIME_OUT;
 
-    case INF_CAUSE_NO_MEMORY:
-        return NGX_HTTP_INSUFFICIENT_STORAGE;
-
     case INF_CAUSE_NONE:
     case INF_CAUSE_STRINGS:
     case INF_CAUSE_NOT_READY:
     case INF_CAUSE_STARTING:
     case INF_CAUSE_UNNAMED:
     case INF_CAUSE_QUARANTINED:
+    case INF_CAUSE_NO_MEMORY:
         break;
     }
 

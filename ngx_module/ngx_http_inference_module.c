@@ -77,6 +77,7 @@ static ngx_conf_enum_t  ngx_http_inference_checks[] = {
 
 static ngx_conf_enum_t  ngx_http_inference_errors[] = {
     { ngx_string("triton"), NGX_HTTP_INFERENCE_ERRORS_TRITON },
+    { ngx_string("sagemaker"), NGX_HTTP_INFERENCE_ERRORS_SAGEMAKER },
     { ngx_string("precise"), NGX_HTTP_INFERENCE_ERRORS_PRECISE },
     { ngx_null_string, 0 }
 };

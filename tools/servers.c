@@ -208,9 +208,9 @@ write_sagemaker(FILE *f, const options_t *o)
           "        if ($uri ~ \"^/models(?<inference_archive>/[^/]+)?$\") {"
           " set $inference_to \"/v2/archives$inference_archive\"; }\n", f);
     write_platform(f, o, "sagemaker", "");
-    fputs("        location ~ \"^/v2/archives(/|$)\" {\n"
-          "            inference archives;\n"
-          "            inference_errors precise;\n", f);
+    fputs("        inference_errors sagemaker;\n"
+          "        location ~ \"^/v2/archives(/|$)\" {\n"
+          "            inference archives;\n", f);
     control_from_write(f, o->control_from);
     fputs("        }\n", f);
     control_from_write_answer(f, o->control_from);

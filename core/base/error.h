@@ -54,7 +54,7 @@ typedef enum {
     INF_CAUSE_QUARANTINED = 7,  /* only in the core: a model crashed several
                                    cores in a row                            */
     INF_CAUSE_UNTAKEN   = 8,    /* the client does not take its responses    */
-    INF_CAUSE_NO_MEMORY = 9     /* there is too little memory for a model    */
+    INF_CAUSE_NO_MEMORY = 9     /* a model says that memory is short         */
 } inf_err_cause_t;
 
 #define INF_CAUSE_LAST INF_CAUSE_NO_MEMORY

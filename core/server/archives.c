@@ -1,6 +1,5 @@
 #include "core/server/archives.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "core/model/config_load.h"
 #include "core/proto/message.h"
 #include "core/server/journal.h"
+#include "core/server/low_memory.h"
 #include "core/server/model_control.h"
 #include "core/storage/storage.h"
 
@@ -38,8 +38,6 @@ static void call_free(archive_call_t *call);
 static void loaded(void *userp, inf_err_t *err);
 static void unloaded(void *userp, inf_err_t *err);
 static inf_err_t *reply(inf_err_t *err);
-static bool lacks_memory(const char *text);
-static bool has_word(const char *text, const char *word);
 static void note(const archive_call_t *call);
 static inf_err_t *restore_one(void *userp, uint16_t method,
     inf_slice_t message);
@@ -202,7 +200,7 @@ loaded(void *userp, inf_err_t *err)
     } else {
         inf_err_log(inf_repositories_drop(&call->server->repositories,
             call->item));
-        if (lacks_memory(inf_err_msg(err))) {
+        if (inf_low_memory(inf_err_msg(err))) {
             err = inf_err_because(err, INF_CAUSE_NO_MEMORY);
         }
     }
@@ -234,42 +232,6 @@ reply(inf_err_t *err)
         || inf_err_code(err) == INF_ERR_UNAVAILABLE
         || inf_err_code(err) == INF_ERR_UNSUPPORTED ? err
         : inf_err_recode(err, INF_ERR_INVALID_ARG);
-}
-
-/* Backends tell it by their runtimes' texts alone; Triton knows these. */
-static bool
-lacks_memory(const char *text)
-{
-    static const char *const words[] = {
-        "out of memory", "Out of memory", "Out Of Memory", "OUT_OF_MEMORY",
-        "OutOfMemory", "OutOfMemoryError", "OOM", "MemoryError",
-        "Failed to allocate memory", "failed to allocate memory",
-        "CUBLAS_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED",
-        "CUDNN_STATUS_NOT_INITIALIZED", "tensor is not initialized",
-        "No space left on device"
-    };
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (has_word(text, words[i])) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-/* Not as a part of a longer word, such as a model's name. */
-static bool
-has_word(const char *text, const char *word)
-{
-    const char *at = strstr(text, word);
-
-    while (at != NULL && ((at > text && isalnum((unsigned char) at[-1]))
-            || isalnum((unsigned char) at[strlen(word)])))
-    {
-        at = strstr(at + 1, word);
-    }
-    return at != NULL;
 }
 
 static void

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/points.h"
 #include "core/model/model.h"
+#include "core/server/low_memory.h"
 #include "core/service/infer.h"
 #include "core/service/intake_role.h"
 #include "core/service/request_regions.h"
@@ -166,6 +167,11 @@ write_response(inf_in_flight_t *in_flight, inf_response_t *response,
     if (response->err != NULL) {
         c->cause = (uint8_t) inf_err_cause(response->err);
         c->status = INF_STATUS(inf_err_code(response->err));
+        if (c->cause == INF_CAUSE_NONE
+            && inf_low_memory(inf_err_msg(response->err)))
+        {
+            c->cause = INF_CAUSE_NO_MEMORY;
+        }
     } else if (region == NULL) {
         c->cause = INF_CAUSE_FULL;
         c->status = INF_STATUS(INF_ERR_UNAVAILABLE);

@@ -127,7 +127,7 @@ BAD_HTTP = [
     ("inference_load_model *; inference_load_model m;", ["m", "alone"]),
     ("inference_load_model m;", ["inference_model_control explicit"]),
     ("inference_rate_limit on;", ['"on"', "one of: off execution_count"]),
-    ("inference_errors exact;", ["exact", "one of: triton precise"]),
+    ("inference_errors exact;", ["exact", "one of: triton sagemaker precise"]),
     ("inference_grpc_compression 9;", ['"9"', "one of: none low"]),
     ("inference_check loud;", ["loud", "one of: off warn strict"]),
     ("inference_response_wait 1y1;", ["1y1", "a time"]),

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from lib import models, wire
+from lib import backends, models, wire
 from lib.server import ROOT, free_port
 
 RAW = {"Inference-Header-Content-Length": "0"}
@@ -16,12 +16,13 @@ REDIRECT = "X-Vertex-Ai-Triton-Redirect"
 def platform(make_server):
     """A function that starts a server with that snippet, and gives its port
     and that of REST."""
-    def start(name):
+    def start(name, fill=models.standard_repository):
         text = (ROOT / f"conf.d/{name}.conf").read_text(encoding="utf-8")
         port = free_port()
-        server = make_server(models.standard_repository, http=text.replace(
+        server = make_server(fill, http=text.replace(
             "listen 8080", f"listen 127.0.0.1:{port}").replace(
-            "/MODEL/", "/id_uint8/"))
+            "/MODEL/", "/id_uint8/")
+            + f"inference_backends {backends.build('failing')};\n")
         return port, server.port
     return start
 
@@ -49,6 +50,19 @@ def test_sagemaker(platform):
     for path in ("/", "/models/", "/ping/x", "/v2", "/v2/health/live",
                  "/v2/models/id_uint8/infer"):
         unmatched(infer(port, path))
+
+
+def test_sagemaker_tells_of_a_model_that_lacks_memory(platform):
+    """There alone, as Triton does."""
+    port, rest = platform(
+        "sagemaker", lambda repository: models.identity(
+            repository, "hungry", [("IN", "UINT8", [-1])], backend="failing",
+            parameters={"fail": "execute-memory"}))
+    for at, path, status in ((port, "/models/hungry/invoke", 507),
+                             (rest, "/v2/models/hungry/infer", 500)):
+        answer = infer(at, path)
+        assert answer.status == status, answer
+        assert "CUDA out of memory" in answer.error
 
 
 def test_vertex_ai(platform):

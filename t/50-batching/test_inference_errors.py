@@ -128,6 +128,9 @@ def failing(repository):
                     parameters={"fail": "execute-cancelled"})
     models.identity(repository, "closed", [("IN", "INT32", [1])], max_batch=1,
                     backend="failing", parameters={"fail": "nowhere"})
+    models.identity(repository, "short", [("IN", "INT32", [1])], max_batch=1,
+                    backend="failing",
+                    parameters={"fail": "execute-memory"})
 
 
 def test_what_a_backend_says(make_server):
@@ -141,6 +144,9 @@ def test_what_a_backend_says(make_server):
         answer = post(server, path + infer_path("closed"))
         assert (answer.status, answer.error) == (503, "closed for today")
         assert "retry-after" not in answer.headers
+    for path, short in (("", 500), ("/triton", 500), ("/precise", 507)):
+        answer = post(server, path + infer_path("short"))
+        assert (answer.status, answer.error) == (short, "CUDA out of memory")
 
 
 def test_a_client_that_has_gone_is_logged_as_499(busy, batching):

@@ -14,7 +14,7 @@ import pytest
 import tritonclient.grpc as grpc
 from tritonclient.utils import InferenceServerException
 
-from lib import certificate, models, process, wire
+from lib import backends, certificate, models, process, wire
 from lib.grpc_client import Client, Failure, infer, tensor
 from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
 from lib.regions import Object
@@ -516,6 +516,19 @@ def test_sagemaker_loads_models(launch, repository, tmp_path):
     assert ask("GET", "/models").json() == {"models": []}
     assert wire.fetch(launcher.port, "GET", "/v2/archives", None,
                       key).status == 404
+
+
+def test_sagemaker_tells_of_a_model_that_lacks_memory(launch, repository):
+    models.identity(repository, "hungry", [("IN", "FP32", [-1])],
+                    backend="failing",
+                    parameters={"fail": "execute-memory"})
+    port = free_port()
+    launcher = launch(
+        "--allow-sagemaker=true", f"--sagemaker-port={port}",
+        f"--backend-directory={backends.build('failing')}",
+        "--exit-on-error=false", "--strict-readiness=false")
+    assert post(launcher, "/models/hungry/invoke", port=port).status == 507
+    assert post(launcher, "/v2/models/hungry/infer").status == 500
 
 
 def test_sagemaker_loads_for_those_who_may(launch):

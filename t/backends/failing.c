@@ -6,8 +6,8 @@
  *
  *   initialize-error, initialize-memory, initialize-crash,
  *   initialize-overflow, instance-error, instance-crash, instance-overflow,
- *   execute-crash, execute-overflow, execute-error, execute-cancelled,
- *   execute-silent, finalize-error, finalize-crash, finalize-overflow
+ *   execute-crash, execute-overflow, execute-error, execute-memory,
+ *   execute-cancelled, execute-silent, finalize-error, finalize-crash, finalize-overflow
  *
  * An overflow is one of the stack.
  *
@@ -189,6 +189,10 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         hold(model, "execute-hold");
         err = fail(model, "execute-error", "execute-crash",
                    "execute-overflow");
+    }
+    if (err == NULL && told(model, "execute-memory")) {
+        err = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL,
+                                    "CUDA out of memory");
     }
     if (err == NULL && told(model, "execute-cancelled")) {
         err = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_CANCELLED,
