@@ -283,7 +283,9 @@ inf_graph_goes_on(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     search_t s = { .g = g, .awaited = true };
 
     (void) search(&s, m);
-    while (m != NULL && m->turn < turn && m->awaits == NULL) {
+    while (m != NULL && (!m->unloads || m->turn < turn)
+        && m->awaits == NULL)
+    {
         m = m->next;
     }
     return m == NULL;

@@ -61,6 +61,7 @@ struct inf_graph_model_s {
                                    no ensemble, or unwanted                  */
     uint64_t           turn;    /* turn of the running or next operation; 0:
                                    none                                      */
+    bool               unloads; /* and that one unloads                      */
     uint64_t           until;   /* waits for composing models' turns up to this
                                    one; 0: does not wait                     */
     const char        *awaits;  /* model that its load waits for; NULL: none */
@@ -169,8 +170,8 @@ bool inf_graph_asks(const inf_graph_model_t *m, const inf_graph_step_t *step);
 bool inf_graph_means(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_model_t *target);
 
-/* Whether a load of m, which waits, goes on without the operations from turn
-   on: all that it waits for, also through loads that wait, came before. */
+/* Whether a load of m, which waits, goes on without the unloads from turn on:
+   all that it waits for, also through loads that wait, came before. */
 bool inf_graph_goes_on(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     uint64_t turn);
 

@@ -145,8 +145,9 @@ queue(inf_model_set_t *set, inf_model_record_t *r)
 
     move(r, INF_MODEL_QUEUED);
     r->graph.turn = edit->turn;
+    r->graph.unloads = inf_edit_unloads(edit);
     r->graph.until = 0;
-    inf_list_push_back(inf_edit_unloads(edit) ? &set->unloads : &set->loads,
+    inf_list_push_back(r->graph.unloads ? &set->unloads : &set->loads,
         &r->turn);
 }
 
@@ -287,9 +288,9 @@ is_being_taken(inf_model_set_t *set, const inf_model_record_t *r,
     return false;
 }
 
-/* Whether the load of e came before turn, and goes on without what comes from
-   then on.  Each edit held back came after all that its load waits for: no
-   circle. */
+/* Whether the load of e came before turn, and goes on without the unloads from
+   then on.  Each unload held back came after all unloads that its load waits
+   for: no circle. */
 static bool
 will_take(inf_model_set_t *set, inf_model_record_t *e,
     const inf_model_record_t *r, uint64_t turn)

@@ -906,6 +906,19 @@ keep_error(void *userp, inf_err_t *err)
     inf_unlock(&w.lc->lock);
 }
 
+static void
+wait_composing(const char *name)
+{
+    const inf_model_id_t id = inf_model_id(name);
+
+    for (bool waits = false; !waits; usleep(100)) {
+        inf_lock(&w.lc->lock);
+        const inf_model_record_t *e = inf_model_set_find(&w.lc->set, &id);
+        waits = e != NULL && e->state == INF_MODEL_COMPOSING;
+        inf_unlock(&w.lc->lock);
+    }
+}
+
 /* The unload came when the load of the ensemble was under way. */
 static void
 a_member_is_unloaded_after_the_load_that_it_came_with(void **state)
@@ -921,19 +934,48 @@ a_member_is_unloaded_after_the_load_that_it_came_with(void **state)
         fake.hold = "init m/1";
         inf_lifecycle_load_async(w.lc, "e", NULL, keep_error, &loaded);
         fake_wait_held(1);
-        for (bool waits = false; !waits; usleep(100)) {
-            const inf_model_id_t id = inf_model_id("e");
-            inf_lock(&w.lc->lock);
-            const inf_model_record_t *e = inf_model_set_find(&w.lc->set, &id);
-            waits = e != NULL && e->state == INF_MODEL_COMPOSING;
-            inf_unlock(&w.lc->lock);
-        }
+        wait_composing("e");
         inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
         fake_release();
         inf_lifecycle_wait(w.lc);
         assert_ok(loaded);
         wait_for_row("m/1 UNAVAILABLE unloaded");
         assert_row("e/1 UNAVAILABLE");
+        world_close();
+    }
+}
+
+/* The load of its inner ensemble begins after the unload came. */
+static void
+a_member_is_unloaded_after_the_load_of_a_nested_ensemble(void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 20; i++) {
+        inf_err_t *loaded = NULL;
+
+        world_open(1, true);
+        add_ensemble("e", "m inner");
+        add_ensemble("inner", "n");
+        add_model("m");
+        add_model("n");
+        fake.hold = "init m/1";
+        inf_lifecycle_load_async(w.lc, "e", NULL, keep_error, &loaded);
+        fake_wait_held(1);
+        wait_composing("e");
+        inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
+        fake_hold("init n/1");
+        pthread_cond_broadcast(&fake.changed);
+        wait_composing("inner");
+        while (fake_count("init n/1") == 0) {
+            usleep(100);
+        }
+        fake_release();
+        inf_lifecycle_wait(w.lc);
+        assert_ok(loaded);
+        wait_for_row("m/1 UNAVAILABLE unloaded");
+        assert_row("e/1 UNAVAILABLE");
+        assert_row("inner/1 READY");
         world_close();
     }
 }
@@ -1172,6 +1214,8 @@ main(void)
         cmocka_unit_test(a_member_that_loads_its_ensemble_while_it_is_loaded),
         cmocka_unit_test(
             a_member_is_unloaded_after_the_load_that_it_came_with),
+        cmocka_unit_test(
+            a_member_is_unloaded_after_the_load_of_a_nested_ensemble),
         cmocka_unit_test(a_parked_load_is_dropped_when_the_server_stops),
         cmocka_unit_test(whatever_is_asked_it_ends_settled)
     };
