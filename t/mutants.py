@@ -259,6 +259,8 @@ MUTANTS = [
      "return x->asked < y->asked;", "return x->asked > y->asked;"),
     ("resources are kept for a late one for ever", LIMITER,
      "i->reviews = late ? i->reviews + 1 : 0;", "i->reviews = 0;"),
+    ("what is returned to a late one does not count", LIMITER,
+     "if (returns != i->returns) {", "if (returns == UINT64_MAX) {"),
     ("resources are kept for a late one until its first review", LIMITER,
      "#define RATE_REVIEWS_CALLS  2u", "#define RATE_REVIEWS_CALLS  1u"),
     ("where nobody calls resources are not kept for longer", LIMITER,

@@ -7,7 +7,8 @@
 
 #define GATE_LOCK_RANK 36
 #define REVIEW_NS      UINT64_C(5000000000)     /* resources are kept for once
-                                                   to twice this time, or 60
+                                                   to twice this time after
+                                                   the last return, or for 60
                                                    times where none calls    */
 
 struct inf_rate_entry_s {

@@ -7,8 +7,9 @@
 /* Turns that a returning instance may be behind the others. */
 #define RATE_CREDIT 8u
 
-/* Reviews at which resources are kept for an instance, where executions call
-   other models and where they are not known to. */
+/* Reviews in a row, without a return of what it lacks, at which resources are
+   kept for an instance; where executions call other models and where they are
+   not known to. */
 #define RATE_REVIEWS_CALLS  2u
 #define RATE_REVIEWS       60u
 
@@ -19,6 +20,7 @@ typedef struct {
     int32_t     device;         /* 0 if global                               */
     uint64_t    copies;
     uint64_t    used;           /* may exceed copies after an unload         */
+    uint64_t    returns;        /* number of releases                        */
     uint64_t    instances;      /* number of instances that need it          */
     uint64_t    time;           /* latest start of an execution with it      */
     inf_link_t  users;          /* rate_use_t: of each class with this need  */
@@ -81,6 +83,7 @@ static rate_resource_t *resource_find(const inf_rate_limiter_t *l,
 static void resource_count(const inf_rate_limiter_t *l, rate_resource_t *r);
 static void resource_free(rate_resource_t *r);
 static uint64_t resource_left(const rate_resource_t *r);
+static uint64_t returns_of(const inf_rate_class_t *c);
 static uint64_t time_of(const inf_rate_class_t *c);
 static void consider(inf_rate_limiter_t *l, inf_rate_class_t *c);
 static void consider_rivals(inf_rate_limiter_t *l, const inf_rate_class_t *c);
@@ -248,13 +251,32 @@ void
 inf_rate_limiter_review(inf_rate_limiter_t *l, inf_rate_instance_t *i)
 {
     bool late = i->state == INF_RATE_ASKING && i->cls->late;
+    uint64_t returns = returns_of(i->cls);
 
+    if (returns != i->returns) {
+        i->returns = returns;
+        i->reviews = 0;
+    }
     i->reviews = late ? i->reviews + 1 : 0;
     if (i->reviews >= (l->calls ? RATE_REVIEWS_CALLS : RATE_REVIEWS)) {
         forget_passed(l, i->cls);
         consider_rivals(l, i->cls);
         i->reviews = 0;
     }
+}
+
+/* Releases of what the class lacks; while it is late, each brings its turn
+   nearer. */
+static uint64_t
+returns_of(const inf_rate_class_t *c)
+{
+    uint64_t returns = 0;
+
+    for (size_t k = 0; k < c->use_count; k++) {
+        const rate_resource_t *r = c->uses[k].resource;
+        returns += resource_left(r) < c->uses[k].count ? r->returns : 0;
+    }
+    return returns;
 }
 
 void
@@ -288,6 +310,7 @@ inf_rate_limiter_release(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     }
 
     for (size_t k = 0; k < c->use_count; k++) {
+        c->uses[k].resource->returns++;
         c->uses[k].resource->used -= c->uses[k].count;
     }
     consider_rivals(l, c);

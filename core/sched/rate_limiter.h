@@ -22,9 +22,10 @@
  * An instance gains nothing from a pause.
  *
  * An instance that lacks a resource is passed by others a limited number of
- * times.  Then no execution may start that would delay that instance, but only
- * for some time: an execution that holds what is lacking may itself wait for
- * one that is delayed, as that of a model which calls others.
+ * times.  Then no execution may start that would delay that instance, while
+ * what is lacking is returned, and for some time more: an execution that holds
+ * it may itself wait for one that is delayed, as that of a model which calls
+ * others.
  */
 
 #ifndef INF_SCHED_RATE_LIMITER_H
@@ -71,7 +72,9 @@ typedef struct {
     inf_link_t        link;     /* in its class while it asks                */
     inf_rate_class_t *cls;      /* of instances with the same needs          */
     inf_rate_state_t  state;
-    uint32_t          reviews;  /* in a row at which it was late             */
+    uint32_t          reviews;  /* in a row at which it was late, and
+                                   nothing that it lacks was returned        */
+    uint64_t          returns;  /* of what it lacks, at the last review      */
     uint64_t          asked;    /* sequence number of asking                 */
     uint64_t          start;    /* finish at the time of asking              */
     uint64_t          finish;   /* virtual time used                         */
@@ -113,7 +116,8 @@ void inf_rate_limiter_ask(inf_rate_limiter_t *l, inf_rate_instance_t *i,
 void inf_rate_limiter_expect_calls(inf_rate_limiter_t *l);
 
 /* Ends the keeping of resources for i, if they were kept at the last review of
-   this ask, too; where no calls are expected, at the last 59. */
+   this ask, too, and none that i lacks was returned since; where no calls are
+   expected, at the last 59. */
 void inf_rate_limiter_review(inf_rate_limiter_t *l, inf_rate_instance_t *i);
 
 /* i stops asking. */

@@ -610,6 +610,38 @@ where_nobody_calls_it_is_kept_for_sixty_reviews(void **state)
     expect_kept_until(false, 60);
 }
 
+/* The executions of four last for four reviews each, and one of them ends
+   between two reviews. */
+static void
+what_is_kept_is_kept_while_it_is_returned(void **state)
+{
+    (void) state;
+    const inf_rate_resource_t four[] = { { "R1", 4, EVERY } };
+    inf_rate_instance_t i[5];
+
+    open_limiter(four, 1);
+    inf_rate_limiter_expect_calls(l);
+    for (int k = 0; k < 4; k++) {
+        add(&i[k], 0, 1, "R1 1");
+        ask(&i[k]);
+        assert_ptr_equal(inf_rate_limiter_next(l), &i[k]);
+    }
+    add(&i[4], 0, 1, "R1 4");
+    ask(&i[4]);
+    for (int n = 0; i[4].state != INF_RATE_GRANTED; n++) {
+        assert_true(n < 100);
+        if (i[n % 4].state == INF_RATE_GRANTED) {
+            again(&i[n % 4]);
+        }
+        while (inf_rate_limiter_next(l) != NULL) {
+            continue;
+        }
+        inf_rate_limiter_review(l, &i[4]);
+    }
+    done(&i[4]);
+    close_limiter(i, 5);
+}
+
 /* scheduling.md 5.10 */
 static void
 two_instances_of_a_model_share_what_there_is(void **state)
@@ -1036,6 +1068,7 @@ main(void)
         cmocka_unit_test(a_big_need_is_not_starved_by_small_ones),
         cmocka_unit_test(what_is_kept_is_kept_until_the_second_review),
         cmocka_unit_test(where_nobody_calls_it_is_kept_for_sixty_reviews),
+        cmocka_unit_test(what_is_kept_is_kept_while_it_is_returned),
         cmocka_unit_test(two_instances_of_a_model_share_what_there_is),
         cmocka_unit_test(a_newcomer_takes_its_share_and_no_more),
         cmocka_unit_test(a_fast_neighbour_does_not_change_the_ratio),
