@@ -135,6 +135,25 @@ def test_all_models_are_none_of_an_archive(make_server, place):
         assert server.wait_for("/v2/models/one/ready")
 
 
+def test_a_reload_that_names_all_models_leaves_an_archive_alone(make_server,
+                                                                place):
+    server = make_server(lambda r: models.identity(r, "one", IN), parts=PARTS,
+                         http=EXPLICIT, wait="live")
+    path = place("a", "member", "other")
+    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
+                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    assert load(server, "x", path).status == 200
+    for generation, name in enumerate(("*", "one", "*"), 2):
+        server.write_config(
+            http=EXPLICIT + f"    inference_load_model {name};\n")
+        server.reload()
+        server.wait_log(f"configuration generation {generation} is in force")
+        assert server.wait_for("/v2/models/one/ready")
+        assert server.wait_for("/v2/health/ready")
+        assert {r["name"]: r.get("state", "") for r in index(server)} == {
+            "one": "READY", "member": "READY", "x": "READY", "other": ""}
+
+
 def test_what_is_there_is_a_conflict(server, place):
     first, second = place("a"), place("b")
     assert load(server, "x", first).status == 200
