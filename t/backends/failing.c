@@ -7,7 +7,8 @@
  *   initialize-error, initialize-memory, initialize-crash,
  *   initialize-overflow, instance-error, instance-crash, instance-overflow,
  *   execute-crash, execute-overflow, execute-error, execute-memory,
- *   execute-cancelled, execute-silent, finalize-error, finalize-crash, finalize-overflow
+ *   execute-cancelled, execute-silent, finalize-error, finalize-crash,
+ *   finalize-overflow
  *
  * An overflow is one of the stack.
  *
