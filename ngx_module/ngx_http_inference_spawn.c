@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 
 
-#define NGX_HTTP_INFERENCE_HIGH_FD       64
 #define NGX_HTTP_INFERENCE_SHM_FOLDER    "/dev/shm"
 
 /* flag in /proc/PID/stat, unchanged in all kernels */
@@ -22,6 +21,8 @@
 
 static void ngx_http_inference_spawn_child(char *program, char **env,
     ngx_fd_t *fds);
+static void ngx_http_inference_spawn_report(ngx_fd_t records,
+    const char *what, const char *name);
 static void ngx_http_inference_spawn_signals(void);
 static ngx_int_t ngx_http_inference_spawn_place(ngx_fd_t *fds);
 static ngx_int_t ngx_http_inference_close_listed(int first);
@@ -150,9 +151,7 @@ ngx_http_inference_is_alive(ngx_pid_t pid)
 static void
 ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
 {
-    int   n;
-    char *argv[3];
-    char  text[NGX_MAX_PATH + 128];
+    char  *argv[3];
 
     ngx_http_inference_spawn_signals();
 
@@ -163,6 +162,10 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
         || ngx_http_inference_close_from(NGX_HTTP_INFERENCE_CORE_FDS)
            != NGX_OK)
     {
+        ngx_http_inference_spawn_report(
+            fds[NGX_HTTP_INFERENCE_CORE_FD_RECORDS],
+            "cannot place the descriptors of", program);
+
         _exit(126);
     }
 
@@ -181,14 +184,27 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
 
     (void) execve(program, argv, env);
 
-    n = snprintf(text, sizeof(text), "Ecannot run \"%s\": %s", program,
-                 strerror(errno));
-
-    (void) send(NGX_HTTP_INFERENCE_CORE_FD_RECORDS, text,
-                ngx_min((size_t) n, sizeof(text) - 1),
-                MSG_DONTWAIT|MSG_NOSIGNAL);
+    ngx_http_inference_spawn_report(NGX_HTTP_INFERENCE_CORE_FD_RECORDS,
+                                    "cannot run", program);
 
     _exit(NGX_HTTP_INFERENCE_NOT_RUN);
+}
+
+
+/* Sends a log record that says why there is no core; uses errno. */
+
+static void
+ngx_http_inference_spawn_report(ngx_fd_t records, const char *what,
+    const char *name)
+{
+    int   n;
+    char  text[NGX_MAX_PATH + 128];
+
+    n = snprintf(text, sizeof(text), "E%s \"%s\": %s", what, name,
+                 strerror(errno));
+
+    (void) send(records, text, ngx_min((size_t) n, sizeof(text) - 1),
+                MSG_DONTWAIT|MSG_NOSIGNAL);
 }
 
 
@@ -217,9 +233,12 @@ ngx_http_inference_spawn_place(ngx_fd_t *fds)
     int  i, high[NGX_HTTP_INFERENCE_CORE_FDS];
 
     fds[0] = open("/dev/null", O_RDONLY);
+    if (fds[0] == -1) {
+        return NGX_ERROR;
+    }
 
     for (i = 0; i < NGX_HTTP_INFERENCE_CORE_FDS; i++) {
-        high[i] = fcntl(fds[i], F_DUPFD, NGX_HTTP_INFERENCE_HIGH_FD);
+        high[i] = fcntl(fds[i], F_DUPFD, NGX_HTTP_INFERENCE_CORE_FDS);
 
         if (high[i] == -1) {
             return NGX_ERROR;

@@ -135,6 +135,21 @@ def test_a_server_that_starts_without_a_core(start, folder, case):
     assert server.infer("id_int32", SMALL).status == 200
 
 
+@pytest.mark.parametrize("files", [40, 64])
+def test_a_core_within_a_low_limit_of_files(make_server, files):
+    """It has the limit that workers have."""
+    server = make_server(models.standard_repository, connections=16,
+                         main=f"worker_rlimit_nofile {files};")
+    assert server.infer("id_int32", SMALL).status == 200
+
+
+def test_a_limit_of_files_that_leaves_none_for_a_core(make_server):
+    server = make_server(models.standard_repository, connections=16, wait="",
+                         main="worker_rlimit_nofile 32;")
+    server.wait_log(r'\[error\] .*core: cannot place the descriptors of "[^"]*'
+                    r'inference-core": Too many open files')
+
+
 @pytest.mark.parametrize("case", ["missing", "not executable", "a directory"])
 def test_the_configuration_is_rejected(start, folder, case):
     """By nginx -t, and by a reload of a server that goes on."""
