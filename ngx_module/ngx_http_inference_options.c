@@ -492,8 +492,7 @@ ngx_http_inference_is_text(const inf_core_option_t *option, ngx_str_t *value)
         return value->len > 0 ? NGX_OK : NGX_ERROR;
     }
 
-    return value->len > 0
-           && strspn((char *) value->data, "0123456789.:,") == value->len
+    return inf_quantiles_are_valid((char *) value->data)
            ? NGX_OK : NGX_ERROR;
 }
 

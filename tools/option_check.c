@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "core/proto/core_options.h"
 #include "control_from.h"
 #include "die.h"
 #include "restricted.h"
@@ -140,7 +141,7 @@ metrics_setting(const char *text, const char **value)
         if (i < 3) {
             *value = strcmp(*value, "true") == 0 ? "on"
                 : strcmp(*value, "false") == 0 ? "off" : NULL;
-        } else if ((*value)[strspn(*value, "0123456789.:, ")] != '\0') {
+        } else if (!inf_quantiles_are_valid(*value)) {
             *value = NULL;
         }
         return *value != NULL ? known[i][1] : NULL;

@@ -2,7 +2,7 @@
  * core_options.h - the table of the core's options: the directive, the bounds,
  *                  and the effect of a reload of each.
  *
- * Owner    none; constant.
+ * Owner    none; the table is constant.
  * Thread   any.
  * Units    those of the field, in its name; a time is in ms unless it is in
  *          us, a size in bytes.
@@ -16,6 +16,7 @@
 #ifndef INF_PROTO_CORE_OPTIONS_H
 #define INF_PROTO_CORE_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -284,6 +285,13 @@ typedef struct {
 #define INF_MIN_CAPABILITY_KEY "min-compute-capability"
 
 #define INF_SPIN_US_MAX 1000
+
+/* Parses the first of INF_OPTION_QUANTILES; false: it is not QUANTILE:ERROR,
+   both from 0 to 1. */
+bool inf_quantile_parse(const char *text, double *quantile);
+
+/* Whether text is quantiles, as in a configuration: of digits alone. */
+bool inf_quantiles_are_valid(const char *text);
 
 extern const inf_core_option_t inf_core_options[];
 extern const size_t inf_core_options_count;

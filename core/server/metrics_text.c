@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/proto/core_options.h"
 #include "core/server/cache_metrics.h"
 #include "core/server/metric_registry.h"
 #include "core/server/metrics_rows.h"
@@ -286,17 +287,12 @@ inf_metrics_quantiles(const char *text, double *values, size_t cap)
 
     for (const char *p = text; *p != '\0' && count < cap;) {
         size_t len = strcspn(p, ",");
-        char *end, *last;
-        double value = strtod(p, &end);
-        double error = *end == ':' ? strtod(end + 1, &last) : NAN;
 
-        if (end == p || *end != ':' || last == end + 1 || last != p + len
-            || !(value >= 0 && value <= 1) || !(error >= 0 && error <= 1))
-        {
+        if (inf_quantile_parse(p, &values[count])) {
+            count++;
+        } else {
             inf_log(INF_LOG_WARN, "summary quantile \"%.*s\" is skipped: it is"
                 " QUANTILE:ERROR, both from 0 to 1", (int) len, p);
-        } else {
-            values[count++] = value;
         }
 
         p += len;

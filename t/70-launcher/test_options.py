@@ -173,6 +173,7 @@ OPTIONS = {
         ("conf", "summary_quantiles=0.5:0.05, 0.9:0.01",
          "inference_metrics quantiles=0.5:0.05,0.9:0.01;"),
         ("warn", "summary_quantiles=median", "has no effect"),
+        ("warn", "summary_quantiles=2:1", "has no effect"),
         ("warn", "colour=red", "has no effect"),
         ("warn", "summary_latencies=True", "has no effect"),
         ("end", "colour", "setting=value"), ("end", "a,b=c", "a,b=c"),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "core/base/log.h"
+#include "core/proto/core_options.h"
 #include "core/server/cpu_metrics.h"
 #include "core/server/metrics_text.h"
 
@@ -65,6 +66,12 @@ quantiles_are_read_and_bad_ones_skipped(void **state)
         "x:0.1,0.5:0.1x,nan:0.1,1:0", v, 3), 1);
     assert_true(v[0] == 1);
     assert_int_equal(inf_metrics_quantiles("0:0,0:0,0:0,0:0", v, 3), 3);
+
+    assert_true(inf_quantiles_are_valid("0:0,0.5:0.05, 1:1"));
+    assert_false(inf_quantiles_are_valid(""));
+    assert_false(inf_quantiles_are_valid("0.5:0.05,"));
+    assert_false(inf_quantiles_are_valid("0.5:0.05,1.5:0.1"));
+    assert_false(inf_quantiles_are_valid("0x0:0"));
 }
 
 int
