@@ -13,6 +13,7 @@ static ngx_int_t ngx_http_inference_trace_resource(ngx_conf_t *cf,
     NginxInference__TraceSettings *trace, ngx_str_t *value);
 static ngx_int_t ngx_http_inference_trace_check(ngx_conf_t *cf,
     ngx_command_t *cmd, NginxInference__TraceSettings *trace);
+static char *ngx_http_inference_trace_url(ngx_conf_t *cf, ngx_str_t *url);
 
 
 /* off | file=PATH | otlp=URL [parameters] */
@@ -143,7 +144,8 @@ static ngx_int_t
 ngx_http_inference_trace_check(ngx_conf_t *cf, ngx_command_t *cmd,
     NginxInference__TraceSettings *trace)
 {
-    ngx_str_t  file, url;
+    char       *problem;
+    ngx_str_t   file, url;
 
     file.data = (u_char *) trace->file;
     file.len = ngx_strlen(file.data);
@@ -169,14 +171,64 @@ ngx_http_inference_trace_check(ngx_conf_t *cf, ngx_command_t *cmd,
         return ngx_http_inference_absolute(cf, &cmd->name, &file);
     }
 
-    if (ngx_strncmp(url.data, "http://", 7) != 0
-        && ngx_strncmp(url.data, "https://", 8) != 0)
-    {
+    problem = ngx_http_inference_trace_url(cf, &url);
+
+    if (problem) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V\": \"otlp=%V\" is no http:// or https:// "
-                           "URL", &cmd->name, &url);
+                           "URL: %s", &cmd->name, &url, problem);
         return NGX_ERROR;
     }
 
     return NGX_OK;
+}
+
+
+/* What is wrong with the URL; NULL: nothing. */
+
+static char *
+ngx_http_inference_trace_url(ngx_conf_t *cf, ngx_str_t *url)
+{
+    u_char     *p, *last, *slash, *at;
+    ngx_url_t   u;
+
+    p = url->data;
+    last = p + url->len;
+
+    if (ngx_strncmp(p, "http://", 7) == 0) {
+        p += 7;
+
+    } else if (ngx_strncmp(p, "https://", 8) == 0) {
+        p += 8;
+
+    } else {
+        return "it begins with neither";
+    }
+
+    /* user and password */
+
+    slash = ngx_strlchr(p, last, '/');
+    at = ngx_strlchr(p, slash ? slash : last, '@');
+
+    if (at) {
+        p = at + 1;
+    }
+
+    if (last - p >= 5 && ngx_strncasecmp(p, (u_char *) "unix:", 5) == 0) {
+        return "a socket has no URL";
+    }
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url.data = p;
+    u.url.len = (size_t) (last - p);
+    u.default_port = 80;
+    u.uri_part = 1;
+    u.no_resolve = 1;
+
+    if (ngx_parse_url(cf->pool, &u) == NGX_OK) {
+        return NULL;
+    }
+
+    return u.err ? u.err : "it cannot be parsed";
 }
