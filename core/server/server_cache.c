@@ -13,6 +13,8 @@ static inf_err_t *write_spec(const NginxInference__CoreConfig *config,
     inf_buf_t *json, inf_cache_spec_t *spec);
 static inf_err_t *make_cache(inf_server_cache_t *c,
     const NginxInference__CoreConfig *config);
+static inf_err_t *read_secret(const NginxInference__CoreConfig *config,
+    unsigned char secret[INF_CACHE_HASH_BYTES], bool *any);
 static inf_err_t *find_secret(const NginxInference__CoreConfig *config,
     inf_buf_t *path);
 static inf_err_t *write_config(const NginxInference__CoreConfig *config,
@@ -63,7 +65,15 @@ inf_server_cache_check(const inf_cache_opener_t *opener,
         err = opener->check(&spec);
     }
     inf_buf_fini(&json);
-    return err;
+    if (err != NULL) {
+        return err;
+    }
+
+    unsigned char secret[INF_CACHE_HASH_BYTES];
+    bool any;
+    err = read_secret(config, secret, &any);
+    explicit_bzero(secret, sizeof(secret));
+    return inf_err_add(err, "response cache \"%s\"", config->cache_name);
 }
 
 /* Fills spec, which borrows from json. */
@@ -91,12 +101,10 @@ make_cache(inf_server_cache_t *c, const NginxInference__CoreConfig *config)
         .cache = c->plugin,
         .quick = c->opener->is_builtin(c->plugin)
     };
-    inf_buf_t path;
+    bool any;
 
-    inf_buf_init(&path);
-    inf_err_t *err = find_secret(config, &path);
-    if (err == NULL && path.len > 0) {
-        err = inf_cache_secret_read(inf_buf_slice(&path).data, secret);
+    inf_err_t *err = read_secret(config, secret, &any);
+    if (any) {
         options.secret = secret;
         options.secret_len = sizeof(secret);
     }
@@ -105,14 +113,13 @@ make_cache(inf_server_cache_t *c, const NginxInference__CoreConfig *config)
     }
 
     /* "local" lives in one process, also if it is a plug-in */
-    if (err == NULL && path.len == 0
+    if (err == NULL && !any
         && strcmp(config->cache_name, "local") != 0)
     {
         inf_log(INF_LOG_WARN, "response cache \"%s\": without a " KEY_SECRET
             " its keys are of this process alone: other servers, and the next"
             " core, find nothing that it stores", config->cache_name);
     }
-    inf_buf_fini(&path);
     explicit_bzero(secret, sizeof(secret));
     return err;
 }
@@ -126,6 +133,23 @@ inf_server_cache_close(inf_server_cache_t *c)
         c->opener->close(c->plugin);
     }
     *c = (inf_server_cache_t) { .opener = NULL };
+}
+
+/* any: the configuration names a file. */
+static inf_err_t *
+read_secret(const NginxInference__CoreConfig *config,
+    unsigned char secret[INF_CACHE_HASH_BYTES], bool *any)
+{
+    inf_buf_t path;
+
+    inf_buf_init(&path);
+    inf_err_t *err = find_secret(config, &path);
+    *any = err == NULL && path.len > 0;
+    if (*any) {
+        err = inf_cache_secret_read(inf_buf_slice(&path).data, secret);
+    }
+    inf_buf_fini(&path);
+    return err;
 }
 
 /* The path of the secret's file; empty: none. */

@@ -83,6 +83,12 @@ BAD_HTTP = [
     ("inference_trace file=/t level=loud;", ["level=loud"]),
     ("inference_trace file=/t level=off level=off;", ["level=off"]),
     ("inference_trace otlp=ftp://h/;", ["ftp://h/"]),
+    ("inference_trace otlp=http://;", ["http://", "no host"]),
+    ("inference_trace otlp=https:///v1/traces;", ["https:///", "no host"]),
+    ("inference_trace otlp=http://h:port/;", ["h:port", "invalid port"]),
+    ("inference_trace otlp=http://u:p@:4318/;", ["no host"]),
+    ("inference_trace otlp=http://[::1/;", ["[::1/"]),
+    ("inference_trace otlp=http://unix:/run/s;", ["unix:/run/s"]),
     ("inference_trace otlp=http://h/ resource=x;", ["resource=x"]),
     ("inference_trace otlp=http://h/ bsp_schedule_delay=soon;",
      ["bsp_schedule_delay=soon"]),
@@ -106,6 +112,13 @@ BAD_HTTP = [
     ("inference_metrics cpu=on cpu=on;", ["cpu=on"]),
     ("inference_metrics interval=0;", ["interval=0"]),
     ("inference_metrics quantiles=half;", ["quantiles=half"]),
+    ("inference_metrics quantiles=2:1;", ["quantiles=2:1"]),
+    ("inference_metrics quantiles=0.5:0.05,0.9;", ["quantiles=0.5:0.05,0.9"]),
+    ("inference_metrics quantiles=0.5:0.05,,0.9:0.01;", ["quantiles="]),
+    ("inference_response_cache local size=1m key-secret=secret;",
+     ["inference_response_cache secret", "not absolute"]),
+    ("inference_response_cache local size=1m key-secret=/nonexistent/secret;",
+     ['"key-secret=/nonexistent/secret"', "No such file or directory"]),
     ("inference_metrics cpu=on; inference_metrics cpu=on;", ["duplicate"]),
     ("inference_model_control sometimes;", ["sometimes"]),
     ("inference_model_control explicit interval=5s;", ["interval=5s"]),
@@ -291,6 +304,17 @@ def test_every_directive_with_a_good_value_is_accepted(make_server):
     status, output = server.check_config()
     assert status == 0, output
     assert "[emerg]" not in output
+
+
+@pytest.mark.parametrize("url", [
+    "http://h", "https://h:4318/v1/traces?a=b", "http://[::1]:4318/v1/traces",
+    "http://user:word@collector.example/v1/traces", "http://h/a@b:c"])
+def test_urls_of_collectors_are_accepted(make_server, url):
+    """And no name is resolved: the core does that."""
+    server = make_server(start=False,
+                         http=f"    inference_trace otlp={url};")
+    status, output = server.check_config()
+    assert status == 0, output
 
 
 def test_missing_repository_folder_is_a_warning_only(make_server):
