@@ -6,6 +6,7 @@ import pytest
 
 from lib import arena, models, process
 from lib.curl import curl_http2
+from lib.grpc_client import Client, Failure
 from lib.server import SLOW, Server, nap
 from lib.upstream import Upstream
 from lib.wire import chunked, request_bytes, tensor
@@ -42,6 +43,18 @@ def server():
         location /slow {{
             auth_request /ask-slow;
             proxy_pass http://127.0.0.1:{upstream.port};
+        }}
+        location /ready {{
+            auth_request /v2/health/ready;
+            proxy_pass http://127.0.0.1:{upstream.port};
+        }}
+        location /model/ {{
+            auth_request /v2/models/id_uint8/ready;
+            inference infer;
+        }}
+        location /nobody/ {{
+            auth_request /v2/models/nobody/ready;
+            inference infer;
         }}
         location = /ask {{ internal; inference_model id_uint8; }}
         location = /ask-slow {{ internal; inference_model slow; }}
@@ -97,6 +110,29 @@ def test_request_without_a_body_is_rejected(server):
         assert connection.next().post("/guarded", b"").status == 500
         assert connection.next().get("/v2/health/live").status == 200
     passed(server)
+
+
+@pytest.mark.parametrize("body", [b"", body_of(5), body_of(200_000)])
+def test_readiness_decides_whatever_the_body_is(server, body):
+    with server.wire() as connection:
+        for _ in range(2):
+            answer = connection.next().post("/ready", body)
+            assert answer.status == 200, answer
+    passed(server, body, body)
+
+
+def test_readiness_of_a_model_decides_about_inferences(server):
+    path = "/v2/models/id_uint8/infer"
+    with server.wire() as connection:
+        assert connection.post("/model" + path, body_of(5)).status == 200
+        # what auth_request makes of a 404
+        answer = connection.next().post("/nobody" + path, body_of(5))
+        assert answer.status == 500
+    server.wait_log("auth request unexpected status: 404")
+    with Client(server.port2, "/model") as c:
+        assert c.numbers("id_int32", [5]) == [5]
+    with Client(server.port2, "/nobody") as c, pytest.raises(Failure):
+        c.numbers("id_int32", [5])
 
 
 def test_body_that_comes_slowly(server):

@@ -137,6 +137,7 @@ ROWS = {
                  "add_after_body /more; addition_types application/json;"),
     "gzip": ("", "", "gzip on; gzip_min_length 1; gzip_types *;"),
     "add_header": ("", "", "add_header X-Site here always;"),
+    "add_trailer": ("", "", "add_trailer X-Site here always;"),
     "access_log": ("""map $inference_verb $counts { default 1; "" 0; }
     log_format one '$http_x_key $status';""", "",
                    "access_log {log} one if=$counts;"),
@@ -371,6 +372,20 @@ def test_add_header(site, protocol):
     answer = send(protocol, port, prefix="/nothing")
     assert answer.status != 200 or answer.code == 12
     assert answer.headers["x-site"] == "here"
+
+
+@each_protocol
+def test_add_trailer(site, protocol):
+    """An error of gRPC is one block, which ends the stream: with another one
+    behind it, clients would look for the status there."""
+    port = site.row["add_trailer"]
+    assert served(send(protocol, port)).headers["x-site"] == "here"
+    answer = send(protocol, port, prefix="/nothing")
+    if protocol == "grpc":
+        assert answer.code == 12 and "x-site" not in answer.headers, answer
+    else:
+        assert answer.status == 404, answer
+        assert answer.headers["x-site"] == "here", answer
 
 
 @each_protocol
