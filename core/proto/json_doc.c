@@ -1,17 +1,21 @@
 #include "core/proto/json_doc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/proto/json_scan.h"
 #include "core/proto/message_path.h"
 
 static bool has_many_values(inf_slice_t text);
-static inf_err_t *parse_error(inf_slice_t text, const json_error_t *error);
+static size_t mark_len(inf_slice_t text);
+static inf_err_t *parse_error(inf_slice_t text, size_t mark,
+    const json_error_t *error);
 
 inf_err_t *
 inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text, unsigned flags)
 {
     size_t how = JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    size_t mark = mark_len(text);
     json_error_t error;
 
     if (has_many_values(text)) {
@@ -21,9 +25,18 @@ inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text, unsigned flags)
     }
 
     how |= flags & INF_JSON_DOC_NO_DUPLICATES ? JSON_REJECT_DUPLICATES : 0;
-    doc->root = json_loadb(text.len > 0 ? text.data : "", text.len, how,
-        &error);
-    return doc->root != NULL ? NULL : parse_error(text, &error);
+    doc->root = json_loadb(text.len > mark ? text.data + mark : "",
+        text.len - mark, how, &error);
+    return doc->root != NULL ? NULL : parse_error(text, mark, &error);
+}
+
+/* jansson takes no byte order mark. */
+static size_t
+mark_len(inf_slice_t text)
+{
+    return text.len >= INF_JSON_MARK_LEN
+        && memcmp(text.data, INF_JSON_MARK, INF_JSON_MARK_LEN) == 0
+        ? INF_JSON_MARK_LEN : 0;
 }
 
 const char *
@@ -87,7 +100,7 @@ has_many_values(inf_slice_t text)
 }
 
 static inf_err_t *
-parse_error(inf_slice_t text, const json_error_t *error)
+parse_error(inf_slice_t text, size_t mark, const json_error_t *error)
 {
     size_t at;
 
@@ -100,7 +113,8 @@ parse_error(inf_slice_t text, const json_error_t *error)
         return inf_err_nomem();
     }
 
-    size_t offset = error->position > 0 ? (size_t) error->position : 0;
+    size_t offset = mark + (error->position > 0 ? (size_t) error->position
+                                                : 0);
     size_t line;
     size_t column;
 

@@ -266,10 +266,14 @@ read_token(inf_json_scan_t *s, const char *text, const char *end, bool final)
 
     case INF_JSON_TOKEN_SYMBOL:
         s->tokens.pos = s->tokens.start;
+        if (text[s->tokens.pos] == '{' || text[s->tokens.pos] == '[') {
+            /* after a byte order mark; all others are opened above */
+            return open_container(s, text[s->tokens.pos] == '{');
+        }
         break;
 
     case INF_JSON_TOKEN_END:
-        break;
+        return no_event(s, -1, final);
     }
 
     return fail(s, "Invalid value.");

@@ -12,6 +12,7 @@
 
 typedef enum {
     LEX_NONE,
+    LEX_MARK,                   /* a byte order mark                         */
     LEX_STRING,
     LEX_ESCAPE,                 /* after '\'                                 */
     LEX_HEX,                    /* inside \uXXXX                             */
@@ -29,6 +30,8 @@ typedef enum {
 } lex_t;
 
 static inf_json_token_t open_token(inf_json_tokens_t *t, char c);
+static inf_json_token_t read_mark(inf_json_tokens_t *t, const char *text,
+    const char *end, bool final);
 static bool read_plain(inf_json_tokens_t *t, const char *text,
     const char *end);
 static inf_json_token_t read_string(inf_json_tokens_t *t, const char *text,
@@ -86,6 +89,10 @@ inf_json_tokens_next(inf_json_tokens_t *t, const char *text, const char *end,
         }
     }
 
+    if (t->lex == LEX_MARK) {
+        return read_mark(t, text, end, final);
+    }
+
     if (t->lex == LEX_WORD) {
         return read_word(t, text, end, final);
     }
@@ -119,12 +126,36 @@ open_token(inf_json_tokens_t *t, char c)
         return INF_JSON_TOKEN_AGAIN;
     }
 
+    if (c == INF_JSON_MARK[0] && t->pos == 0) {
+        t->lex = LEX_MARK;
+        return INF_JSON_TOKEN_AGAIN;
+    }
+
     if (memchr("{}[]:,", c, 6) == NULL) {
         return bad(t, INF_JSON_FAULT_BYTE);
     }
 
     t->pos++;
     return INF_JSON_TOKEN_SYMBOL;
+}
+
+/* Skips the mark and reads the token after it. */
+static inf_json_token_t
+read_mark(inf_json_tokens_t *t, const char *text, const char *end, bool final)
+{
+    while (t->pos < INF_JSON_MARK_LEN && text + t->pos != end
+           && text[t->pos] == INF_JSON_MARK[t->pos])
+    {
+        t->pos++;
+    }
+
+    if (t->pos == INF_JSON_MARK_LEN) {
+        t->lex = LEX_NONE;
+        return inf_json_tokens_next(t, text, end, final);
+    }
+
+    return text + t->pos == end && !final ? INF_JSON_TOKEN_AGAIN
+                                          : bad(t, INF_JSON_FAULT_BYTE);
 }
 
 /* Reads plain text up to the next quote or escape; true: the string has

@@ -10,6 +10,7 @@
  *
  * Tokens are those of RFC 8259; a string's UTF-8 is not validated, escapes of
  * surrogates must pair, numbers have at most INF_NUMBER_MAX_INPUT characters.
+ * A byte order mark that the text begins with is skipped.
  * A word is any run of letters, digits, '_' and '$' that does not begin with a
  * digit, optionally after a minus; the reader decides which words are valid.
  * Lenient tokens are also strings in single quotes and numbers like 1.e5; a
@@ -23,6 +24,10 @@
 #include <stdint.h>
 
 #include "core/proto/json_plain.h"
+
+/* UTF-8's byte order mark. */
+#define INF_JSON_MARK     "\xef\xbb\xbf"
+#define INF_JSON_MARK_LEN 3u
 
 typedef enum {
     INF_JSON_TOKEN_END,         /* of the text                               */

@@ -52,8 +52,11 @@ JSON_ERRORS = {
     "lone surrogate": (
         "id_int32", '{"inputs":[],"id":"\\ud800"}', 400, []),
     "bad escape": ("id_int32", '{"inputs":[],"id":"\\q"}', 400, []),
-    "byte order mark": (
-        "id_int32", b"\xef\xbb\xbf" + json.dumps(good()).encode(), 400, []),
+    "two byte order marks": (
+        "id_int32", b"\xef\xbb\xbf" * 2 + json.dumps(good()).encode(), 400,
+        ["Invalid value. at 3"]),
+    "half a byte order mark": (
+        "id_int32", b"\xef\xbb" + json.dumps(good()).encode(), 400, []),
     "UTF-16": ("id_int32", json.dumps(good()).encode("utf-16"), 400, []),
 
     # inputs

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from lib import models
-from lib.wire import Wire, tensor
+from lib.wire import Wire, chunked, infer_path, tensor
 
 NUMPY = {"BOOL": numpy.bool_, "UINT8": numpy.uint8, "UINT16": numpy.uint16,
          "UINT32": numpy.uint32, "UINT64": numpy.uint64, "INT8": numpy.int8,
@@ -133,6 +133,25 @@ def test_json_with_white_space_everywhere(server):
             b'"shape" : [ 2 ] , "data" : [ 1 ,\n 2 ] } ] } \n ')
     answer = server.infer("id_int32", body)
     assert answer.json()["outputs"][0]["data"] == [1, 2]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_json_with_a_byte_order_mark(server, binary):
+    """However the body arrives."""
+    one = {"name": "IN", "datatype": "INT32", "shape": [1]}
+    header = b"\xef\xbb\xbf" + json.dumps({"inputs": [
+        one | ({"parameters": {"binary_data_size": 4}} if binary
+               else {"data": [7]})]}).encode()
+    body = header + (struct.pack("i", 7) if binary else b"")
+    with server.wire() as connection:
+        for size in (len(body), 1):
+            answer = connection.post(
+                infer_path("id_int32"), chunked(body, size),
+                {"Transfer-Encoding": "chunked"}
+                | ({"Inference-Header-Content-Length": str(len(header))}
+                   if binary else {}))
+            assert answer.status == 200, answer
+            assert answer.json()["outputs"][0]["data"] == [7]
 
 
 def test_json_members_in_any_order_and_unknown_ones(server):

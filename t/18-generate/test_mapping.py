@@ -26,6 +26,11 @@ def test_datatypes(ask, datatype, values):
         assert out(ask(f"id_{datatype}", {"IN": [value]})) == value
 
 
+def test_a_byte_order_mark_may_come_first(ask):
+    answer = ask("id_int32", b'\xef\xbb\xbf{"IN": [7]}')
+    assert answer.json()["OUT"] == 7
+
+
 @pytest.mark.parametrize("datatype,value", [
     ("bool", 1), ("bool", "true"), ("uint8", -1), ("uint8", 256),
     ("uint64", 2**64), ("int8", 128), ("int32", 1.0), ("int32", True),

@@ -97,6 +97,18 @@ def infer(client, model, values=(1.5, 2.5), version=""):
     return client.infer(model, [inp], model_version=version).as_numpy("OUT")
 
 
+def test_bodies_may_begin_with_a_byte_order_mark(explicit):
+    mark = b"\xef\xbb\xbf"
+    assert ask(explicit, "load", "one", mark + b'{"parameters": {}}').status \
+        == 200
+    assert json.loads(ask(explicit, "index", body=mark
+                          + b'{"ready": true}').body) == [
+        {"name": "one", "version": "1", "state": "READY"}]
+    answer = ask(explicit, "index", body=mark)
+    assert answer.status == 400
+    assert "The document is empty. at 3" in error(answer)
+
+
 def test_a_model_comes_and_goes(explicit, client):
     assert client.is_server_ready()
     assert not client.is_model_ready("one")

@@ -48,6 +48,22 @@ an_error_names_line_column_and_offset(void **state)
 }
 
 static void
+a_byte_order_mark_is_skipped(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+
+    parse(&doc, "\xef\xbb\xbf{\"a\":1}", 0);
+    assert_int_equal(json_integer_value(json_object_get(doc.root, "a")), 1);
+    inf_json_doc_fini(&doc);
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("\xef\xbb\xbf"), 0),
+        "JSON: line 1, column 4 (byte 3): ");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("\xef\xbb\xbf[}"), 0),
+        "JSON: line 1, column 6 (byte 5): ");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("\xef\xbb{}"), 0), "JSON: ");
+}
+
+static void
 duplicates_are_the_last_or_an_error(void **state)
 {
     (void) state;
@@ -200,6 +216,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_document_is_walked_as_a_tree),
         cmocka_unit_test(an_error_names_line_column_and_offset),
+        cmocka_unit_test(a_byte_order_mark_is_skipped),
         cmocka_unit_test(duplicates_are_the_last_or_an_error),
         cmocka_unit_test(integers_have_sixty_three_bits),
         cmocka_unit_test(documents_may_live_side_by_side_and_end_in_any_order),

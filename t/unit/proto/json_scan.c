@@ -123,6 +123,19 @@ well_formed_texts_give_their_events(void **state)
 }
 
 static void
+a_byte_order_mark_may_come_first(void **state)
+{
+    (void) state;
+    check("\xef\xbb\xbf{\"a\":[1]}", false, "{k1[n1]}.");
+    check("\xef\xbb\xbf[]", false, "[].");
+    check("\xef\xbb\xbf \"a\"", false, "s1.");
+    check("\xef\xbb\xbf", false, "!The document is empty.@3");
+    check("\xef\xbb\xbf}", false, "!Invalid value.@3");
+    check("\xef\xbb\xbf\xef\xbb\xbf{}", false, "!Invalid value.@3");
+    check("[\xef\xbb\xbf]", false, "[!Invalid value.@1");
+}
+
+static void
 bare_words_are_numbers_where_allowed(void **state)
 {
     (void) state;
@@ -280,6 +293,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(well_formed_texts_give_their_events),
+        cmocka_unit_test(a_byte_order_mark_may_come_first),
         cmocka_unit_test(bare_words_are_numbers_where_allowed),
         cmocka_unit_test(malformed_texts_are_rejected_with_the_place),
         cmocka_unit_test(a_number_may_not_be_endless),

@@ -123,13 +123,26 @@ faults_have_their_kind_and_place(void **state)
     check("1e+x", true, "!8@3/0");
 }
 
+static void
+a_byte_order_mark_is_skipped_at_the_start(void **state)
+{
+    (void) state;
+    check("\xef\xbb\xbf {\"a\"", false, "y<{>s<\"a\">");
+    check("\xef\xbb\xbf", false, "");
+    check("\xef\xbb\xbf\xef\xbb\xbf", false, "!0@3/3");
+    check(" \xef\xbb\xbf", false, "!0@1/1");
+    check("\xef\xbb{", false, "!0@2/0");
+    check("\xef\xbb", false, "!0@2/0");
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_cut_as_json_has_them),
         cmocka_unit_test(lenient_tokens_are_more),
-        cmocka_unit_test(faults_have_their_kind_and_place)
+        cmocka_unit_test(faults_have_their_kind_and_place),
+        cmocka_unit_test(a_byte_order_mark_is_skipped_at_the_start)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
