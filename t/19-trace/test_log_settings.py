@@ -3,7 +3,10 @@
 import json
 import re
 
+import numpy
 import pytest
+import tritonclient.grpc
+import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
 from lib import process
@@ -112,3 +115,33 @@ def test_a_reload_keeps_what_requests_have_set(start):
     assert process.wait_until(lambda: server.get(
         "/v2/logging").json()["log_verbose_level"] == 2, 20)
     assert server.get("/v2/logging").json()["log_info"] is False
+
+
+def test_verbose_lines_name_the_requests(start):
+    """At level 1 one for each inference that reaches the core, also of a
+    model that there is none of."""
+    server = start()
+    rest = tritonclient.http.InferenceServerClient(server.url)
+    grpc = tritonclient.grpc.InferenceServerClient(
+        f"127.0.0.1:{server.port2}")
+
+    def infer(client, module, model, name, version=""):
+        one = module.InferInput("IN", [1], "INT32")
+        one.set_data_from_numpy(numpy.ones(1, numpy.int32))
+        client.infer(model, [one], version, request_id=name)
+
+    infer(rest, tritonclient.http, "one", "before")
+    rest.update_log_settings({"log_verbose_level": 1})
+    infer(rest, tritonclient.http, "one", "first")
+    infer(grpc, tritonclient.grpc, "two", "second", "1")
+    with pytest.raises(InferenceServerException):
+        infer(rest, tritonclient.http, "none", "third")
+    rest.update_log_settings({"log_verbose_level": 0})
+    infer(rest, tritonclient.http, "one", "after")
+    server.wait_log("HTTP request: model=none version=-1 request=third")
+    assert re.findall(r"(?:HTTP|gRPC) request: .*", server.log_text()) == [
+        "HTTP request: model=one version=-1 request=first inputs=1",
+        "gRPC request: model=two version=1 request=second inputs=1",
+        "HTTP request: model=none version=-1 request=third inputs=1"]
+    rest.close()
+    grpc.close()
