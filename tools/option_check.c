@@ -85,8 +85,10 @@ check_model_control(const options_t *o)
         die("Use of '--load-model' requires setting "
             "'--model-control-mode=explicit' as well.");
     }
-    for (size_t i = 0; o->load_models.n > 1 && i < o->load_models.n; i++) {
-        if (strcmp(o->load_models.value[i], "*") == 0) {
+    for (size_t i = 1; i < o->load_models.n; i++) {
+        if ((strcmp(o->load_models.value[i], "*") == 0)
+            != (strcmp(o->load_models.value[0], "*") == 0))
+        {
             die("Wildcard model name '*' must be the ONLY startup model if "
                 "specified at all.");
         }

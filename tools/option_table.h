@@ -12,6 +12,7 @@
 #ifndef TOOLS_OPTION_TABLE_H
 #define TOOLS_OPTION_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* In Triton's order; the last is our own. */
@@ -38,7 +39,7 @@ typedef enum {
 
 typedef enum {
     KIND_TEXT,          /* not empty                                         */
-    KIND_PATTERN,       /* may be empty                                      */
+    KIND_OPTIONAL,      /* text; an empty one counts as none                 */
     KIND_CHOICE,        /* one of words, ignoring case                       */
     KIND_LIST,          /* repeatable, not empty                             */
     KIND_NUMBER,
@@ -61,6 +62,8 @@ typedef struct {
     const char     *help;
     long            min;
     long            max;
+    bool            nearest;        /* a number beyond min or max counts as
+                                       that, with a warning                  */
     const char     *words;          /* of a choice, by blanks                */
     void          (*check)(const char *name, const char *value);
     const char     *deprecated;     /* replaced by this option               */

@@ -24,10 +24,10 @@ static void set(options_t *o, const option_t *option, const char *value);
 static const char *without_family(const char *address);
 static void warn_once(options_t *o, const option_t *option);
 static size_t find_core(const char *name);
-static void set_core(options_t *o, size_t at, const char *value);
+static void set_core(options_t *o, const option_t *from, const char *value);
 static void check_choice(const char *name, const char *words,
     const char *value);
-static long parse_number(const char *name, long min, long max,
+static long parse_number(const option_t *option, long min, long max,
     const char *value);
 static bool parse_bool(const char *name, const char *value);
 static void check_text(const char *name, const char *text);
@@ -218,7 +218,8 @@ take_environment(options_t *o)
     }
     if (vertex->port == 0) {
         vertex->port = port == NULL ? 8080
-            : parse_number("vertex-ai-port (AIP_HTTP_PORT)", 1, 65535, port);
+            : parse_number(&(option_t) {
+                  .name = "vertex-ai-port (AIP_HTTP_PORT)" }, 1, 65535, port);
     }
 
     /* the platform sends requests from outside */
@@ -233,7 +234,7 @@ take_environment(options_t *o)
     }
 
     if (getenv("TRITON_SERVER_CPU_ONLY") != NULL) {
-        set_core(o, find_core("allow-gpu-metrics"), "false");
+        set_core(o, option_find("allow-gpu-metrics", 17), "false");
     }
 }
 
@@ -286,7 +287,7 @@ set(options_t *o, const option_t *option, const char *value)
 
     if (value != NULL) {
         check_text(name, value);
-        if (value[0] == '\0' && option->kind != KIND_PATTERN
+        if (value[0] == '\0' && option->kind != KIND_OPTIONAL
             && option->kind != KIND_CORE)
         {
             die("option \"--%s\" has an empty value", name);
@@ -304,8 +305,11 @@ set(options_t *o, const option_t *option, const char *value)
         return;
 
     case KIND_TEXT:
-    case KIND_PATTERN:
         *(const char **) field = value;
+        return;
+
+    case KIND_OPTIONAL:
+        *(const char **) field = value[0] != '\0' ? value : NULL;
         return;
 
     case KIND_LIST:
@@ -320,11 +324,13 @@ set(options_t *o, const option_t *option, const char *value)
             *(long *) field = strcasecmp(value, "true") == 0;
             return;
         }
-        *(long *) field = parse_number(name, option->min, option->max, value);
+        *(long *) field = parse_number(option, option->min, option->max,
+                                       value);
         return;
 
     case KIND_NUMBER:
-        *(long *) field = parse_number(name, option->min, option->max, value);
+        *(long *) field = parse_number(option, option->min, option->max,
+                                       value);
         return;
 
     case KIND_BOOL:
@@ -336,7 +342,7 @@ set(options_t *o, const option_t *option, const char *value)
         return;
 
     case KIND_CORE:
-        set_core(o, find_core(name), value);
+        set_core(o, option, value);
         return;
 
     case KIND_HELP:
@@ -373,8 +379,9 @@ find_core(const char *name)
 
 /* Stores a value in the format of nginx.conf. */
 static void
-set_core(options_t *o, size_t at, const char *value)
+set_core(options_t *o, const option_t *from, const char *value)
 {
+    size_t                   at = find_core(from->name);
     const inf_core_option_t *option = &inf_core_options[at];
     const char              *unit = option->unit != NULL ? option->unit : "";
     int64_t                  max = option->most != 0 ? option->most
@@ -400,9 +407,8 @@ set_core(options_t *o, size_t at, const char *value)
     case INF_OPTION_NUMBER:
     case INF_OPTION_TIME:
     case INF_OPTION_SIZE:
-        snprintf(text, size, "%ld%s", parse_number(option->option,
-                 (long) option->min, max != 0 ? (long) max : LONG_MAX, value),
-                 unit);
+        snprintf(text, size, "%ld%s", parse_number(from, (long) option->min,
+                 max != 0 ? (long) max : LONG_MAX, value), unit);
         break;
     case INF_OPTION_CHOICE:
         check_choice(option->option, option->words, value);
@@ -438,20 +444,25 @@ check_choice(const char *name, const char *words, const char *value)
 }
 
 static long
-parse_number(const char *name, long min, long max, const char *value)
+parse_number(const option_t *option, long min, long max, const char *value)
 {
     char *end;
 
     errno = 0;
     long number = strtol(value, &end, 10);
+    long nearest = number < min ? min : number > max ? max : number;
 
-    if (end == value || *end != '\0' || errno != 0 || number < min
-        || number > max)
+    if (end == value || *end != '\0' || errno != 0
+        || (nearest != number && !option->nearest))
     {
-        die("option \"--%s\" is a number from %ld to %ld, not \"%s\"", name,
-            min, max, value);
+        die("option \"--%s\" is a number from %ld to %ld, not \"%s\"",
+            option->name, min, max, value);
     }
-    return number;
+    if (nearest != number) {
+        fprintf(stderr, "inference-server: --%s=%s: a number from %ld to %ld, "
+                "taken as %ld\n", option->name, value, min, max, nearest);
+    }
+    return nearest;
 }
 
 static bool

@@ -58,7 +58,7 @@ restricted_parse(restricted_t *rule, const char *name, const char *text)
     *rule = (restricted_t) { .header = colon + 1, .value = equals + 1,
                              .header_len = (int) (equals - colon - 1) };
 
-    for (const char *p = text; p < colon; p += len + (p[len] == ',')) {
+    for (const char *p = text; p <= colon; p += len + 1) {
         len = strcspn(p, ",:");
 
         size_t group = find_group(p, len);

@@ -24,7 +24,7 @@ static const setting_t settings[] = {
     { "", "mode", false, 0 },
     { "", "level", false, 0 },
     { "", "rate", true, 0 },
-    { "", "count", true, -1 },
+    { "", "count", true, INT_MIN },     /* below 0: without a bound          */
     { "triton", "file", false, 0 },
     { "triton", "log-frequency", true, 0 },
     { "opentelemetry", "url", false, 0 },
@@ -77,8 +77,8 @@ check_trace_config(const char *name, const char *text)
     if (is(s, "level")) {
         check_trace_level(name, value);
     } else if (is(s, "mode")) {
-        if (strcmp(value, "triton") != 0
-            && strcmp(value, "opentelemetry") != 0)
+        if (strcasecmp(value, "triton") != 0
+            && strcasecmp(value, "opentelemetry") != 0)
         {
             die("--%s: mode is triton or opentelemetry, not \"%s\"", name,
                 value);
@@ -161,7 +161,7 @@ trace_options_write(FILE *f, const options_t *o)
             t.timestamps && t.tensors ? "," : "", t.tensors ? "tensors"
             : t.timestamps ? "" : "off");
     write_number(f, "rate", t.rate);
-    if (t.count == NULL || strcmp(t.count, "-1") != 0) {
+    if (t.count != NULL && strtol(t.count, NULL, 10) >= 0) {
         write_number(f, "count", t.count);
     }
     fputs(";\n", f);
@@ -176,7 +176,7 @@ split(const char *name, const char *text, const char **value)
     const char *key = comma != NULL && comma < equals ? comma + 1 : text;
     size_t      mode = key > text ? (size_t) (comma - text) : 0;
 
-    if (equals == NULL || equals == key || equals[1] == '\0'
+    if (equals == NULL || equals == key || equals[1] == '\0' || comma == text
         || (mode != 0 && strncmp(text, "triton,", mode + 1) != 0
             && strncmp(text, "opentelemetry,", mode + 1) != 0))
     {
@@ -262,7 +262,7 @@ collect(const options_t *o, trace_t *t)
         if (is(s, "level")) {
             add_level(t, value);
         } else if (is(s, "mode")) {
-            t->collector = strcmp(value, "opentelemetry") == 0;
+            t->collector = strcasecmp(value, "opentelemetry") == 0;
         } else if (is(s, "rate")) {
             t->rate = value;
         } else if (is(s, "count")) {

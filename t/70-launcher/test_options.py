@@ -12,6 +12,7 @@ from lib.launcher import PROGRAM, launcher_env
 # option: what (value, what it says), each in a run of its own:
 #   conf   is in nginx.conf, without a warning
 #   warn   is taken, and one line about the option says that
+#   near   is taken as another number, and a line for each one says that
 #   end    ends the launcher, and says that
 OPTIONS = {
     "help": [("end", None, "Usage: inference-server")],
@@ -40,16 +41,22 @@ OPTIONS = {
         ("conf", "explicit", "inference_model_control explicit;"),
         ("conf", "POLL", "inference_model_control poll;"),
         ("end", "often", "is none, explicit or poll")],
-    "repository-poll-secs": [("conf", "3", None), ("end", "-1", "0 to")],
+    "repository-poll-secs": [("conf", "3", None), ("end", "x", "0 to 86400"),
+                             ("near", "-1", "taken as 0"),
+                             ("near", "99999", "taken as 86400")],
     "load-model": [("end", "m", "--model-control-mode=explicit")],
     "model-config-name": [("conf", "wide",
                            'inference_model_config_name "wide";'),
                           ("end", "", "empty"), ("end", "a/b", "a/b")],
     "model-load-thread-count": [("conf", "2",
                                  "inference_model_load threads=2;"),
-                                ("end", "0", "1 to 128")],
+                                ("near", "0", "taken as 1"),
+                                ("near", "999", "taken as 128"),
+                                ("end", "1e9", "1 to 128"),
+                                ("end", "9" * 30, "1 to 128")],
     "model-load-retry-count": [("conf", "2",
-                                "inference_model_load retries=2;")],
+                                "inference_model_load retries=2;"),
+                               ("near", "-1", "taken as 0")],
     "model-namespacing": [("conf", "true",
                            'inference_model_namespacing "on";')],
     "enable-peer-access": [("conf", "false", 'inference_peer_access "off";')],
@@ -70,7 +77,9 @@ OPTIONS = {
         ("gone", "", "inference_forward_header"),
         ("conf", 'x-\\w+"', 'inference_forward_header "x-\\\\w+\\"";')],
     "http-thread-count": [("conf", "5", "worker_processes 5;"),
-                          ("end", "0", "1 to 1024")],
+                          ("near", "0", "taken as 1"),
+                          ("near", "-1", "taken as 1"),
+                          ("end", "x", "1 to 1024")],
     "http-max-input-size": [
         ("conf", "99", "inference_max_json_size 99;"),
         ("end", "0", "from 1")],
@@ -84,6 +93,7 @@ OPTIONS = {
         ("end", "heal:k=v", '"heal" is none of'),
         ("end", "heal:k=v", "unknown restricted api 'heal'"),
         ("end", "health,health:k=v", "twice"),
+        ("end", "health,:k=v", "unknown restricted api ''"),
         ("end", "health:k y=v", "name of a header")],
     # ---- gRPC
     "allow-grpc": [("gone", "false", "http2"), ("conf", "1", "http2;")],
@@ -100,15 +110,19 @@ OPTIONS = {
     "grpc-infer-thread-count": [("conf", "9", "worker_processes 9;"),
                                 ("end", "1", "2 to 128")],
     "grpc-infer-allocation-pool-size": [("warn", "5", "no effect"),
+                                        ("warn", "-1", "no effect"),
                                         ("end", "x", "number")],
     "grpc-max-response-pool-size": [("warn", "5", "no effect"),
                                     ("end", "0", "from 1")],
     "grpc-use-ssl": [("conf", "false", "8001 http2;"),
                      ("end", "true", "needs --grpc-server-cert")],
     "grpc-use-ssl-mutual": [("end", "false", "needs --grpc-server-cert")],
-    "grpc-server-cert": [("warn", "/x", "--grpc-use-ssl=true")],
-    "grpc-server-key": [("warn", "/x", "--grpc-use-ssl=true")],
-    "grpc-root-cert": [("warn", "/x", "--grpc-use-ssl=true")],
+    "grpc-server-cert": [("warn", "/x", "--grpc-use-ssl=true"),
+                         ("conf", "", "8001 http2;")],
+    "grpc-server-key": [("warn", "/x", "--grpc-use-ssl=true"),
+                        ("conf", "", "8001 http2;")],
+    "grpc-root-cert": [("warn", "/x", "--grpc-use-ssl=true"),
+                       ("conf", "", "8001 http2;")],
     "grpc-infer-response-compression-level": [
         ("conf", "none", "http2;"),
         ("conf", "high", "inference_grpc_compression high;"),
@@ -119,7 +133,8 @@ OPTIONS = {
     "grpc-keepalive-timeout": [("warn", "5", "no effect without")],
     "grpc-keepalive-permit-without-calls": [("warn", "true", "no effect"),
                                             ("end", "x", "true or false")],
-    "grpc-http2-max-pings-without-data": [("warn", "0", "no effect")],
+    "grpc-http2-max-pings-without-data": [("warn", "0", "no effect"),
+                                          ("warn", "-1", "no effect")],
     "grpc-http2-min-recv-ping-interval-without-data": [
         ("warn", "10", "no effect")],
     "grpc-http2-max-ping-strikes": [("warn", "0", "no effect")],
@@ -134,7 +149,8 @@ OPTIONS = {
         ("end", "nothing:key=v", "unknown restricted protocol 'nothing'")],
     # ---- logging
     "log-verbose": [("conf", "3", "verbose=3;"), ("conf", "true", "verbose=1"),
-                    ("end", "-1", "from 0")],
+                    ("near", "-1", "taken as 0"),
+                    ("end", "on", "0 to")],
     "log-info": [("conf", "false", "inference_log warn"),
                  ("end", "perhaps", "perhaps")],
     "log-warning": [("warn", "false", "no effect beside --log-info=true")],
@@ -143,7 +159,8 @@ OPTIONS = {
                    ("warn", "ISO8601", "nginx's own"),
                    ("end", "json", "default or ISO8601")],
     "log-file": [("conf", "/var/a b", 'error_log "/var/a b" info;'),
-                 ("conf", "/var/a b", '    error_log "/var/a b" notice;')],
+                 ("conf", "/var/a b", '    error_log "/var/a b" notice;'),
+                 ("conf", "", "error_log stderr info;")],
     # ---- SageMaker, Vertex AI
     "allow-sagemaker": [
         ("conf", "true", "listen 0.0.0.0:8080;"),
@@ -151,17 +168,21 @@ OPTIONS = {
          '"/v2/health/ready"; }')],
     "sagemaker-port": [("gone", "81", ":81;")],
     "sagemaker-safe-port-range": [("conf", "1-9", "inference all;")],
-    "sagemaker-thread-count": [("conf", "6", "worker_processes 6;")],
+    "sagemaker-thread-count": [("conf", "6", "worker_processes 6;"),
+                               ("near", "0", "taken as 1")],
     "allow-vertex-ai": [("end", "true", "AIP_PREDICT_ROUTE"),
                         ("gone", "false", "8080")],
     "vertex-ai-port": [("gone", "81", ":81;")],
-    "vertex-ai-thread-count": [("conf", "4", "worker_processes 4;")],
-    "vertex-ai-default-model": [("gone", "m", '"m"')],
+    "vertex-ai-thread-count": [("conf", "4", "worker_processes 4;"),
+                               ("near", "0", "taken as 1")],
+    "vertex-ai-default-model": [("gone", "m", '"m"'),
+                                ("conf", "", "inference all;")],
     # ---- metrics
     "allow-metrics": [("gone", "false", "inference metrics;")],
     "allow-gpu-metrics": [("conf", "false", "inference_metrics gpu=off;")],
     "allow-cpu-metrics": [("conf", "false", "inference_metrics cpu=off;")],
     "metrics-address": [("conf", "127.0.0.1", "listen 127.0.0.1:8002;"),
+                        ("conf", "", "listen 0.0.0.0:8002;"),
                         ("end", "a;b", "a;b")],
     "metrics-port": [("conf", "125", "listen 0.0.0.0:125;"),
                      ("end", "8000",
@@ -188,7 +209,9 @@ OPTIONS = {
         ("warn", "opentelemetry,url=localhost/v1", "the mode is triton"),
         ("warn", "rate=100", "go nowhere without triton,file=PATH"),
         ("warn", "triton,log-frequency=5", "go nowhere"),
-        ("end", "rate=many", "from 0"), ("end", "count=-2", "from -1"),
+        ("end", "rate=many", "from 0"), ("end", "count=many", "number"),
+        ("end", ",level=OFF", "[triton,|opentelemetry,]setting=value"),
+        ("conf", "mode=OpenTelemetry", "inference_trace"),
         ("end", "level=TIMESTAMPS", "traces need a file, triton,file=PATH"),
         ("end", "level=LOUD", "OFF, TIMESTAMPS or TENSORS"),
         ("end", "triton,level=TENSORS", 'no setting "level" of mode triton'),
@@ -218,7 +241,8 @@ OPTIONS = {
                       'inference_response_cache redis "password=a ;$\\"";'),
                      ("end", "local", "<cache name>,<setting>=<value>. "
                       "Got local")],
-    "cache-directory": [("conf", "/c", 'inference_cache_directory "/c";')],
+    "cache-directory": [("conf", "/c", 'inference_cache_directory "/c";'),
+                        ("gone", "", "inference_cache_directory")],
     "rate-limit": [("conf", "execution_count",
                     'inference_rate_limit "execution_count";'),
                    ("end", "on", "off or execution_count")],
@@ -238,7 +262,8 @@ OPTIONS = {
     "min-supported-compute-capability": [
         ("conf", "7.5", "min-compute-capability=7.5;"),
         ("end", "new", "number such as 7.5")],
-    "buffer-manager-thread-count": [("warn", "4", "no effect")],
+    "buffer-manager-thread-count": [("warn", "4", "no effect"),
+                                    ("warn", "-1", "no effect")],
     "host-policy": [("conf", "cpu,cpu-cores=0-1",
                      "inference_host_policy cpu cpu-cores=0-1;"),
                     ("conf", "a b,cpu-cores=1",
@@ -259,13 +284,14 @@ OPTIONS = {
     "response-cache-byte-size": [
         ("warn", "5000", "deprecated! Please use '--cache-config' instead."),
         ("end", "-1", "from 1")],
-    "trace-file": [("warn", "/tmp/t", "use '--trace-config'")],
+    "trace-file": [("warn", "/tmp/t", "use '--trace-config'"),
+                   ("warn", "", "use '--trace-config'")],
     "trace-level": [("warn", "OFF", "use '--trace-config'"),
                     ("end", "TIMESTAMPS", "traces need a file"),
                     ("end", "LOUD", "OFF, TIMESTAMPS or TENSORS")],
     "trace-rate": [("warn", "5", "use '--trace-config'")],
     "trace-count": [("warn", "-1", "use '--trace-config'"),
-                    ("end", "-2", "from -1")],
+                    ("end", "many", "number")],
     "trace-log-frequency": [("warn", "5", "use '--trace-config'")],
 }
 OURS = {
@@ -320,7 +346,7 @@ def test_option(name, outcome, value, text):
     if outcome == "end":
         assert done.returncode == 1 and done.stdout == ""
         assert text in done.stderr, done.stderr
-    elif outcome == "warn":
+    elif outcome in ("warn", "near"):
         assert done.returncode == 0, done.stderr
         assert len(about) == 1 and text in about[0], done.stderr
     else:
@@ -423,6 +449,32 @@ def test_older_trace_options():
                   "--trace-log-frequency=2", "--trace-config=rate=8")
     assert f'    inference_trace "file={os.getcwd()}/t" log_frequency=2 ' \
         "level=timestamps rate=8;\n" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("count", ["-1", "-2"])
+def test_traces_without_a_bound(count):
+    done = config("--trace-config=triton,file=/t", "--trace-config=rate=8",
+                  f"--trace-config=count={count}")
+    assert '    inference_trace "file=/t" level=off rate=8;\n' in done.stdout
+
+
+@pytest.mark.parametrize("option,line", [
+    ("--log-verbose=-1", "inference_log info verbose=0;"),
+    ("--model-load-thread-count=0", "inference_model_load threads=1;"),
+    ("--model-load-retry-count=-1", "inference_model_load retries=0;"),
+    ("--http-thread-count=0", "worker_processes 1;")])
+def test_numbers_beyond_their_bounds(option, line):
+    """Triton starts, and serves in a way that is as near."""
+    done = config(option)
+    assert done.returncode == 0
+    assert f"inference-server: {option}: a number from " in done.stderr
+    assert line in done.stdout
+
+
+def test_all_models_may_be_named_twice():
+    done = config("--model-control-mode=explicit", "--load-model=*",
+                  "--load-model=*")
+    assert done.stdout.count('inference_load_model "*";') == 1, done.stderr
 
 
 def test_rate_0_without_a_collector():
