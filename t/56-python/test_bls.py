@@ -473,3 +473,16 @@ def test_json_of_parameters(server):
     assert json.loads(ask(server, CALL + """
 result = call([1], [2], parameters={"a": 1, "b": True, "c": "x"}).parameters()
 """)) == {"a": 1, "b": True, "c": "x"}
+
+
+@pytest.mark.parametrize("number,taken", [
+    (2**63 - 1, True), (-2**63, True), (2**63, False), (2**64, False),
+    (2**70, False), (-2**63 - 1, False)])
+def test_parameters_of_more_than_64_bits(server, number, taken):
+    """They fail the call, not the model that makes it."""
+    error = ask(server, CALL + f"""
+r = call([1], [2], parameters={{"a": {number}}}).exec()
+result = r.error().message() if r.has_error() else None
+""")
+    assert taken if error is None else not taken and error.endswith(
+        "Error when running inference: Unsupported value type on parameters")

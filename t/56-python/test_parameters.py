@@ -143,6 +143,14 @@ def test_of_a_response_that_are_wrong(server, value, why):
 
 
 @differs(LACKS)
+@pytest.mark.parametrize("number", [2**63, 2**70, -2**63 - 1])
+def test_of_a_response_that_are_too_long(server, number):
+    answer = server.infer("given", text(json.dumps({"a": number})))
+    assert answer.status == 400
+    assert answer.error == "Unsupported value type on parameters"
+
+
+@differs(LACKS)
 def test_of_a_response_as_the_model_sees_them(server):
     assert json.loads(ask(server, """
 result = pb.InferenceResponse([], parameters={"a": 1, "b": "x"}).parameters()

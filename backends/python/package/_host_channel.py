@@ -1,6 +1,7 @@
 """Messages between host and server, with the numbers of channel.h."""
 
 import _native
+from _pb_arguments import INT64
 from _values import TritonError, TritonModelException
 
 INITIALIZE, COMPLETE, EXECUTE, FINALIZE, READY = range(1, 6)
@@ -75,3 +76,14 @@ def check_parameters(parameters):
                 "Expect parameters values to have type bool/int/str, found "
                 f"type {type(value)}")
     return [[k, v] for k, v in parameters.items()]
+
+
+def unsupported(parameters):
+    """The error of a response whose parameters the server does not take:
+    numbers have 64 bits there.  None: it takes them."""
+    low, high = INT64
+    for _, value in parameters:
+        if isinstance(value, int) and not low <= value <= high:
+            return TritonError("Unsupported value type on parameters",
+                               TritonError.INVALID_ARG)
+    return None

@@ -7,7 +7,7 @@ import threading
 import _native
 from _host_channel import (CANCELLED, CLOSE, EXEC, NEXT, SEND, STREAM_CANCEL,
                            STREAM_CLOSE, State, ask, check_parameters, must,
-                           tell)
+                           tell, unsupported)
 from _host_tensor import MemoryType, PreferredMemory, Tensor
 from _pb_arguments import INT64, UINT32, UINT64, number, text, want
 from _values import TritonError, TritonModelException
@@ -82,8 +82,9 @@ class InferenceResponse:
 
     def _message(self, wanted):
         """Returns the message with those outputs only; None: all."""
-        if self._error is not None:
-            return [[int(self._error._code), self._error._message], [], []]
+        error = self._error or unsupported(self._parameters)
+        if error is not None:
+            return [[int(error._code), error._message], [], []]
         return [None, [t._message() for t in self._tensors
                        if wanted is None or t._name in wanted],
                 self._parameters]
@@ -347,12 +348,7 @@ class InferenceRequest:
         """The response, or an iterator of a decoupled model's responses."""
         self._check_exec()
         decoupled = bool(decoupled)
-        error, reply = ask(EXEC, 0, [
-            self._id, self._correlation, [t._message() for t in self._inputs],
-            self._wanted, self._model, self._version, self._flags,
-            self._timeout, self._parameters, decoupled,
-            None if self._preferred is _CPU else self._preferred._gpu(),
-            self._trace._request])
+        error, reply = self._ask(decoupled)
         if error is not None:
             error = TritonError(f"Model {self._model} - Error when running "
                                 f"inference: {error.message()}", error.code())
@@ -361,6 +357,17 @@ class InferenceRequest:
                 else ResponseIterator(reply)
         return InferenceResponse(error=error) if error is not None \
             else InferenceResponse._of(reply)
+
+    def _ask(self, decoupled):
+        error = unsupported(self._parameters)
+        if error is not None:
+            return error, None
+        return ask(EXEC, 0, [
+            self._id, self._correlation, [t._message() for t in self._inputs],
+            self._wanted, self._model, self._version, self._flags,
+            self._timeout, self._parameters, decoupled,
+            None if self._preferred is _CPU else self._preferred._gpu(),
+            self._trace._request])
 
     def async_exec(self, decoupled=False):
         """The same, to be awaited."""
