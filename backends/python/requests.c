@@ -93,7 +93,7 @@ void
 py_live_fail(py_live_t *live, TRITONSERVER_Error *err, py_outgoing_t *out)
 {
     *out = (py_outgoing_t) { .final = true };
-    if (live->closed) {
+    if (live->closed || live->again) {
         bk_err_drop(err);
         return;
     }
@@ -158,6 +158,7 @@ py_live_reschedule(py_live_t *live)
     }
     if (err == NULL) {
         live->request = NULL;
+        live->again = true;
     }
     return err;
 }

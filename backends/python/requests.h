@@ -25,6 +25,8 @@ typedef struct {
     bool                           closed;      /* the last response was
                                                    sent                      */
     bool                           dropped;     /* its sender is gone        */
+    bool                           again;       /* given back to the core: a
+                                                   later execution answers   */
     bool                           lasting;     /* its batch has ended, and its
                                                    inputs stay until it is
                                                    answered                  */
@@ -75,7 +77,7 @@ BK_CHECK TRITONSERVER_Error *py_live_respond(py_live_t *live,
     py_link_t *link, py_reader_t *r, bool final, py_outgoing_t *out);
 
 /* Makes the response that ends the request with err (taken), unless a final one
-   was sent. */
+   was sent or the request was given back. */
 void py_live_fail(py_live_t *live, TRITONSERVER_Error *err,
     py_outgoing_t *out);
 
