@@ -469,9 +469,10 @@ def test_a_correlation_id_is_lost_with_sequences_alone(make_server, extra,
         "inputs": [tensor("IN", "INT32", [64], VALUES)],
         "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
     core = server.core()
-    os.kill(core, signal.SIGSTOP)
+    process.stop(core)
     sent = send(server, body, model="m")
-    nap(0.5 * SLOW)                 # it is in the ring
+    # it is in the ring when its worker has answered what came after it
+    assert server.get("/v2/health/live").status == 200
     assert server.end_core() == core
     answer = read(sent)
     assert answer.status == status, answer
