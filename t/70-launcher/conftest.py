@@ -1,5 +1,7 @@
 """A repository of two models, and launchers that are stopped at the end."""
 
+import contextlib
+
 import pytest
 
 from lib import models
@@ -18,19 +20,29 @@ def repository(tmp_path):
 
 
 @pytest.fixture
-def launch(tmp_path, repository):
-    made = []
+def begin(tmp_path):
+    """Starts a launcher; does not wait for it, and gives it no repository."""
+    def end(launcher):
+        if launcher.process.poll() is None:
+            launcher.stop()
 
+    with contextlib.ExitStack() as stack:
+        def start(*arguments, **kw):
+            launcher = Launcher(tmp_path, *arguments, **kw)
+            stack.callback(end, launcher)
+            return launcher
+
+        yield start
+
+
+@pytest.fixture
+def launch(begin, repository):
     def start(*arguments, **kw):
         if not any(str(a).startswith(("--model-repository", "--model-store"))
                    for a in arguments):
             arguments = (f"--model-repository={repository}", *arguments)
-        launcher = Launcher(tmp_path, *arguments, **kw)
-        made.append(launcher)
+        launcher = begin(*arguments, **kw)
         launcher.wait_ready()
         return launcher
 
-    yield start
-    for launcher in made:
-        if launcher.process.poll() is None:
-            launcher.stop()
+    return start

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from lib import backends, models, process, python_backend, wire
-from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
+from lib.launcher import PROGRAM, launcher_env, rejected
 from lib.s3 import KEY_ID, REGION, SECRET, Service, upload
 from lib.server import BACKENDS, BUILD, SLOW, free_port
 from lib.wire import tensor
@@ -244,11 +244,11 @@ def test_metrics_may_be_off(launch):
         wire.fetch(launcher.metrics_port, "GET", "/metrics")
 
 
-def test_a_cache_that_cannot_start(launch, tmp_path, repository):
+def test_a_cache_that_cannot_start(begin, launch, repository):
     options = ["--cache-config=nowhere,a=b", "--http-address=127.0.0.1",
                f"--model-repository={repository}"]
     why = 'response cache "nowhere": there is no nowhere/libtritoncache_nowhere'
-    server = Launcher(tmp_path, *options)
+    server = begin(*options)
     assert server.process.wait(30 * SLOW) == 1
     log = server.log.read_text()
     assert f"error: creating server: Internal - {why}" in log
@@ -326,11 +326,10 @@ def test_port_in_use_is_a_failure(launch, tmp_path, repository):
     assert str(first.port) in done.stderr
 
 
-def test_explicit_control(tmp_path, repository):
-    server = Launcher(
-        tmp_path, f"--model-repository={repository}",
-        "--model-control-mode=EXPLICIT", "--load-model=one",
-        "--load-model=one", "--strict-readiness=true")
+def test_explicit_control(begin, repository):
+    server = begin(f"--model-repository={repository}",
+                   "--model-control-mode=EXPLICIT", "--load-model=one",
+                   "--load-model=one", "--strict-readiness=true")
     server.wait_ready()
     assert server.ask().status == 200
     assert server.ask("slow").status == 404
@@ -375,39 +374,45 @@ def test_named_configuration_and_retries(launch, repository):
     assert config.json()["max_batch_size"] == 32
 
 
-def test_retries(tmp_path, repository):
+@pytest.fixture
+def failing(tmp_path):
+    """A directory of backends: identity, and one that fails as it is told."""
+    folder = tmp_path / "backends"
+    shutil.copytree(BACKENDS / "identity", folder / "identity")
+    backends.build("failing", folder)
+    return folder
+
+
+def test_retries(begin, failing, repository):
     path = models.identity(repository, "third", [("IN", "FP32", [-1])],
                            backend="failing",
                            parameters={"fail": "initialize-countdown"})
     (path / "failures").write_text("!!")
     (path / "failures").chmod(0o666)
     path.chmod(0o777)
-    folder = tmp_path / "backends"
-    shutil.copytree(BACKENDS / "identity", folder / "identity")
-    backends.build("failing", folder)
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      f"--backend-directory={folder}",
-                      "--model-load-retry-count=2")
+    server = begin(f"--model-repository={repository}",
+                   f"--backend-directory={failing}",
+                   "--model-load-retry-count=2")
     server.wait_ready()
     assert server.status("/v2/models/third/ready") == 200
     server.stop()
 
 
-def test_exit_on_error(tmp_path, repository):
+def test_exit_on_error(begin, repository):
     """A model that can't be loaded ends it, others do not."""
     models.write_model(repository, "homeless", models.identity_config(
         "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
     for option in ([], ["--exit-on-error=true"]):
-        server = Launcher(tmp_path, f"--model-repository={repository}",
-                          *option)
+        server = begin(f"--model-repository={repository}",
+                       *option)
         assert server.process.wait(30 * SLOW) == 1
         text = server.log.read_text()
         assert "failed to load all models" in text and "nowhere" in text
         assert list(server.tmp.iterdir()) == []
 
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--exit-on-error=true", "--load-model=one",
-                      "--model-control-mode=explicit")
+    server = begin(f"--model-repository={repository}",
+                   "--exit-on-error=true", "--load-model=one",
+                   "--model-control-mode=explicit")
     server.wait_ready()
     answer = wire.fetch(server.port, "POST",
                         "/v2/repository/models/homeless/load", b"")
@@ -416,13 +421,13 @@ def test_exit_on_error(tmp_path, repository):
     server.stop()
 
     for model in ("homeless", "missing"):
-        server = Launcher(tmp_path, f"--model-repository={repository}",
-                          "--exit-on-error=on", f"--load-model={model}",
-                          "--model-control-mode=explicit")
+        server = begin(f"--model-repository={repository}",
+                       "--exit-on-error=on", f"--load-model={model}",
+                       "--model-control-mode=explicit")
         assert server.process.wait(30 * SLOW) == 1, model
 
 
-def test_exit_on_error_is_about_the_start_s_own_models(tmp_path, repository):
+def test_exit_on_error_is_about_the_start_s_own_models(begin, repository):
     """A request's load fails while those of the start go on."""
     models.write_model(repository, "homeless", models.identity_config(
         "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
@@ -430,9 +435,9 @@ def test_exit_on_error_is_about_the_start_s_own_models(tmp_path, repository):
         "late", [("IN", "FP32", [-1])], parameters={"execute_delay_ms": "3000"})
         + 'model_warmup { name: "w" batch_size: 1 inputs { key: "IN" value {'
         " data_type: TYPE_FP32 dims: 1 zero_data: true } } }\n", (1,))
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--exit-on-error=true", "--load-model=late",
-                      "--model-control-mode=explicit")
+    server = begin(f"--model-repository={repository}",
+                   "--exit-on-error=true", "--load-model=late",
+                   "--model-control-mode=explicit")
     assert process.wait_until(
         lambda: server.status("/v2/health/live") == 200, 30 * SLOW)
     answer = wire.fetch(server.port, "POST",
@@ -446,20 +451,18 @@ def test_exit_on_error_is_about_the_start_s_own_models(tmp_path, repository):
     server.stop()
 
 
-def test_exit_on_error_is_not_about_what_requests_unload(tmp_path, repository):
+def test_exit_on_error_is_not_about_what_requests_unload(begin, failing,
+                                                         repository):
     """A request unloads a model of the start while another one loads."""
     late = models.identity(repository, "late", [("IN", "FP32", [-1])],
                            backend="failing",
                            parameters={"fail": "initialize-hold"})
     (late / "hold").touch()
     late.chmod(0o777)
-    folder = tmp_path / "backends"
-    shutil.copytree(BACKENDS / "identity", folder / "identity")
-    backends.build("failing", folder)
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      f"--backend-directory={folder}",
-                      "--model-control-mode=explicit", "--load-model=one",
-                      "--load-model=late")
+    server = begin(f"--model-repository={repository}",
+                   f"--backend-directory={failing}",
+                   "--model-control-mode=explicit", "--load-model=one",
+                   "--load-model=late")
     assert process.wait_until(
         lambda: server.status("/v2/models/one/ready") == 200
         and (late / "held").exists(), 30 * SLOW)
@@ -479,14 +482,14 @@ def test_exit_on_error_is_not_about_what_requests_unload(tmp_path, repository):
 
 @pytest.mark.parametrize("user", ["root", "4321"])
 def test_exit_on_error_below_a_path_too_long_for_a_socket(
-        tmp_path, repository, user):
+        begin, tmp_path, repository, user):
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
     folder.chmod(0o777)
 
     def start():
-        return Launcher(tmp_path, f"--model-repository={repository}",
-                        f"--user={user}", env={"TMPDIR": str(folder)})
+        return begin(f"--model-repository={repository}",
+                     f"--user={user}", env={"TMPDIR": str(folder)})
 
     server = start()
     server.wait_log("Started Metrics Service")
@@ -503,7 +506,7 @@ def test_exit_on_error_below_a_path_too_long_for_a_socket(
     assert list(folder.iterdir()) == []
 
 
-def test_exit_on_error_waits_for_other_machines(tmp_path, repository):
+def test_exit_on_error_waits_for_other_machines(begin, tmp_path, repository):
     """A model that comes late counts, and one that can't be loaded."""
     with Service() as service:
         service.bucket("late")
@@ -516,7 +519,7 @@ def test_exit_on_error_waits_for_other_machines(tmp_path, repository):
         upload(service, "late", "", lambda f: models.identity(
             f, "far", [("IN", "FP32", [-1])]))
         service.gate.break_next(kind="slow", times=1, seconds=3)
-        server = Launcher(tmp_path, *arguments, env=env)
+        server = begin(*arguments, env=env)
         server.wait_ready()
         assert server.ask("far").status == 200
         server.stop()
@@ -524,15 +527,15 @@ def test_exit_on_error_waits_for_other_machines(tmp_path, repository):
         upload(service, "late", "", lambda f: models.identity(
             f, "homeless", [("IN", "FP32", [-1])], backend="nowhere"))
         service.gate.break_next(kind="slow", times=1, seconds=3)
-        server = Launcher(tmp_path, *arguments, env=env)
+        server = begin(*arguments, env=env)
         assert process.wait_until(
             lambda: server.status("/v2/models/one/ready") == 200, 30 * SLOW)
         assert server.process.wait(30 * SLOW) == 1
         assert "failed to load all models" in server.log.read_text()
 
 
-def test_repository_from_the_environment(tmp_path, repository):
-    server = Launcher(tmp_path, env={"AIP_STORAGE_URI": str(repository)})
+def test_repository_from_the_environment(begin, repository):
+    server = begin(env={"AIP_STORAGE_URI": str(repository)})
     server.wait_ready()
     assert server.ask().status == 200
     server.stop()
@@ -543,10 +546,10 @@ def test_repository_from_the_environment(tmp_path, repository):
     (["--strict-model-config=false"], False, False),
     (["--disable-auto-complete-config", "--strict-model-config=false"],
      True, True)])
-def test_deprecated_strictness(tmp_path, repository, options, strict, beside):
+def test_deprecated_strictness(begin, repository, options, strict, beside):
     models.write_model(repository, "y", None)       # no backend, no file
-    server = Launcher(tmp_path, f"--model-repository={repository}", *options,
-                      "--strict-readiness=false", "--exit-on-error=false")
+    server = begin(f"--model-repository={repository}", *options,
+                   "--strict-readiness=false", "--exit-on-error=false")
     server.wait_ready()
     reason = "failed to open text file" if strict \
         else "Could not determine backend"
@@ -559,10 +562,9 @@ def test_deprecated_strictness(tmp_path, repository, options, strict, beside):
     server.stop()
 
 
-def test_poll_control(tmp_path, repository):
-    server = Launcher(
-        tmp_path, f"--model-repository={repository}",
-        "--model-control-mode=poll", "--repository-poll-secs", "1")
+def test_poll_control(begin, repository):
+    server = begin(f"--model-repository={repository}",
+                   "--model-control-mode=poll", "--repository-poll-secs", "1")
     server.wait_ready()
     models.identity(repository, "new", [("IN", "FP32", [-1])])
     assert process.wait_until(

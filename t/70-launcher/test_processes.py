@@ -9,7 +9,6 @@ import subprocess
 import pytest
 
 from lib import process, wire
-from lib.launcher import Launcher
 from lib.server import NGINX, SLOW
 
 
@@ -20,7 +19,7 @@ def test_signals_that_stop(launch, name):
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGHUP])
-def test_signals_while_it_starts(tmp_path, repository, name):
+def test_signals_while_it_starts(begin, tmp_path, repository, name):
     """nginx has its handlers only later: SIGTERM is a graceful stop even
     then, and SIGHUP no end."""
     slow = tmp_path / "nginx"
@@ -28,8 +27,8 @@ def test_signals_while_it_starts(tmp_path, repository, name):
                     "time.sleep(1)\n"
                     f"os.execv('{NGINX}', ['{NGINX}', *sys.argv[1:]])\n")
     slow.chmod(0o755)
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      env={"INFERENCE_NGINX": str(slow)})
+    server = begin(f"--model-repository={repository}",
+                   env={"INFERENCE_NGINX": str(slow)})
     assert process.wait_until(
         lambda: process.descendants(server.process.pid), 10 * SLOW)
     server.process.send_signal(name)
@@ -42,10 +41,10 @@ def test_signals_while_it_starts(tmp_path, repository, name):
     assert list(server.tmp.iterdir()) == []
 
 
-def test_what_cannot_start_leaves_nothing(tmp_path, repository):
+def test_what_cannot_start_leaves_nothing(begin, repository):
     """nginx does not read a word of 5000 bytes."""
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--backend-config=x,a=" + "b" * 5000)
+    server = begin(f"--model-repository={repository}",
+                   "--backend-config=x,a=" + "b" * 5000)
     assert server.process.wait(30 * SLOW) == 1
     assert "too long" in server.log.read_text()
     assert list(server.tmp.iterdir()) == []
@@ -71,9 +70,9 @@ def test_the_first_process_of_a_container_takes_orphans(launch):
     assert launcher.process.wait(30 * SLOW) == 0
 
 
-def test_a_log_that_nobody_reads_is_no_reason_to_end(tmp_path, repository):
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      stderr=subprocess.PIPE)
+def test_a_log_that_nobody_reads_is_no_reason_to_end(begin, repository):
+    server = begin(f"--model-repository={repository}",
+                   stderr=subprocess.PIPE)
     server.process.stderr.close()
     assert process.wait_until(
         lambda: server.status("/v2/health/ready") == 200, 30 * SLOW)
@@ -86,11 +85,11 @@ def test_a_log_that_nobody_reads_is_no_reason_to_end(tmp_path, repository):
 
 @pytest.mark.parametrize("name", ["a b", "a;}b", "a\"'b", "a\\b", "$a#b{",
                                   "\u00e4\nb"])
-def test_any_directory_for_temporary_files(tmp_path, repository, name):
+def test_any_directory_for_temporary_files(begin, tmp_path, repository, name):
     folder = tmp_path / name
     folder.mkdir()
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      env={"TMPDIR": str(folder)})
+    server = begin(f"--model-repository={repository}",
+                   env={"TMPDIR": str(folder)})
     server.wait_log("Started Metrics Service")
     assert server.ask().status == 200
     assert len(list(folder.iterdir())) == 2
@@ -98,22 +97,22 @@ def test_any_directory_for_temporary_files(tmp_path, repository, name):
     assert list(folder.iterdir()) == []
 
 
-def test_a_relative_directory_for_temporary_files(tmp_path, repository):
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      cwd=tmp_path, env={"TMPDIR": "tmp"})
+def test_a_relative_directory_for_temporary_files(begin, tmp_path, repository):
+    server = begin(f"--model-repository={repository}",
+                   cwd=tmp_path, env={"TMPDIR": "tmp"})
     server.wait_log("Started Metrics Service")
     server.stop()
     assert not pathlib.Path("tmp").exists()
 
 
-def test_all_addresses_of_both_families(tmp_path, repository):
+def test_all_addresses_of_both_families(begin, repository):
     try:
         with socket.socket(socket.AF_INET6) as s:
             s.bind(("::1", 0))
     except OSError:
         pytest.skip("no IPv6 here")
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--grpc-address=[::]", "--metrics-address=::")
+    server = begin(f"--model-repository={repository}",
+                   "--grpc-address=[::]", "--metrics-address=::")
     server.wait_ready()
     for host in ("127.0.0.1", "::1"):
         for port in (server.grpc_port, server.metrics_port):

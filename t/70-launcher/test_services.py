@@ -16,7 +16,7 @@ from tritonclient.utils import InferenceServerException
 
 from lib import backends, certificate, models, process, wire
 from lib.grpc_client import Client, Failure, infer, tensor
-from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
+from lib.launcher import PROGRAM, launcher_env, rejected
 from lib.regions import Object
 from lib.server import NGINX, SLOW, free_port
 
@@ -93,10 +93,10 @@ def test_tables_of_models_and_options(launch, repository):
             "0.0.0.0", "127.0.0.1")
 
 
-def test_models_that_failed_are_in_the_table(tmp_path, repository):
+def test_models_that_failed_are_in_the_table(begin, repository):
     models.write_model(repository, "homeless", models.identity_config(
         "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
-    server = Launcher(tmp_path, f"--model-repository={repository}")
+    server = begin(f"--model-repository={repository}")
     assert server.process.wait(30 * SLOW) == 1
     log = server.log.read_text()
     rows = {row[0]: row for row in table_after(log, "Model")}
@@ -108,8 +108,8 @@ def test_models_that_failed_are_in_the_table(tmp_path, repository):
                      " models\n") == 1
     assert "Started" not in log
 
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--exit-on-error=false", "--strict-readiness=false")
+    server = begin(f"--model-repository={repository}",
+                   "--exit-on-error=false", "--strict-readiness=false")
     server.wait_ready()
     assert "UNAVAILABLE" in server.wait_log("Started HTTPService")
     server.stop()
@@ -222,9 +222,9 @@ def test_sagemaker_ports_lie_in_their_range():
     assert "first-last" in text
 
 
-def test_without_http_there_is_metrics_still(tmp_path, repository):
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--allow-http=false", "--allow-grpc=false")
+def test_without_http_there_is_metrics_still(begin, repository):
+    server = begin(f"--model-repository={repository}",
+                   "--allow-http=false", "--allow-grpc=false")
     server.wait_log("Started Metrics Service")
     assert wire.fetch(server.metrics_port, "GET", "/metrics").status == 200
     assert server.status("/v2/health/live") == 0
@@ -233,10 +233,10 @@ def test_without_http_there_is_metrics_still(tmp_path, repository):
 
 # ---- restrictions
 
-def test_restricted_groups_of_http(tmp_path, repository):
-    launcher = Launcher(tmp_path, f"--model-repository={repository}",
-                        "--http-restricted-api=inference,health:X-Ops=s$ \"x",
-                        "--http-restricted-api=model-repository:x-ops=two")
+def test_restricted_groups_of_http(begin, repository):
+    launcher = begin(f"--model-repository={repository}",
+                     "--http-restricted-api=inference,health:X-Ops=s$ \"x",
+                     "--http-restricted-api=model-repository:x-ops=two")
     launcher.wait_log("Started HTTPService")
     for path in (INFER, "/v2/models/one/versions/1/infer"):
         answer = post(launcher, path, {"x-ops": "s$ \"X"})
@@ -706,12 +706,12 @@ def test_platforms_without_client_shared_memory(launch):
         assert "Client shared memory is disabled." in answer.error
 
 
-def test_vertex_ai_by_its_environment(tmp_path, repository):
+def test_vertex_ai_by_its_environment(begin, repository):
     port = free_port()
-    server = Launcher(
-        tmp_path, "--model-control-mode=explicit", "--load-model=one",
-        env=dict(VERTEX, AIP_MODE="PREDICTION", AIP_HTTP_PORT=str(port),
-                 AIP_STORAGE_URI=str(repository)))
+    server = begin("--model-control-mode=explicit", "--load-model=one",
+                   env=dict(VERTEX, AIP_MODE="PREDICTION",
+                            AIP_HTTP_PORT=str(port),
+                            AIP_STORAGE_URI=str(repository)))
     log = server.wait_log("Started Metrics")
     assert "HTTPService at" in log and f":{port}" in log
     assert "GRPCInferenceService" not in log
