@@ -1,11 +1,11 @@
 #include "core/service/infer.h"
 
-#include "core/base/log.h"
 #include "core/base/points.h"
 #include "core/model/normalize.h"
 #include "core/model/raw_input.h"
 #include "core/sched/entrance.h"
 #include "core/service/infer_parts.h"
+#include "core/service/request_log.h"
 #include "core/service/request_regions.h"
 #include "core/service/request_trace.h"
 #include "core/service/response_sink.h"
@@ -23,7 +23,6 @@ static inf_err_t *take_turn(inf_in_flight_t *in_flight, uint64_t order);
 static inf_err_t *open_request(inf_in_flight_t *in_flight,
     inf_registry_reader_t *models, const inf_submission_t *submission,
     inf_server_t *restoring);
-static void log_request(const inf_in_flight_t *in_flight);
 static inf_err_t *take_options(inf_request_t *req,
     const inf_infer_record_t *rec);
 static inf_err_t *find_model(const inf_in_flight_t *in_flight,
@@ -198,9 +197,7 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
     }
     req->id = id;
     in_flight->factory.id = id;
-    if (inf_log_enabled(INF_LOG_VERBOSE)) {
-        log_request(in_flight);
-    }
+    inf_request_log_taken(in_flight);
 
     inf_model_t *model;
     err = find_model(in_flight, models, restoring, &model);
@@ -234,19 +231,6 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
     }
 
     return NULL;
-}
-
-/* The id of a generate request is in its JSON, which is read later. */
-static void
-log_request(const inf_in_flight_t *in_flight)
-{
-    const inf_infer_record_t *rec = in_flight->record;
-    inf_slice_t name = inf_infer_record_text(rec, rec->model_name);
-
-    inf_log(INF_LOG_VERBOSE, "%s request: model=%.*s version=%lld request=%s"
-        " inputs=%u", rec->protocol == INF_PROTOCOL_GRPC ? "gRPC" : "HTTP",
-        (int) name.len, name.data, (long long) rec->model_version,
-        in_flight->request.id, rec->input_count);
 }
 
 static inf_err_t *

@@ -1,12 +1,11 @@
 /* infer_cancel.c - cancels requests that their worker does not wait for. */
 
-#include "core/base/log.h"
 #include "core/sched/entrance.h"
 #include "core/sched/rejection.h"
 #include "core/service/infer_parts.h"
+#include "core/service/request_log.h"
 #include "core/service/suspect_queue.h"
 
-static void log_cancel(const inf_in_flight_t *in_flight);
 static void withdraw(inf_session_t *session, const inf_in_flight_t *last);
 static bool may_be_withdrawn(const inf_in_flight_t *in_flight);
 
@@ -20,7 +19,7 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
 
     inf_factory_t *factory = &in_flight->factory;
     if (!atomic_exchange(&factory->cancelled, true)) {
-        log_cancel(in_flight);
+        inf_request_log_cancelled(in_flight);
     }
     if (in_flight->turn != NULL) {
         inf_response_turn_send(in_flight->turn, 0, 0, true);    /* nobody waits
@@ -36,22 +35,6 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     }
 
     inf_factory_unref(factory);
-}
-
-/* Until the model is found the request may still be read, by its thread. */
-static void
-log_cancel(const inf_in_flight_t *in_flight)
-{
-    const inf_model_t *model = in_flight->factory.model;
-
-    if (model != NULL && !atomic_load(&in_flight->reading)) {
-        inf_log(INF_LOG_VERBOSE, "Cancellation notification received for"
-            " model=%s version=%lld request=%s", model->name,
-            (long long) model->version, in_flight->request.id);
-    } else {
-        inf_log(INF_LOG_VERBOSE, "Cancellation notification received for a"
-            " request that is being read");
-    }
 }
 
 void
