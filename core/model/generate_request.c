@@ -101,7 +101,8 @@ add_members(const inf_model_t *model, inf_request_t *req,
                 &total)
             : add_parameter(req, list, m);
         if (err != NULL) {
-            return err;
+            return !m->inner ? err : inf_err_add(err, "Converting keyword:"
+                " '%s'", INF_GENERATE_PARAMETERS);
         }
     }
 

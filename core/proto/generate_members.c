@@ -113,6 +113,7 @@ read_object(reader_t *r, bool top)
         } else {
             err = add_member(r, name, &m);
             if (err == NULL) {
+                m->inner = !top;
                 if (top && inf_slice_eq(name, INF_SLICE("id"))) {
                     r->id = r->count - 1;
                 }

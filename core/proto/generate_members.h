@@ -32,6 +32,7 @@ typedef struct {
     inf_slice_t      name;
     uint64_t         name_offset;
     bool             repeated;  /* an earlier member has the name            */
+    bool             inner;     /* a member of the parameters                */
     inf_json_event_t kind;      /* the value's first event                   */
     uint64_t         offset;    /* of the value                              */
     uint64_t         length;

@@ -172,6 +172,8 @@ what_can_not_be_mapped_is_rejected(void **state)
     fails(&w, "{\"id\": \"a\\u0000\"}", "NUL");
     fails(&w, "{\"parameters\": []}", "Expected JSON object for keyword");
     fails(&w, "{\"p\": 1, \"parameters\": {\"p\": 1}}", "appears twice");
+    fails(&w, "{\"parameters\": {\"p\": [1]}}",
+          "Converting keyword: 'parameters': parameter 'p' has invalid type");
     fails(&w, "{\"p\": \"\x80\"}", "Invalid UTF-8");
     fails(&w, "{", "failed to parse the request JSON buffer");
     fails(&w, "{} {}", "failed to parse the request JSON buffer");
