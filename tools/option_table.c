@@ -204,7 +204,8 @@ const option_t option_table[] = {
       AT(service[SERVICE_VERTEX].threads), .help = "as --http-thread-count",
       .min = 1, .max = 1024, .nearest = true },
     { "vertex-ai-default-model", GROUP_VERTEX, KIND_OPTIONAL, AT(vertex_model),
-      .help = "the model of the predict route (the only --load-model)" },
+      .help = "the model of the predict route (the only --load-model, or "
+              "the only one of a local repository)" },
 
     { "allow-metrics", GROUP_METRICS, KIND_BOOL,
       AT(service[SERVICE_METRICS].on), .standard = "true",

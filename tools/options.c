@@ -14,6 +14,7 @@
 #include "die.h"
 #include "option_check.h"
 #include "option_table.h"
+#include "services.h"
 
 static void set_defaults(options_t *o);
 static void parse(options_t *o, int argc, char **argv);
@@ -220,6 +221,10 @@ take_environment(options_t *o)
         vertex->port = port == NULL ? 8080
             : parse_number(&(option_t) {
                   .name = "vertex-ai-port (AIP_HTTP_PORT)" }, 1, 65535, port);
+    }
+
+    if (vertex->on && o->vertex_model == NULL) {
+        o->vertex_model = services_only_model(o);
     }
 
     /* the platform sends requests from outside */

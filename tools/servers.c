@@ -228,7 +228,7 @@ write_vertex(FILE *f, const options_t *o)
     fputs("        set $inference_redirect \"\";\n"
           "        set $inference_get \"\";\n", f);
     write_route(f, environment("AIP_HEALTH_ROUTE", "/"), "/v2/health/ready");
-    write_route(f, predict, "/v2/models/%s/infer", services_vertex_model(o));
+    write_route(f, predict, "/v2/models/%s/infer", o->vertex_model);
     fprintf(f, "        if ($uri = \"%s\") { set $inference_redirect"
             " $http_x_vertex_ai_triton_redirect; }\n"
             "        if ($inference_redirect != \"\")"

@@ -1,11 +1,15 @@
 #include "services.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "die.h"
@@ -15,6 +19,7 @@ static void check_range(const options_t *o);
 static void check_vertex(const options_t *o);
 static void check_sagemaker(void);
 static void check_path(const char *what, const char *text);
+static size_t count_models(const char *repository, char **first);
 static void try_one(const service_t *s);
 
 void
@@ -98,11 +103,11 @@ check_vertex(const options_t *o)
         }
         check_path(routes[i], route);
     }
-    if (services_vertex_model(o) == NULL) {
-        die("--allow-vertex-ai needs --vertex-ai-default-model, or one "
-            "--load-model");
+    if (o->vertex_model == NULL) {
+        die("--allow-vertex-ai needs --vertex-ai-default-model where there is "
+            "not a single model, in a local repository or as --load-model");
     }
-    check_path("the model of --allow-vertex-ai", services_vertex_model(o));
+    check_path("the model of --allow-vertex-ai", o->vertex_model);
 }
 
 static void
@@ -143,14 +148,53 @@ check_path(const char *what, const char *text)
 }
 
 const char *
-services_vertex_model(const options_t *o)
+services_only_model(const options_t *o)
 {
-    if (o->vertex_model == NULL && o->load_models.n == 1
-        && strcmp(o->load_models.value[0], "*") != 0)
-    {
-        return o->load_models.value[0];
+    const list_t *named = &o->load_models;
+    bool          all = named->n == 1 && strcmp(named->value[0], "*") == 0;
+    char         *found = NULL;
+    size_t        count = 0;
+
+    if (!all && strcasecmp(o->control_mode, "explicit") == 0) {
+        return named->n == 1 ? named->value[0] : NULL;
     }
-    return o->vertex_model;
+
+    for (size_t i = 0; i < o->repositories.n; i++) {
+        if (!options_given_before(&o->repositories, i)) {
+            count += count_models(o->repositories.value[i], &found);
+        }
+    }
+    return count == 1 ? found : NULL;
+}
+
+/* Counts directories, and copies the name of the first that is found.  What
+   is not on this machine counts as several. */
+static size_t
+count_models(const char *repository, char **first)
+{
+    DIR                 *d = opendir(repository);
+    const struct dirent *entry;
+    size_t               count = 0;
+
+    if (d == NULL) {
+        return 2;
+    }
+    while ((entry = readdir(d)) != NULL) {
+        const char *name = entry->d_name;
+        struct stat st;
+
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0
+            || fstatat(dirfd(d), name, &st, 0) != 0 || !S_ISDIR(st.st_mode))
+        {
+            continue;
+        }
+        if (*first == NULL && (*first = strdup(name)) == NULL) {
+            die("out of memory");
+        }
+        count++;
+    }
+    closedir(d);
+    return count;
 }
 
 void

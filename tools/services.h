@@ -20,7 +20,8 @@ void services_check(const options_t *o);
 /* Checks that the ports are free, before nginx logs many lines about it. */
 void services_try(const options_t *o);
 
-/* The model of Vertex AI's predict route. */
-const char *services_vertex_model(const options_t *o);
+/* The name of the model that the options load, or the repositories have; NULL:
+   several or none. */
+const char *services_only_model(const options_t *o);
 
 #endif /* TOOLS_SERVICES_H */

@@ -720,6 +720,19 @@ def test_vertex_ai_by_its_environment(begin, repository):
     server.stop()
 
 
+def test_vertex_ai_takes_the_only_model(launch, tmp_path):
+    port = free_port()
+    single = tmp_path / "single"
+    single.mkdir()
+    models.identity(single, "only", [("IN", "FP32", [-1])])
+    (single / "notes.txt").write_text("no model")
+    launcher = launch(
+        f"--model-repository={single}", "--allow-vertex-ai=true",
+        f"--vertex-ai-port={port}", env=VERTEX)
+    answer = post(launcher, "/predict", port=port)
+    assert (answer.status, answer.json()["model_name"]) == (200, "only")
+
+
 # ---- the file itself
 
 def test_the_config_is_one_that_nginx_takes(tmp_path, repository):
