@@ -30,7 +30,7 @@ static const setting_t settings[] = {
     { "opentelemetry", "url", false, 0 },
     { "opentelemetry", "resource", false, 0 },
     { "opentelemetry", "bsp_max_queue_size", true, 1 },
-    { "opentelemetry", "bsp_schedule_delay", true, 1 },
+    { "opentelemetry", "bsp_schedule_delay", true, 0 },
     { "opentelemetry", "bsp_max_export_batch_size", true, 1 }
 };
 
@@ -371,8 +371,9 @@ write_collector(FILE *f, const options_t *o, const trace_t *t)
         "OTEL_BSP_MAX_QUEUE_SIZE"));
     write_number(f, "bsp_max_export_batch_size", number_of(o,
         "bsp_max_export_batch_size", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"));
-    if (delay != NULL) {
-        fprintf(f, " bsp_schedule_delay=%sms", delay);
+    if (delay != NULL) {                    /* 1 ms: as soon as it may be */
+        fprintf(f, " bsp_schedule_delay=%sms",
+                strtol(delay, NULL, 10) == 0 ? "1" : delay);
     }
 }
 

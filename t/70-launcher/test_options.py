@@ -414,7 +414,9 @@ COLLECTOR = "--trace-config=mode=opentelemetry"
       "OTEL_RESOURCE_ATTRIBUTES": "a=1,ab=2", "OTEL_BSP_SCHEDULE_DELAY": "7"},
      ["url=http://e:3/t", "resource=a=4", "bsp_schedule_delay=9"],
      '"otlp=http://e:3/t" "resource=ab=2" "resource=a=4" '
-     "bsp_schedule_delay=9ms")])
+     "bsp_schedule_delay=9ms"),
+    ({"OTEL_BSP_SCHEDULE_DELAY": "7"}, ["bsp_schedule_delay=0"],
+     '"otlp=http://localhost:4318/v1/traces" bsp_schedule_delay=1ms')])
 def test_variables_of_opentelemetry(variables, more, line):
     """They count where no option does, and with a collector alone."""
     more = [f"--trace-config=opentelemetry,{m}" for m in more]
