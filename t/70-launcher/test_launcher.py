@@ -783,4 +783,5 @@ class TritonPythonModel:
     assert launcher.stop() == 0
     log = launcher.log.read_text()
     assert {word: f"{word} by a model" in log for word in seen} == seen
+    assert ("HTTP request: model=one" in log) == seen["verbose"]
     assert "closed" not in log
