@@ -184,7 +184,7 @@ ngx_http_inference_trace_check(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* What is wrong with the URL; NULL: nothing. */
+/* The reason why the URL is invalid; NULL: it is valid. */
 
 static char *
 ngx_http_inference_trace_url(ngx_conf_t *cf, ngx_str_t *url)

@@ -13,6 +13,7 @@ is compiled in a directory of its own; the tree is not touched.  A mutant that
 lives, or whose text is no longer in the source, fails the run.
 """
 
+import argparse
 import concurrent.futures
 import json
 import os
@@ -918,8 +919,10 @@ def lives(build, folder, file, text):
 
 
 def main():
-    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
-    build = build.resolve()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", nargs="?", default="build",
+                        type=pathlib.Path)
+    build = parser.parse_args().build.resolve()
     alive = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         whys = pool.map(lambda m: survives(build, *m[1:]), MUTANTS)

@@ -167,8 +167,8 @@ services_only_model(const options_t *o)
     return count == 1 ? found : NULL;
 }
 
-/* Counts directories, and copies the name of the first that is found.  What
-   is not on this machine counts as several. */
+/* Counts directories, and copies the name of the first that is found.  A
+   repository elsewhere counts as several. */
 static size_t
 count_models(const char *repository, char **first)
 {
