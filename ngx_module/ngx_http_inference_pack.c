@@ -46,6 +46,11 @@ ngx_http_inference_pack_open(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
+#if (NGX_HTTP_GZIP)
+    /* the encoding depends on Accept-Encoding, for "gzip_vary on" */
+    r->gzip_vary = 1;
+#endif
+
 #if (NGX_HTTP_GZIP || NGX_HTTP_HEADERS)
     accept = r->headers_in.accept_encoding;
 #else

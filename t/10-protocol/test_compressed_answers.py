@@ -21,6 +21,7 @@ GZIP = """
         inference_deflate on;
         location /plain/ { inference infer; inference_deflate off; gzip off; }
         location /deflate/ { inference infer; gzip off; }
+        location /vary/ { inference infer; gzip off; gzip_vary on; }
 """
 UNPACK = {"gzip": gzip.decompress, "deflate": zlib.decompress}
 
@@ -68,6 +69,15 @@ def check(answer, values, encoding, binary):
     ("identity, gzip;q=0.5", "gzip")])      # stock nginx: any q above 0
 def test_the_best_encoding_is_chosen(server, accept, encoding, count, binary):
     check(*ask(server, accept, count, binary), encoding, binary)
+
+
+@pytest.mark.parametrize("accept", ["deflate", "gzip", "identity", None])
+def test_caches_are_told_by_gzip_vary(server, accept):
+    """As of nginx's gzip: whatever the encoding of this answer is."""
+    answer, _ = ask(server, accept, 1000, False, "/vary")
+    assert answer.headers["vary"] == "Accept-Encoding"
+    answer, _ = ask(server, accept, 1000, False, "/deflate")
+    assert "vary" not in answer.headers
 
 
 @pytest.mark.parametrize("method,path,status", [
