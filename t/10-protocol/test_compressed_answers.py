@@ -73,7 +73,7 @@ def test_the_best_encoding_is_chosen(server, accept, encoding, count, binary):
 
 @pytest.mark.parametrize("accept", ["deflate", "gzip", "identity", None])
 def test_caches_are_told_by_gzip_vary(server, accept):
-    """As of nginx's gzip: whatever the encoding of this answer is."""
+    """As of nginx's gzip, also where this answer is plain."""
     answer, _ = ask(server, accept, 1000, False, "/vary")
     assert answer.headers["vary"] == "Accept-Encoding"
     answer, _ = ask(server, accept, 1000, False, "/deflate")
