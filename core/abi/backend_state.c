@@ -19,14 +19,14 @@ TRITONBACKEND_StateNew(TRITONBACKEND_State **state,
 
     if (r->states == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG, "unable to add state '%s'."
-            " State configuration is missing for model '%s'", name,
+            " State configuration is missing for model '%s'.", name,
             r->model->name);
     }
 
     inf_state_t *found = inf_states_find(r->states, name);
     if (found == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG, "state '%s' is not a valid"
-            " state name", name);
+            " state name.", name);
     }
 
     inf_err_t *err = inf_state_describe(found, (inf_datatype_t) datatype,

@@ -106,13 +106,13 @@ a_request_without_states_has_none_to_make(void **state)
     fails(TRITONBACKEND_StateNew(&s, inf_abi_as_request(&request), "O",
         TRITONSERVER_TYPE_INT8, &dim, 1), TRITONSERVER_ERROR_INVALID_ARG,
         "unable to add state 'O'. State configuration is missing for model"
-        " 'm'");
+        " 'm'.");
     assert_null(s);
     request.states = states;
 
     fails(TRITONBACKEND_StateNew(&s, inf_abi_as_request(&request), "I",
         TRITONSERVER_TYPE_INT8, &dim, 1), TRITONSERVER_ERROR_INVALID_ARG,
-        "state 'I' is not a valid state name");         /* an input's        */
+        "state 'I' is not a valid state name.");        /* an input's        */
     fails(TRITONBACKEND_StateNew(&s, inf_abi_as_request(&request), "O",
         (TRITONSERVER_DataType) 99, &dim, 1), TRITONSERVER_ERROR_INVALID_ARG,
         "99");
