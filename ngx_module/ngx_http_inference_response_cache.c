@@ -117,10 +117,10 @@ ngx_http_inference_cache_size(ngx_conf_t *cf, ngx_str_t *arg,
 
     size = ngx_parse_offset(value);
 
-    if (size == (off_t) NGX_ERROR || size < 1024) {
+    if (size == (off_t) NGX_ERROR || size < 128) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid \"%V\" of \"inference_response_cache\": "
-                           "a size of at least 1k", arg);
+                           "a size of at least 128", arg);
         return NGX_ERROR;
     }
 

@@ -20,7 +20,7 @@
 #define SHARDS     16u              /* a power of two                        */
 #define SLAB_VALUES 256u
 #define LINE       64u
-#define SIZE_MIN   1024u
+#define SIZE_MIN   128u
 #define SIZE_COLD  (4u << 20)       /* larger values do not fit the processor's
                                        caches                                */
 

@@ -205,6 +205,12 @@ def test_an_answer_larger_than_the_cache_is_served_uncached(make_server):
     server.wait_log("Failed to insert key: Requested byte_size: .* is greater than")
 
 
+def test_the_smallest_cache_keeps_nothing(make_server):
+    server = start(make_server, "local size=128")
+    assert [count(ask(server, [1])) for _ in range(2)] == [1, 2]
+    server.wait_log("Failed to insert key: Requested byte_size: .* is greater than")
+
+
 def test_without_a_cache_models_are_served(make_server):
     server = start(make_server, "")
     assert [count(ask(server, [1])) for _ in range(2)] == [1, 2]

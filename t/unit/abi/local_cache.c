@@ -142,11 +142,11 @@ a_configuration_needs_a_size(void **state)
             " contain a valid 'size' field");
     }
     code_is(open_with("{"), INF_ERR_INVALID_ARG, "config of the local cache");
-    code_is(open_with("{\"size\":\"1023\"}"), INF_ERR_INVALID_ARG,
-        "at least 1024");
-    code_is(open_with("{\"size\":0}"), INF_ERR_INVALID_ARG, "at least 1024");
-    open_cache("{\"size\":\"1024\",\"other\":true}");
-    assert_int_equal(counts().limit, 1024);
+    code_is(open_with("{\"size\":\"127\"}"), INF_ERR_INVALID_ARG,
+        "at least 128");
+    code_is(open_with("{\"size\":0}"), INF_ERR_INVALID_ARG, "at least 128");
+    open_cache("{\"size\":\"128\",\"other\":true}");
+    assert_int_equal(counts().limit, 128);
     inf_cache_plugin_close(cache);
     open_cache("{\"other\":{\"size\":[5]},\"size\":18446744073709551615}");
     assert_true(counts().limit == UINT64_MAX);
