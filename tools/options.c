@@ -48,14 +48,18 @@ static void
 set_defaults(options_t *o)
 {
     static const service_t names[SERVICES] = {
-        [SERVICE_HTTP] = { .name = "HTTPService", .option = "http-port" },
+        [SERVICE_HTTP] = { .name = "HTTPService", .short_name = "HTTP",
+                           .option = "http-port" },
         [SERVICE_GRPC] = { .name = "GRPCInferenceService",
-                           .option = "grpc-port" },
+                           .short_name = "GRPC", .option = "grpc-port" },
         [SERVICE_METRICS] = { .name = "Metrics Service",
+                              .short_name = "Metrics",
                               .option = "metrics-port" },
         [SERVICE_SAGEMAKER] = { .name = "Sagemaker HTTPService",
+                                .short_name = "Sagemaker",
                                 .option = "sagemaker-port" },
         [SERVICE_VERTEX] = { .name = "Vertex AI HTTPService",
+                             .short_name = "Vertex AI",
                              .option = "vertex-ai-port" }
     };
 

@@ -27,7 +27,8 @@ typedef struct {
     long        port;
     bool        reuse;              /* share the port with other processes   */
     long        threads;            /* 0: not given                          */
-    const char *name;               /* in Triton's log                       */
+    const char *name;               /* in Triton's log, when it has started  */
+    const char *short_name;         /* there, when it has not                */
     const char *option;             /* option that sets the port             */
 } service_t;
 

@@ -238,8 +238,10 @@ try_one(const service_t *s)
         }
     }
     if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
-        die("cannot listen on %s:%ld (--%s): %s", s->address, s->port,
-            s->option, strerror(errno));
+        die("failed to start %s service: Unavailable - Socket '%s:%ld' %s"
+            " (--%s)", s->short_name, s->address, s->port,
+            errno == EADDRINUSE ? "already in use" : strerror(errno),
+            s->option);
     }
     close(fd);
     freeaddrinfo(found);

@@ -202,7 +202,10 @@ def test_a_port_that_is_taken_is_named(repository, option):
         text = rejected(f"--model-repository={repository}",
                        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1",
                        *[f"--{name}={p}" for name, p in ports.items()])
-        assert f"cannot listen on 127.0.0.1:{port} (--{option}): " in text
+        service = {"http-port": "HTTP", "grpc-port": "GRPC",
+                   "metrics-port": "Metrics"}[option]
+        assert f"failed to start {service} service: Unavailable - Socket " \
+            f"'127.0.0.1:{port}' already in use (--{option})" in text
 
 
 @pytest.mark.parametrize("address", ["no.such.host.invalid", "1.2.3.4.5",
