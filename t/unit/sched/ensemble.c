@@ -209,6 +209,38 @@ different_decoupled_sources_can_not_be_combined(void **state)
     inf_err_free(err);
 }
 
+/* docs/differences.md */
+static void
+outputs_of_two_decoupled_models_are_asked_for_one_at_a_time(void **state)
+{
+    (void) state;
+    inf_model_t *r1 = world_model("repeat1", decoupled_config, "", 1);
+    inf_model_t *r2 = world_model("repeat2", decoupled_config, "", 1);
+    inf_model_t *e = world_ensemble(IN("X") OUT("OUT0") OUT("OUT1"),
+        "repeat1:I0=X>O0=OUT0 repeat2:I0=X>O0=OUT1", r1, r2);
+    world_job_t job;
+    job_init(&job);
+
+    job_begin(&job, e);
+    job_input(&job, "X", 3);
+    inf_err_t *err = job_submit(&job);
+    assert_non_null(strstr(inf_err_msg(err), "come from different decoupled"
+        " models and can't be asked for together"));
+    inf_err_free(err);
+
+    for (uint32_t o = 0; o < 2; o++) {
+        job_begin(&job, e);
+        job_input(&job, "X", 3);
+        job_want(&job, o == 0 ? "OUT0" : "OUT1");
+        run_ok(&job);
+        assert_int_equal(job.answers, 3);
+        assert_true(job.has[o]);
+        assert_false(job.has[1 - o]);
+    }
+    job_fini(&job);
+    world_free_ensemble(e);
+}
+
 /* The four ways of a batch dimension between two models. */
 static void
 batch_dimensions_are_reconciled(void **state)
@@ -1045,6 +1077,7 @@ main(void)
         test(steps_that_nobody_asked_for_do_not_run),
         test(models_that_do_not_fit_are_rejected_with_their_names),
         test(different_decoupled_sources_can_not_be_combined),
+        test(outputs_of_two_decoupled_models_are_asked_for_one_at_a_time),
         test(batch_dimensions_are_reconciled),
         test(flags_and_what_steps_say_of_their_sequence_travel),
         test(what_is_left_out_is_empty),
