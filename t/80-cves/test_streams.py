@@ -100,7 +100,8 @@ def test_cve_2026_47479(server):
             connections[-1].send(request_bytes(
                 "POST", "/v2/models/id_uint8/infer", None,
                 {**RAW, "Content-Length": "100000"}) + b"x" * (i * 10))
-        assert descriptors(server) > before + 300
+        assert process.wait_until(
+            lambda: descriptors(server) > before + 300, 10 * SLOW)
         for c in connections:
             c.close()
     arena.assert_empty(server, ARENA // 2)
