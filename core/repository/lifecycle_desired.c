@@ -276,7 +276,7 @@ submit_coming(inf_lifecycle_t *lc, inf_inventory_t *l, size_t *count)
 
         err = new_listed(l, &edit);
         if (err == NULL) {
-            edit->who = inf_desired_has(&l->q.desired, n->id.name)
+            edit->who = inf_reconcile_desires(l, NULL, n, n->id.name)
                 ? INF_WANTED_AT_START : 0;
             inf_lifecycle_submit(lc, &n->id, edit);
         }

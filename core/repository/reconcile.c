@@ -10,8 +10,8 @@ static inf_step_t wait_for(inf_wait_t reason, uint64_t until_ns);
 static inf_step_t step_of(const inf_edit_t *edit);
 static inf_step_t rebuild_when_due(const inf_model_record_t *r,
     uint64_t now_ns);
-static bool is_desired(const inf_inventory_t *l,
-    const inf_repository_name_t *n, const char *name);
+static bool is_registered(const inf_inventory_t *l,
+    const inf_model_record_t *r, const inf_repository_name_t *n);
 static inf_step_t listed_at_start(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n, bool barred);
 static inf_step_t listed_all(const inf_inventory_t *l,
@@ -95,7 +95,7 @@ inf_reconcile_wants(const inf_inventory_t *l, const inf_model_record_t *r,
 {
     bool loaded = r != NULL && r->source != NULL;
 
-    if (!is_desired(l, n, name)
+    if (!inf_reconcile_desires(l, r, n, name)
         || (n != NULL && n->problem == NULL ? n->duplicate : loaded))
     {
         return false;
@@ -201,20 +201,31 @@ listed_at_start(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool barred)
 {
     return r == NULL && n != NULL && !barred
-        && is_desired(l, n, n->id.name) ? build : nothing;
+        && inf_reconcile_desires(l, NULL, n, n->id.name) ? build : nothing;
 }
 
-/* Whether the model is desired without a request.  "*" names no model of a
-   registered repository. */
-static bool
-is_desired(const inf_inventory_t *l, const inf_repository_name_t *n,
-    const char *name)
+bool
+inf_reconcile_desires(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n, const char *name)
 {
     const inf_desired_t *d = &l->q.desired;
-    bool registered = n != NULL && l->list->items[n->repository]->registered;
 
     return inf_desired_has(d, name)
-        && (d->all || !registered || !inf_desired_is_all(d));
+        && (d->all || !inf_desired_is_all(d) || !is_registered(l, r, n));
+}
+
+/* Whether the model, in its repository or as it was loaded, is of registered
+   repositories alone. */
+static bool
+is_registered(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n)
+{
+    bool found = n != NULL && l->list->items[n->repository]->registered;
+    bool loaded = stays(l, r);
+    bool as_loaded = loaded && r->source->private_dir == NULL
+        && r->source->repository->registered;
+
+    return n == NULL ? as_loaded : found && (as_loaded || !loaded);
 }
 
 /* The step if every model present is desired. */
@@ -248,7 +259,7 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current, bool barred)
 {
     const char *name = r != NULL ? r->name : n->id.name;
-    bool named = is_desired(l, n, name);
+    bool named = inf_reconcile_desires(l, r, n, name);
     bool fresh = named && !inf_desired_names(&l->q.before, name);
     bool narrowed = l->q.before.all;
     bool found = n != NULL && !n->duplicate;

@@ -154,6 +154,34 @@ def test_a_reload_that_names_all_models_leaves_an_archive_alone(make_server,
             "one": "READY", "member": "READY", "x": "READY", "other": ""}
 
 
+def test_a_reload_to_all_models_while_an_archive_loads(make_server, place):
+    http = EXPLICIT + f"    inference_backends {backends.build('failing')};\n"
+    server = make_server(lambda r: models.identity(r, "one", IN), parts=PARTS,
+                         http=http, wait="live")
+    path = place("a", "member")
+    models.identity(path, "member", IN, backend="failing",
+                    parameters={"fail": "initialize-hold"})
+    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
+                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    member = path / "member"
+    (member / "hold").write_text("")
+    member.chmod(0o777)
+    answers = []
+    loading = threading.Thread(
+        target=lambda: answers.append(load(server, "x", path)))
+    loading.start()
+    assert process.wait_until((member / "held").exists, 20 * SLOW)
+    server.write_config(http=http + "    inference_load_model *;\n")
+    server.signal("HUP")                # the old worker waits for the load
+    server.wait_log("configuration generation 2 is in force")
+    assert server.wait_for("/v2/models/one/ready")
+    (member / "hold").unlink()
+    loading.join()
+    assert answers[0].status == 200, answers
+    assert {r["name"]: r.get("state", "") for r in index(server)} == {
+        "one": "READY", "member": "READY", "x": "READY"}
+
+
 def test_what_is_there_is_a_conflict(server, place):
     first, second = place("a"), place("b")
     assert load(server, "x", first).status == 200
