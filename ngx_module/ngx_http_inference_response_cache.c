@@ -9,8 +9,6 @@ static ngx_int_t ngx_http_inference_cache_setting(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
 static ngx_int_t ngx_http_inference_cache_size(ngx_conf_t *cf,
     ngx_str_t *arg, ngx_str_t *value);
-static ngx_int_t ngx_http_inference_cache_secret(ngx_conf_t *cf,
-    ngx_str_t *path);
 
 
 /* inference_response_cache NAME setting=value ... */
@@ -62,6 +60,8 @@ ngx_http_inference_cache_setting(ngx_conf_t *cf,
     ngx_str_t                    key, value;
     NginxInference__CoreConfig  *config;
 
+    static ngx_str_t  directive = ngx_string("inference_response_cache");
+
     config = &imcf->config;
     last = arg->data + arg->len;
     equals = ngx_strlchr(arg->data, last, '=');
@@ -95,7 +95,8 @@ ngx_http_inference_cache_setting(ngx_conf_t *cf,
     }
 
     if (ngx_http_inference_is(&key, "key-secret")
-        && ngx_http_inference_cache_secret(cf, &value) != NGX_OK)
+        && value.len
+        && ngx_http_inference_absolute(cf, &directive, &value) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -131,30 +132,6 @@ ngx_http_inference_cache_size(ngx_conf_t *cf, ngx_str_t *arg,
 
     value->data = p;
     value->len = ngx_sprintf(p, "%O%Z", size) - p - 1;
-
-    return NGX_OK;
-}
-
-
-/* The core reads the file, as the user of workers. */
-
-static ngx_int_t
-ngx_http_inference_cache_secret(ngx_conf_t *cf, ngx_str_t *path)
-{
-    ngx_str_t        directive;
-    ngx_file_info_t  fi;
-
-    ngx_str_set(&directive, "inference_response_cache");
-
-    if (ngx_http_inference_absolute(cf, &directive, path) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (ngx_file_info(path->data, &fi) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "no file \"key-secret=%V\"", path);
-        return NGX_ERROR;
-    }
 
     return NGX_OK;
 }

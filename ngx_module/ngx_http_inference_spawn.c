@@ -158,13 +158,17 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
     /* not a session: autogroups would divide the CPU by sessions */
     (void) setpgid(0, 0);
 
-    if (ngx_http_inference_spawn_place(fds) != NGX_OK
-        || ngx_http_inference_close_from(NGX_HTTP_INFERENCE_CORE_FDS)
-           != NGX_OK)
-    {
+    if (ngx_http_inference_spawn_place(fds) != NGX_OK) {
         ngx_http_inference_spawn_report(
             fds[NGX_HTTP_INFERENCE_CORE_FD_RECORDS],
             "cannot place the descriptors of", program);
+
+        _exit(126);
+    }
+
+    if (ngx_http_inference_close_from(NGX_HTTP_INFERENCE_CORE_FDS) != NGX_OK) {
+        ngx_http_inference_spawn_report(NGX_HTTP_INFERENCE_CORE_FD_RECORDS,
+                            "cannot close nginx's descriptors for", program);
 
         _exit(126);
     }

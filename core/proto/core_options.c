@@ -40,13 +40,13 @@ inf_quantiles_are_valid(const char *text)
         return false;
     }
 
-    while (inf_quantile_parse(text, &quantile)) {
-        text += strcspn(text, ",");
-        if (*text == '\0') {
-            return true;
+    do {
+        if (!inf_quantile_parse(text, &quantile)) {
+            return false;
         }
-        text++;
-    }
+        text += strcspn(text, ",");
+        text += *text == ',';
+    } while (*text != '\0');
 
-    return false;
+    return true;
 }

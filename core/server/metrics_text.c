@@ -1,8 +1,6 @@
 #include "core/server/metrics_text.h"
 
-#include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/clock.h"

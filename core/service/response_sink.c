@@ -167,7 +167,9 @@ write_response(inf_in_flight_t *in_flight, inf_response_t *response,
     if (response->err != NULL) {
         c->cause = (uint8_t) inf_err_cause(response->err);
         c->status = INF_STATUS(inf_err_code(response->err));
+        /* the server's own lack of memory is UNAVAILABLE */
         if (c->cause == INF_CAUSE_NONE
+            && inf_err_code(response->err) != INF_ERR_UNAVAILABLE
             && inf_low_memory(inf_err_msg(response->err)))
         {
             c->cause = INF_CAUSE_NO_MEMORY;

@@ -146,12 +146,14 @@ def test_without_a_secret_nobody_else_has_the_same_keys(key_of):
 
 @pytest.mark.parametrize("secret,text", [
     (b"too short", "it holds less than 16 bytes"),
-    (b"\0" * 4097, "it holds more than 4096 bytes")])
+    (b"\0" * 4097, "it holds more than 4096 bytes"),
+    (None, "No such file or directory")])
 def test_a_secret_that_is_none_is_named(make_server, tmp_path, secret, text):
     """By nginx -t, too."""
     tmp_path.chmod(0o755)
     path = tmp_path / "secret"
-    path.write_bytes(secret)
+    if secret:
+        path.write_bytes(secret)
     server = start(make_server, "none", f"key-secret={path}")
     status, output = server.check_config()
     assert status == 0 and re.search(

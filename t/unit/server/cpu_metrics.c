@@ -69,7 +69,8 @@ quantiles_are_read_and_bad_ones_skipped(void **state)
 
     assert_true(inf_quantiles_are_valid("0:0,0.5:0.05, 1:1"));
     assert_false(inf_quantiles_are_valid(""));
-    assert_false(inf_quantiles_are_valid("0.5:0.05,"));
+    assert_true(inf_quantiles_are_valid("0.5:0.05,"));
+    assert_false(inf_quantiles_are_valid("0.5:0.05,,"));
     assert_false(inf_quantiles_are_valid("0.5:0.05,1.5:0.1"));
     assert_false(inf_quantiles_are_valid("0x0:0"));
 }
