@@ -166,7 +166,8 @@ def test_an_ensemble_has_traces_of_its_steps(traced):
             ("TENSOR_BACKEND_OUTPUT", "OUT", "1,-2,3")}
     assert first.times["REQUEST_START"] >= whole.times["REQUEST_START"]
     assert second.times["REQUEST_START"] >= first.times["COMPUTE_END"]
-    assert second.times["REQUEST_END"] <= whole.times["HTTP_SEND_END"]
+    # a request may be released after its response was sent
+    assert second.times["COMPUTE_START"] <= whole.times["HTTP_SEND_END"]
 
 
 @pytest.mark.parametrize("datatype,values,text", [
