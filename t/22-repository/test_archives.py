@@ -50,6 +50,23 @@ def load(server, name, url):
         {"model_name": name, "url": str(url)}).encode())
 
 
+def begin_load(server, path, held):
+    """load as x, in a thread, which waits once the file held is there:
+    (the thread, its answers)"""
+    answers = []
+    loading = threading.Thread(
+        target=lambda: answers.append(load(server, "x", path)))
+    loading.start()
+    assert process.wait_until(held.exists, 20 * SLOW)
+    return loading, answers
+
+
+def join(path, member):
+    """Adds an ensemble of that model to an archive."""
+    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
+                    models.step(member, {"IN": "IN"}, {"OUT": "OUT"}))
+
+
 def unload(server, name):
     return wire.fetch(server.port, "DELETE", f"/v2/archives/{name}")
 
@@ -108,8 +125,7 @@ def test_the_only_directory_is_the_model(server, place):
 def test_of_several_the_ensemble(server, place):
     path = place("a", "member", "zz")
     rejected(load(server, "x", path), 400, "one must be an ensemble")
-    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
-                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    join(path, "member")
     assert load(server, "x", path).status == 200
     assert data(server, "x") == [3, 4]
     assert data(server, "member") == [3, 4]
@@ -124,8 +140,7 @@ def test_all_models_are_none_of_an_archive(make_server, place):
     server = make_server(lambda r: models.identity(r, "one", IN), parts=PARTS,
                          http=EXPLICIT + "    inference_load_model *;\n")
     path = place("a", "member", "other")
-    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
-                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    join(path, "member")
     assert load(server, "x", path).status == 200
     for _ in range(2):
         assert {r["name"]: r.get("state", "") for r in index(server)} == {
@@ -140,8 +155,7 @@ def test_a_reload_that_names_all_models_leaves_an_archive_alone(make_server,
     server = make_server(lambda r: models.identity(r, "one", IN), parts=PARTS,
                          http=EXPLICIT, wait="live")
     path = place("a", "member", "other")
-    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
-                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    join(path, "member")
     assert load(server, "x", path).status == 200
     for generation, name in enumerate(("*", "one", "*"), 2):
         server.write_config(
@@ -161,16 +175,11 @@ def test_a_reload_to_all_models_while_an_archive_loads(make_server, place):
     path = place("a", "member")
     models.identity(path, "member", IN, backend="failing",
                     parameters={"fail": "initialize-hold"})
-    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
-                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    join(path, "member")
     member = path / "member"
     (member / "hold").write_text("")
     member.chmod(0o777)
-    answers = []
-    loading = threading.Thread(
-        target=lambda: answers.append(load(server, "x", path)))
-    loading.start()
-    assert process.wait_until((member / "held").exists, 20 * SLOW)
+    loading, answers = begin_load(server, path, member / "held")
     server.write_config(http=http + "    inference_load_model *;\n")
     server.signal("HUP")                # the old worker waits for the load
     server.wait_log("configuration generation 2 is in force")
@@ -206,8 +215,7 @@ def test_names_of_the_repositories_are_taken(make_server, place):
     rejected(load(server, "x", server.models / "one"), 409,
              "has already been registered")
     path = place("b", "one")
-    models.ensemble(path, "joined", IN, [("OUT", "INT32", [-1])],
-                    models.step("one", {"IN": "IN"}, {"OUT": "OUT"}))
+    join(path, "one")
     rejected(load(server, "x", path), 400, "there is a model 'one' in another")
     assert index(server) == before
     assert data(server, "one") == [3, 4]
@@ -253,11 +261,7 @@ def test_a_file_system_that_hangs_delays_its_own_archive(make_server, place):
                        f"HUNG_DIRECTORY={path.parent}"])
     path.parent.parent.chmod(0o777)
     hold.write_text("")
-    answers = []
-    loading = threading.Thread(
-        target=lambda: answers.append(load(server, "x", path)))
-    loading.start()
-    assert process.wait_until(held.exists, 20 * SLOW)
+    loading, answers = begin_load(server, path, held)
     assert [r["name"] for r in index(server)] == ["one"]
     assert server.get("/status").status == 200
     assert listed(server) == {"models": []}
@@ -459,11 +463,7 @@ def test_a_core_that_dies_while_it_loads(server, place):
                     parameters={"fail": "initialize-hold"})
     (path / "hold").write_text("")
     path.chmod(0o777)
-    answers = []
-    asking = threading.Thread(
-        target=lambda: answers.append(load(server, "x", path)))
-    asking.start()
-    assert process.wait_until((path / "held").exists, 20 * SLOW)
+    asking, answers = begin_load(server, path, path / "held")
     assert server.get("/v2/archives/x").status == 404
     server.end_core()
     asking.join()
