@@ -208,30 +208,6 @@ wait_ready(void)
     }
 }
 
-/* How a load ended. */
-typedef struct {
-    _Atomic int  told;
-    inf_err_t   *err;
-} answer_t;
-
-static void
-load_done(void *userp, inf_err_t *err)
-{
-    answer_t *a = userp;
-    a->err = err;
-    a->told = 1;
-}
-
-static void
-wait_told(const answer_t *a)
-{
-    uint64_t until = inf_clock_ns() + 60 * SECOND;
-    while (!a->told) {
-        assert_true(inf_clock_ns() < until);
-        usleep(1000);
-    }
-}
-
 /* Until the load of name waits, for a repository or for other models. */
 static void
 wait_waiting(const char *name)

@@ -897,16 +897,6 @@ a_member_that_loads_its_ensemble_while_it_is_loaded(void **state)
 }
 
 static void
-keep_error(void *userp, inf_err_t *err)
-{
-    inf_err_t **kept = userp;
-
-    inf_lock(&w.lc->lock);
-    *kept = err;
-    inf_unlock(&w.lc->lock);
-}
-
-static void
 wait_composing(const char *name)
 {
     const inf_model_id_t id = inf_model_id(name);
@@ -926,19 +916,19 @@ a_member_is_unloaded_after_the_load_that_it_came_with(void **state)
     (void) state;
 
     for (int i = 0; i < 20; i++) {
-        inf_err_t *loaded = NULL;
+        answer_t loaded = { 0 };
 
         world_open(1, true);
         add_ensemble("e", "m");
         add_model("m");
         fake.hold = "init m/1";
-        inf_lifecycle_load_async(w.lc, "e", NULL, keep_error, &loaded);
+        inf_lifecycle_load_async(w.lc, "e", NULL, load_done, &loaded);
         fake_wait_held(1);
         wait_composing("e");
         inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
         fake_release();
-        inf_lifecycle_wait(w.lc);
-        assert_ok(loaded);
+        wait_told(&loaded);
+        assert_ok(loaded.err);
         wait_for_row("m/1 UNAVAILABLE unloaded");
         assert_row("e/1 UNAVAILABLE");
         world_close();
@@ -952,7 +942,7 @@ a_member_is_unloaded_after_the_load_of_a_nested_ensemble(void **state)
     (void) state;
 
     for (int i = 0; i < 20; i++) {
-        inf_err_t *loaded = NULL;
+        answer_t loaded = { 0 };
 
         world_open(1, true);
         add_ensemble("e", "m inner");
@@ -960,7 +950,7 @@ a_member_is_unloaded_after_the_load_of_a_nested_ensemble(void **state)
         add_model("m");
         add_model("n");
         fake.hold = "init m/1";
-        inf_lifecycle_load_async(w.lc, "e", NULL, keep_error, &loaded);
+        inf_lifecycle_load_async(w.lc, "e", NULL, load_done, &loaded);
         fake_wait_held(1);
         wait_composing("e");
         inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
@@ -971,8 +961,8 @@ a_member_is_unloaded_after_the_load_of_a_nested_ensemble(void **state)
             usleep(100);
         }
         fake_release();
-        inf_lifecycle_wait(w.lc);
-        assert_ok(loaded);
+        wait_told(&loaded);
+        assert_ok(loaded.err);
         wait_for_row("m/1 UNAVAILABLE unloaded");
         assert_row("e/1 UNAVAILABLE");
         assert_row("inner/1 READY");

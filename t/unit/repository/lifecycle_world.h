@@ -20,6 +20,7 @@
 #include "repository/process_exit.h"
 #include "temp_tree.h"
 
+#include "core/base/clock.h"
 #include "core/repository/lifecycle.h"
 #include "core/repository/polling.h"
 #include "core/storage/storage.h"
@@ -132,6 +133,30 @@ lifecycle_world_add_model(const lifecycle_world_t *w, const char *place,
     tree_file(w->tree, path, text);
     snprintf(path, sizeof(path), "%s/%s/1/data", place, name);
     tree_file(w->tree, path, "1");
+}
+
+/* How a load ended. */
+typedef struct {
+    _Atomic int  told;
+    inf_err_t   *err;
+} answer_t;
+
+static inline void
+load_done(void *userp, inf_err_t *err)
+{
+    answer_t *a = userp;
+    a->err = err;
+    a->told = 1;
+}
+
+static inline void
+wait_told(const answer_t *a)
+{
+    uint64_t until = inf_clock_ns() + 60 * SECOND;
+    while (!a->told) {
+        assert_true(inf_clock_ns() < until);
+        usleep(1000);
+    }
 }
 
 #endif /* INF_T_REPOSITORY_LIFECYCLE_WORLD_H */
