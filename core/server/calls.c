@@ -102,25 +102,36 @@ static const call_entry_t calls[] = {
 };
 
 inf_err_t *
-inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
-    inf_slice_t request, bool rest, inf_buf_t *answer)
+inf_call_request(uint16_t method, const ProtobufCMessageDescriptor **out)
 {
-    const call_entry_t *entry = method < sizeof(calls) / sizeof(calls[0])
-        ? &calls[method] : NULL;
-    if (entry == NULL || entry->run == NULL) {
+    if (method >= sizeof(calls) / sizeof(calls[0])
+        || calls[method].run == NULL)
+    {
         return inf_err_new(INF_ERR_UNSUPPORTED,
             "method %u is not supported by this version of the core", method);
     }
 
+    *out = calls[method].request;
+    return NULL;
+}
+
+inf_err_t *
+inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
+    inf_slice_t request, bool rest, inf_buf_t *answer)
+{
+    const ProtobufCMessageDescriptor *desc = NULL;
     ProtobufCMessage *message;
-    inf_err_t *err = inf_message_unpack_request(entry->request, request,
-        &message);
+
+    inf_err_t *err = inf_call_request(method, &desc);
+    if (err == NULL) {
+        err = inf_message_unpack_request(desc, request, &message);
+    }
     if (err != NULL) {
         return err;
     }
 
     const call_t call = { server, models, method, rest, answer };
-    err = entry->run(&call, message);
+    err = calls[method].run(&call, message);
     if (err == NULL) {
         inf_client_settings_note(server, method, message);
         INF_POINT(SETTING_NOTED);

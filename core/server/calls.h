@@ -12,7 +12,12 @@
 #ifndef INF_SERVER_CALLS_H
 #define INF_SERVER_CALLS_H
 
+#include "core/proto/message.h"
 #include "core/server/server.h"
+
+/* Finds the type of a method's request. */
+INF_CHECK inf_err_t *inf_call_request(uint16_t method,
+    const ProtobufCMessageDescriptor **out);
 
 /* Runs the call on the caller's thread and appends the answer, packed or as
    REST body.  Methods of ready_calls.h and model_control.h are not served. */

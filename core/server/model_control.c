@@ -109,7 +109,8 @@ inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
 {
     ProtobufCMessage *m;
 
-    inf_err_t *err = rest ? inf_rest_request(method, request, &m)
+    inf_err_t *err = rest
+        ? inf_rest_request(method, request_of(method), request, &m)
         : inf_message_unpack_request(request_of(method), request, &m);
     if (err != NULL) {
         done(userp, err);

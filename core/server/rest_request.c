@@ -6,50 +6,41 @@
 #include "core/include/channel.h"
 #include "core/proto/base64.h"
 #include "core/proto/json_doc.h"
-#include "core/proto/message_utf8.h"
+#include "core/server/rest_members.h"
 #include "core/server/rest_settings.h"
-#include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 #define PARSE_FAILED "failed to parse the request JSON buffer"
-#define NO_BOOLEAN "attempt to access JSON non-boolean as boolean: "
-#define NO_STRING  "attempt to access JSON non-string as string: "
 
 static inf_err_t *split(inf_slice_t record, inf_slice_t *body,
     inf_slice_t *name);
 static inf_err_t *parse(inf_slice_t body, inf_json_doc_t *doc);
 static inf_err_t *parse_error(inf_slice_t body, inf_err_t *err);
-static inf_err_t *make_message(uint16_t method, ProtobufCMessage **out);
 static inf_err_t *fill(uint16_t method, const json_t *root, inf_slice_t name,
     ProtobufCMessage *m);
 static inf_err_t *fill_settings(uint16_t method, const json_t *root,
     inf_slice_t name, ProtobufCMessage *m);
-static inf_err_t *fill_index(Inference__RepositoryIndexRequest *q,
-    const json_t *root);
+static inf_err_t *parameters_of(const json_t *root,
+    const json_t **parameters);
 static inf_err_t *fill_load(Inference__RepositoryModelLoadRequest *q,
-    const json_t *parameters);
+    const json_t *root, inf_slice_t name);
 static inf_err_t *fill_unload(Inference__RepositoryModelUnloadRequest *q,
-    const json_t *parameters);
-static inf_err_t *fill_archive(NginxInference__ArchiveLoadRequest *q,
-    const json_t *root);
-static inf_err_t *copy_text(char **field, const json_t *root,
-    const char *key);
+    const json_t *root, inf_slice_t name);
 static inf_err_t *fill_system(
     Inference__SystemSharedMemoryRegisterRequest *q, const json_t *root,
     inf_slice_t name);
 static inf_err_t *fill_cuda(Inference__CudaSharedMemoryRegisterRequest *q,
     const json_t *root, inf_slice_t name);
-static inf_err_t *set_handle(ProtobufCBinaryData *handle, const json_t *root);
-static inf_err_t *set_uint64(uint64_t *field, const json_t *root,
-    const char *key, bool required);
+static inf_err_t *need_member(const json_t *root, const char *key);
+static inf_err_t *set_handle(ProtobufCBinaryData *handle, const json_t *raw);
 static inf_err_t *new_parameter(const char *key, char **key_copy,
     inf_repository_parameter_t **out);
 static inf_err_t *set_parameter(inf_repository_parameter_t *p, const char *key,
     const json_t *value);
-static inf_err_t *put_name(char **field, inf_slice_t name);
 
 inf_err_t *
-inf_rest_request(uint16_t method, inf_slice_t record, ProtobufCMessage **out)
+inf_rest_request(uint16_t method, const ProtobufCMessageDescriptor *desc,
+    inf_slice_t record, ProtobufCMessage **out)
 {
     inf_json_doc_t doc = { .root = NULL };
     inf_slice_t body = { 0 }, name = { 0 };
@@ -60,7 +51,7 @@ inf_rest_request(uint16_t method, inf_slice_t record, ProtobufCMessage **out)
         err = parse(body, &doc);
     }
     if (err == NULL) {
-        err = make_message(method, &m);
+        err = inf_message_new(desc, &m);
     }
     if (err == NULL) {
         err = fill(method, doc.root, name, m);
@@ -131,98 +122,36 @@ parse_error(inf_slice_t body, inf_err_t *err)
 }
 
 static inf_err_t *
-make_message(uint16_t method, ProtobufCMessage **out)
-{
-    switch (method) {
-    case INF_METHOD_REPOSITORY_INDEX:
-        return inf_message_new(
-            &inference__repository_index_request__descriptor, out);
-    case INF_METHOD_REPOSITORY_MODEL_LOAD:
-        return inf_message_new(
-            &inference__repository_model_load_request__descriptor, out);
-    case INF_METHOD_REPOSITORY_MODEL_UNLOAD:
-        return inf_message_new(
-            &inference__repository_model_unload_request__descriptor, out);
-    case INF_METHOD_TRACE_SETTING:
-        return inf_message_new(&inference__trace_setting_request__descriptor,
-            out);
-    case INF_METHOD_LOG_SETTINGS:
-        return inf_message_new(&inference__log_settings_request__descriptor,
-            out);
-    case INF_METHOD_SYSTEM_SHM_REGISTER:
-        return inf_message_new(
-            &inference__system_shared_memory_register_request__descriptor,
-            out);
-    case INF_METHOD_SYSTEM_SHM_UNREGISTER:
-        return inf_message_new(
-            &inference__system_shared_memory_unregister_request__descriptor,
-            out);
-    case INF_METHOD_CUDA_SHM_REGISTER:
-        return inf_message_new(
-            &inference__cuda_shared_memory_register_request__descriptor, out);
-    case INF_METHOD_CUDA_SHM_UNREGISTER:
-        return inf_message_new(
-            &inference__cuda_shared_memory_unregister_request__descriptor,
-            out);
-    case INF_METHOD_ARCHIVE_LOAD:
-        return inf_message_new(
-            &nginx_inference__archive_load_request__descriptor, out);
-    case INF_METHOD_ARCHIVE_UNLOAD:
-        return inf_message_new(
-            &nginx_inference__archive_unload_request__descriptor, out);
-    default:
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "method %u has no REST body", method);
-    }
-}
-
-static inf_err_t *
 fill(uint16_t method, const json_t *root, inf_slice_t name,
     ProtobufCMessage *m)
 {
     switch (method) {
     case INF_METHOD_REPOSITORY_INDEX:
-        return fill_index((void *) m, root);
+        return inf_rest_bool(
+            &((Inference__RepositoryIndexRequest *) (void *) m)->ready,
+            json_object_get(root, "ready"), "ready");
+    case INF_METHOD_REPOSITORY_MODEL_LOAD:
+        return fill_load((void *) m, root, name);
+    case INF_METHOD_REPOSITORY_MODEL_UNLOAD:
+        return fill_unload((void *) m, root, name);
+    case INF_METHOD_TRACE_SETTING:
+    case INF_METHOD_LOG_SETTINGS:
+        return fill_settings(method, root, name, m);
     case INF_METHOD_SYSTEM_SHM_REGISTER:
         return fill_system((void *) m, root, name);
     case INF_METHOD_CUDA_SHM_REGISTER:
         return fill_cuda((void *) m, root, name);
     case INF_METHOD_SYSTEM_SHM_UNREGISTER:
-        return put_name(&((Inference__SystemSharedMemoryUnregisterRequest *)
-            (void *) m)->name, name);
+        return inf_rest_name(
+            &((Inference__SystemSharedMemoryUnregisterRequest *)
+              (void *) m)->name, name);
     case INF_METHOD_CUDA_SHM_UNREGISTER:
-        return put_name(&((Inference__CudaSharedMemoryUnregisterRequest *)
-            (void *) m)->name, name);
-    case INF_METHOD_ARCHIVE_LOAD:
-        return fill_archive((void *) m, root);
-    case INF_METHOD_ARCHIVE_UNLOAD:
-        return put_name(&((NginxInference__ArchiveUnloadRequest *)
-            (void *) m)->model_name, name);
+        return inf_rest_name(
+            &((Inference__CudaSharedMemoryUnregisterRequest *)
+              (void *) m)->name, name);
     default:
-        break;
+        return inf_rest_members(m, root, name);
     }
-    if (method == INF_METHOD_TRACE_SETTING
-        || method == INF_METHOD_LOG_SETTINGS)
-    {
-        return fill_settings(method, root, name, m);
-    }
-
-    const json_t *parameters = root != NULL
-        ? json_object_get(root, "parameters") : NULL;
-    if (parameters != NULL && !json_is_object(parameters)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "attempt to get members for"
-            " non-object: 'parameters' must be an object");
-    }
-
-    if (method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
-        Inference__RepositoryModelLoadRequest *q = (void *) m;
-        inf_err_t *err = put_name(&q->model_name, name);
-        return err != NULL ? err : fill_load(q, parameters);
-    }
-
-    Inference__RepositoryModelUnloadRequest *q = (void *) m;
-    inf_err_t *err = put_name(&q->model_name, name);
-    return err != NULL ? err : fill_unload(q, parameters);
 }
 
 /* Fills settings.  Unlike an empty object an empty body is an error. */
@@ -239,30 +168,37 @@ fill_settings(uint16_t method, const json_t *root, inf_slice_t name,
     }
 
     Inference__TraceSettingRequest *q = (void *) m;
-    inf_err_t *err = put_name(&q->model_name, name);
+    inf_err_t *err = inf_rest_name(&q->model_name, name);
     return err != NULL ? err : inf_rest_trace(q, root);
 }
 
+/* *parameters is NULL without any. */
 static inf_err_t *
-fill_index(Inference__RepositoryIndexRequest *q, const json_t *root)
+parameters_of(const json_t *root, const json_t **parameters)
 {
-    const json_t *ready = root != NULL ? json_object_get(root, "ready") : NULL;
-    if (ready != NULL && !json_is_boolean(ready)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, NO_BOOLEAN
-            "'ready' must be a boolean");
-    }
-
-    q->ready = ready != NULL && json_is_true(ready);
-    return NULL;
+    *parameters = json_object_get(root, "parameters");
+    return *parameters == NULL || json_is_object(*parameters) ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "attempt to get members for"
+            " non-object: 'parameters' must be an object");
 }
 
 static inf_err_t *
-fill_load(Inference__RepositoryModelLoadRequest *q, const json_t *parameters)
+fill_load(Inference__RepositoryModelLoadRequest *q, const json_t *root,
+    inf_slice_t name)
 {
-    size_t count = json_object_size(parameters);
+    const json_t *parameters;
     const char *key;
     json_t *value;
 
+    inf_err_t *err = inf_rest_name(&q->model_name, name);
+    if (err == NULL) {
+        err = parameters_of(root, &parameters);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    size_t count = json_object_size(parameters);
     q->parameters = calloc(count + 1, sizeof(inf_load_entry_t *));
     if (q->parameters == NULL) {
         return inf_err_nomem();
@@ -270,7 +206,7 @@ fill_load(Inference__RepositoryModelLoadRequest *q, const json_t *parameters)
 
     json_object_foreach((json_t *) (uintptr_t) parameters, key, value) {
         ProtobufCMessage *m;
-        inf_err_t *err = inf_message_new(
+        err = inf_message_new(
     &inference__repository_model_load_request__parameters_entry__descriptor,
             &m);
         if (err != NULL) {
@@ -292,24 +228,28 @@ fill_load(Inference__RepositoryModelLoadRequest *q, const json_t *parameters)
 }
 
 static inf_err_t *
-fill_unload(Inference__RepositoryModelUnloadRequest *q,
-    const json_t *parameters)
+fill_unload(Inference__RepositoryModelUnloadRequest *q, const json_t *root,
+    inf_slice_t name)
 {
     static const char key[] = "unload_dependents";
+    const json_t *parameters = NULL;
+    protobuf_c_boolean dependents;
     ProtobufCMessage *m;
 
-    const json_t *value = json_object_get(parameters, key);
-    if (value == NULL) {
-        return NULL;
+    inf_err_t *err = inf_rest_name(&q->model_name, name);
+    if (err == NULL) {
+        err = parameters_of(root, &parameters);
     }
-    if (!json_is_boolean(value)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, NO_BOOLEAN
-            "'%s' must be a boolean", key);
+    const json_t *value = json_object_get(parameters, key);
+    if (err == NULL) {
+        err = inf_rest_bool(&dependents, value, key);
+    }
+    if (err != NULL || value == NULL) {
+        return err;
     }
 
     q->parameters = calloc(1, sizeof(inf_unload_entry_t *));
-    inf_err_t *err = q->parameters == NULL ? inf_err_nomem()
-        : inf_message_new(
+    err = q->parameters == NULL ? inf_err_nomem() : inf_message_new(
     &inference__repository_model_unload_request__parameters_entry__descriptor,
             &m);
     if (err != NULL) {
@@ -321,54 +261,24 @@ fill_unload(Inference__RepositoryModelUnloadRequest *q,
     err = new_parameter(key, &entry->key, &entry->value);
     if (err == NULL) {
         entry->value->parameter_choice_case = INF_PARAMETER_CHOICE(BOOL);
-        entry->value->bool_param = json_is_true(value);
+        entry->value->bool_param = dependents;
     }
     return err;
-}
-
-static inf_err_t *
-fill_archive(NginxInference__ArchiveLoadRequest *q, const json_t *root)
-{
-    inf_err_t *err = copy_text(&q->model_name, root, "model_name");
-    return err != NULL ? err : copy_text(&q->url, root, "url");
-}
-
-static inf_err_t *
-copy_text(char **field, const json_t *root, const char *key)
-{
-    inf_slice_t text;
-
-    if (!inf_json_doc_string(json_object_get(root, key), &text)
-        || memchr(text.data, '\0', text.len) != NULL)
-    {
-        return inf_err_new(INF_ERR_INVALID_ARG, NO_STRING
-            "'%s' must be a string without a NUL character", key);
-    }
-
-    *field = strndup(text.data, text.len);
-    return *field != NULL ? NULL : inf_err_nomem();
 }
 
 static inf_err_t *
 fill_system(Inference__SystemSharedMemoryRegisterRequest *q,
     const json_t *root, inf_slice_t name)
 {
-    inf_err_t *err = put_name(&q->name, name);
-    if (err != NULL || name.len == 0) {
-        return err;                 /* the call rejects an empty name        */
+    if (name.len == 0) {
+        return NULL;                /* the call rejects an empty name        */
     }
-    if (json_object_get(root, "key") == NULL) {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "Shared memory register request"
-            " has no 'key' field");
-    }
+
+    inf_err_t *err = need_member(root, "key");
     if (err == NULL) {
-        err = copy_text(&q->key, root, "key");
+        err = need_member(root, "byte_size");
     }
-    if (err == NULL) {
-        err = set_uint64(&q->offset, root, "offset", false);
-    }
-    return err != NULL ? err : set_uint64(&q->byte_size, root, "byte_size",
-        true);
+    return err != NULL ? err : inf_rest_members(&q->base, root, name);
 }
 
 static inf_err_t *
@@ -377,30 +287,45 @@ fill_cuda(Inference__CudaSharedMemoryRegisterRequest *q, const json_t *root,
 {
     uint64_t device = 0;
 
-    inf_err_t *err = put_name(&q->name, name);
-    if (err != NULL || name.len == 0) {
-        return err;                 /* the call rejects an empty name        */
+    if (name.len == 0) {
+        return NULL;                /* the call rejects an empty name        */
     }
 
-    err = set_handle(&q->raw_handle, root);
+    inf_err_t *err = inf_rest_name(&q->name, name);
     if (err == NULL) {
-        err = set_uint64(&device, root, "device_id", true);
+        err = need_member(root, "raw_handle");
+    }
+    if (err == NULL) {
+        err = set_handle(&q->raw_handle, json_object_get(root, "raw_handle"));
+    }
+    if (err == NULL) {
+        err = need_member(root, "device_id");
+    }
+    if (err == NULL) {
+        err = inf_rest_uint64(&device, json_object_get(root, "device_id"),
+            "device_id");
         q->device_id = (int64_t) device;
     }
-    return err != NULL ? err : set_uint64(&q->byte_size, root, "byte_size",
-        true);
+    if (err == NULL) {
+        err = need_member(root, "byte_size");
+    }
+    return err != NULL ? err : inf_rest_uint64(&q->byte_size,
+        json_object_get(root, "byte_size"), "byte_size");
 }
 
 static inf_err_t *
-set_handle(ProtobufCBinaryData *handle, const json_t *root)
+need_member(const json_t *root, const char *key)
 {
-    const json_t *raw = json_object_get(root, "raw_handle");
+    return json_object_get(root, key) != NULL ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "Shared memory register request"
+            " has no '%s' field", key);
+}
+
+static inf_err_t *
+set_handle(ProtobufCBinaryData *handle, const json_t *raw)
+{
     inf_slice_t text;
 
-    if (raw == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "Shared memory register"
-            " request has no 'raw_handle' field");
-    }
     if (!inf_json_doc_string(json_object_get(raw, "b64"), &text)) {
         return inf_err_new(INF_ERR_INVALID_ARG, "attempt to access"
             " non-existing object member 'b64': 'raw_handle' must be an"
@@ -414,22 +339,6 @@ set_handle(ProtobufCBinaryData *handle, const json_t *root)
     return inf_base64_decode(text, handle->data, &handle->len) ? NULL
         : inf_err_new(INF_ERR_INVALID_ARG, "'raw_handle' must be a valid"
             " base64 encoded cudaIpcMemHandle_t: its 'b64' is not base64");
-}
-
-static inf_err_t *
-set_uint64(uint64_t *field, const json_t *root, const char *key,
-    bool required)
-{
-    const json_t *value = json_object_get(root, key);
-
-    if (value == NULL) {
-        return !required ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "Shared"
-            " memory register request has no '%s' field", key);
-    }
-    return inf_json_doc_uint64(value, field) ? NULL
-        : inf_err_new(INF_ERR_INVALID_ARG, "attempt to access JSON"
-            " non-unsigned-integer as unsigned-integer: '%s' must be an"
-            " integer that is not negative", key);
 }
 
 static inf_err_t *
@@ -460,7 +369,7 @@ set_parameter(inf_repository_parameter_t *p, const char *key,
     inf_slice_t text;
 
     if (!inf_json_doc_string(value, &text)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, NO_STRING
+        return inf_err_new(INF_ERR_INVALID_ARG, INF_NO_STRING
             "load parameter '%s' must be a string", key);
     }
 
@@ -492,26 +401,5 @@ set_parameter(inf_repository_parameter_t *p, const char *key,
     p->parameter_choice_case = INF_PARAMETER_CHOICE(BYTES);
     p->bytes_param.data = bytes;
     p->bytes_param.len = len;
-    return NULL;
-}
-
-static inf_err_t *
-put_name(char **field, inf_slice_t name)
-{
-    if (memchr(name.data, '\0', name.len) != NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "a name holds a NUL"
-            " character");
-    }
-    if (!inf_utf8_valid(name)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "a name is not valid"
-            " UTF-8");
-    }
-
-    char *copy = strndup(name.data, name.len);
-    if (copy == NULL) {
-        return inf_err_nomem();
-    }
-
-    *field = copy;
     return NULL;
 }

@@ -467,9 +467,13 @@ run_call(control_lane_t *lane, control_call_t *call)
 static inf_err_t *
 from_rest(const control_call_t *call, inf_buf_t *copy, inf_slice_t *request)
 {
+    const ProtobufCMessageDescriptor *desc = NULL;
     ProtobufCMessage *m;
 
-    inf_err_t *err = inf_rest_request(call->method, *request, &m);
+    inf_err_t *err = inf_call_request(call->method, &desc);
+    if (err == NULL) {
+        err = inf_rest_request(call->method, desc, *request, &m);
+    }
     if (err != NULL) {
         return err;
     }

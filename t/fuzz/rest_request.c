@@ -7,6 +7,7 @@
 #include "core/proto/message.h"
 #include "core/server/model_control.h"
 #include "core/server/rest_request.h"
+#include "core_calls.pb-c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,28 +34,47 @@ try_override(const ProtobufCMessage *m)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const uint16_t methods[] = {
-        INF_METHOD_REPOSITORY_INDEX, INF_METHOD_REPOSITORY_MODEL_LOAD,
-        INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_METHOD_TRACE_SETTING,
-        INF_METHOD_LOG_SETTINGS, INF_METHOD_SYSTEM_SHM_REGISTER,
-        INF_METHOD_SYSTEM_SHM_UNREGISTER, INF_METHOD_CUDA_SHM_REGISTER,
-        INF_METHOD_CUDA_SHM_UNREGISTER, INF_METHOD_ARCHIVE_LOAD,
-        INF_METHOD_ARCHIVE_UNLOAD
+    static const struct {
+        uint16_t                          method;
+        const ProtobufCMessageDescriptor *message;
+    } calls[] = {
+        { INF_METHOD_REPOSITORY_INDEX,
+          &inference__repository_index_request__descriptor },
+        { INF_METHOD_REPOSITORY_MODEL_LOAD,
+          &inference__repository_model_load_request__descriptor },
+        { INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+          &inference__repository_model_unload_request__descriptor },
+        { INF_METHOD_TRACE_SETTING,
+          &inference__trace_setting_request__descriptor },
+        { INF_METHOD_LOG_SETTINGS,
+          &inference__log_settings_request__descriptor },
+        { INF_METHOD_SYSTEM_SHM_REGISTER,
+          &inference__system_shared_memory_register_request__descriptor },
+        { INF_METHOD_SYSTEM_SHM_UNREGISTER,
+          &inference__system_shared_memory_unregister_request__descriptor },
+        { INF_METHOD_CUDA_SHM_REGISTER,
+          &inference__cuda_shared_memory_register_request__descriptor },
+        { INF_METHOD_CUDA_SHM_UNREGISTER,
+          &inference__cuda_shared_memory_unregister_request__descriptor },
+        { INF_METHOD_ARCHIVE_LOAD,
+          &nginx_inference__archive_load_request__descriptor },
+        { INF_METHOD_ARCHIVE_UNLOAD,
+          &nginx_inference__archive_unload_request__descriptor }
     };
 
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         ProtobufCMessage *m;
         ProtobufCMessage *again;
         inf_buf_t bytes;
 
-        inf_err_t *err = inf_rest_request(methods[i], inf_slice(
-            (const char *) data, size), &m);
+        inf_err_t *err = inf_rest_request(calls[i].method,
+            calls[i].message, inf_slice((const char *) data, size), &m);
         if (err != NULL) {
             inf_err_free(err);
             continue;
         }
 
-        if (methods[i] == INF_METHOD_REPOSITORY_MODEL_LOAD) {
+        if (calls[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
             try_override(m);
         }
         inf_buf_init(&bytes);

@@ -7,12 +7,39 @@
 #include <cmocka.h>
 
 #include "core/include/channel.h"
+#include "core/server/rest_members.h"
 #include "core/server/rest_request.h"
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 #define PARAMETER(kind)                                                      \
     INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_##kind##_PARAM
+
+static const ProtobufCMessageDescriptor *
+message_of(uint16_t method)
+{
+    switch (method) {
+    case INF_METHOD_REPOSITORY_INDEX:
+        return &inference__repository_index_request__descriptor;
+    case INF_METHOD_REPOSITORY_MODEL_LOAD:
+        return &inference__repository_model_load_request__descriptor;
+    case INF_METHOD_REPOSITORY_MODEL_UNLOAD:
+        return &inference__repository_model_unload_request__descriptor;
+    case INF_METHOD_TRACE_SETTING:
+        return &inference__trace_setting_request__descriptor;
+    case INF_METHOD_LOG_SETTINGS:
+        return &inference__log_settings_request__descriptor;
+    case INF_METHOD_ARCHIVE_LOAD:
+        return &nginx_inference__archive_load_request__descriptor;
+    case INF_METHOD_ARCHIVE_UNLOAD:
+        return &nginx_inference__archive_unload_request__descriptor;
+    case INF_METHOD_SYSTEM_SHM_REGISTER:
+        return &inference__system_shared_memory_register_request__descriptor;
+    default:
+        fail_msg("method %u", method);
+        return NULL;
+    }
+}
 
 /* The record that a worker would make of body and name. */
 static inf_err_t *
@@ -27,8 +54,8 @@ request(uint16_t method, const char *body, const char *name, size_t name_len,
     memcpy(record + len, name, name_len);
     memcpy(record + len + name_len, &n, sizeof(n));
     ProtobufCMessage *m = NULL;
-    inf_err_t *err = inf_rest_request(method, inf_slice(record,
-        len + name_len + sizeof(n)), &m);
+    inf_err_t *err = inf_rest_request(method, message_of(method),
+        inf_slice(record, len + name_len + sizeof(n)), &m);
     free(record);
     *(ProtobufCMessage **) out = m;
     return err;
@@ -38,7 +65,8 @@ static void
 rejected(uint16_t method, const char *body, const char *why)
 {
     void *m;
-    inf_err_t *err = request(method, body, "m", 1, &m);
+    size_t in_path = method != INF_METHOD_ARCHIVE_LOAD;
+    inf_err_t *err = request(method, body, "m", in_path, &m);
 
     assert_non_null(err);
     assert_null(m);
@@ -119,6 +147,46 @@ archives_become_messages(void **state)
         "'url' must be a string");
     rejected(INF_METHOD_ARCHIVE_LOAD, "{\"model_name\":\"a\\u0000b\","
         "\"url\":\"/\"}", "NUL");
+}
+
+static void
+members_become_fields(void **state)
+{
+    (void) state;
+    Inference__SystemSharedMemoryRegisterRequest *shm;
+    uint16_t method = INF_METHOD_SYSTEM_SHM_REGISTER;
+
+    assert_null(request(method, "{\"key\":\"/k\",\"name\":\"other\","
+        "\"offset\":4096,\"byte_size\":8}", "r", 1, &shm));
+    assert_string_equal(shm->name, "r");
+    assert_string_equal(shm->key, "/k");
+    assert_int_equal(shm->offset, 4096);
+    assert_int_equal(shm->byte_size, 8);
+    inf_message_free(&shm->base);
+    rejected(method, "{\"key\":\"/k\"}", "has no 'byte_size' field");
+    rejected(method, "{\"byte_size\":1}", "has no 'key' field");
+    rejected(method, "{\"key\":1,\"byte_size\":1}", "'key' must be a string");
+    rejected(method, "{\"key\":\"/k\",\"byte_size\":-1}",
+        "'byte_size' must be an integer");
+
+    /* every type of field */
+    Inference__RepositoryIndexRequest index =
+        INFERENCE__REPOSITORY_INDEX_REQUEST__INIT;
+    json_t *root = json_pack("{s:s,s:b}", "repository_name", "a", "ready", 1);
+    assert_null(inf_rest_members(&index.base, root, inf_slice(NULL, 0)));
+    assert_string_equal(index.repository_name, "a");
+    assert_true(index.ready);
+    free(index.repository_name);
+    json_decref(root);
+
+    Inference__TraceSettingRequest trace =
+        INFERENCE__TRACE_SETTING_REQUEST__INIT;
+    inf_err_t *err = inf_rest_members(&trace.base, NULL, inf_slice_str("m"));
+    assert_non_null(err);
+    assert_int_equal(inf_err_code(err), INF_ERR_UNSUPPORTED);
+    inf_err_free(err);
+    free(trace.model_name == protobuf_c_empty_string ? NULL
+        : trace.model_name);
 }
 
 static void
@@ -210,7 +278,6 @@ wrong_bodies_say_what_is_wrong(void **state)
         "{\"parameters\":{\"unload_dependents\":1}}", "must be a boolean");
     rejected(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":\"yes\"}",
         "must be a boolean");
-    rejected(INF_METHOD_SERVER_LIVE, "{}", "has no REST body");
 }
 
 /* A worker may be broken. */
@@ -227,6 +294,7 @@ broken_records_are_rejected(void **state)
 
     for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         inf_err_t *err = inf_rest_request(INF_METHOD_REPOSITORY_MODEL_LOAD,
+            message_of(INF_METHOD_REPOSITORY_MODEL_LOAD),
             inf_slice(records[i], lens[i]), &m);
         assert_non_null(err);
         inf_err_free(err);
@@ -244,6 +312,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_become_messages),
         cmocka_unit_test(archives_become_messages),
+        cmocka_unit_test(members_become_fields),
         cmocka_unit_test(settings_become_messages),
         cmocka_unit_test(wrong_settings_are_told_by_code),
         cmocka_unit_test(wrong_bodies_say_what_is_wrong),
