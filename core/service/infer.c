@@ -1,14 +1,19 @@
 #include "core/service/infer.h"
 
+#include <stdio.h>
+
+#include "core/base/log.h"
 #include "core/base/points.h"
 #include "core/model/normalize.h"
 #include "core/model/raw_input.h"
 #include "core/sched/entrance.h"
+#include "core/server/low_memory.h"
 #include "core/service/infer_parts.h"
 #include "core/service/request_log.h"
 #include "core/service/request_regions.h"
 #include "core/service/request_trace.h"
-#include "core/service/response_sink.h"
+#include "core/service/response_admit.h"
+#include "core/service/response_write.h"
 #include "core/service/suspect_queue.h"
 
 /* JSON of generate that the thread with the intake role reads itself: that is
@@ -42,10 +47,28 @@ static char *record_text(inf_request_t *req, const inf_infer_record_t *rec,
 static bool is_of_sequence(const inf_request_t *req);
 static void request_released(void *userp, inf_request_t *req, uint32_t flags);
 static void request_executing(void *userp, inf_request_t *req);
+static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
+static void sink_release(void *userp, inf_output_t *out);
+static bool sink_share(void *userp, inf_output_t *out);
+static void sink_complete(void *userp, inf_response_t *response,
+    uint32_t flags);
+static inf_channel_region_t *write_response(inf_in_flight_t *in_flight,
+    inf_response_t *response, inf_completion_t *c, uint64_t *size);
+static void sink_factory_free(void *userp, inf_factory_t *factory);
+static void answer_for_backend(inf_in_flight_t *in_flight);
 
 static const inf_request_ops_t in_flight_ops = {
     .released = request_released,
     .executing = request_executing
+};
+
+/* Responses to a worker's request. */
+static const inf_sink_ops_t sink_ops = {
+    .alloc = sink_alloc,
+    .release = sink_release,
+    .share = sink_share,
+    .complete = sink_complete,
+    .factory_free = sink_factory_free
 };
 
 inf_infer_fed_t
@@ -71,7 +94,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     }
 
     in_flight->call = submission->call;
-    inf_factory_start(&in_flight->factory, NULL, "", &inf_response_sink,
+    inf_factory_start(&in_flight->factory, NULL, "", &sink_ops,
         in_flight);
 
     inf_request_t *req = &in_flight->request;
@@ -506,4 +529,209 @@ request_released(void *userp, inf_request_t *req, uint32_t flags)
         .generation = in_flight->generation
     }, NULL, 0);
     inf_in_flight_part_done(in_flight);
+}
+
+static inf_err_t *
+sink_alloc(void *userp, inf_output_t *out, size_t size)
+{
+    inf_in_flight_t *in_flight = userp;
+    inf_memory_type_t preferred = out->memory_type;
+
+    out->memory_type = INF_MEMORY_CPU;
+    out->memory_id = 0;
+    out->base = NULL;
+
+    if (in_flight->place_count > 0) {
+        const inf_in_flight_place_t *place =
+            inf_request_regions_place(in_flight, out->name);
+        inf_err_t *err = place == NULL ? NULL
+            : inf_request_regions_alloc(place, preferred, out, size);
+        if (err != NULL || out->base != NULL) {
+            return err;
+        }
+    }
+
+    if (size == 0) {
+        return NULL;
+    }
+
+    inf_channel_region_t *region = inf_channel_alloc(
+        in_flight->session->channel, size);
+    if (region == NULL) {
+        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "no room for"
+            " the %zu bytes of output '%s': the response arena is full", size,
+            out->name), INF_CAUSE_FULL);
+    }
+
+    /* pinned only where the backend asks for more than plain memory */
+    if (preferred != INF_MEMORY_CPU && inf_channel_region_pinned(region)) {
+        out->memory_type = INF_MEMORY_CPU_PINNED;
+    }
+    out->base = inf_channel_region_data(region);
+    out->sink_userp = region;
+    INF_POINT(OUTPUT_ALLOCATED);
+    return NULL;
+}
+
+static void
+sink_release(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    if (out->sink_userp != NULL) {
+        inf_channel_region_unref(out->sink_userp);
+        out->sink_userp = NULL;
+    }
+}
+
+static bool
+sink_share(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    if (out->sink_userp != NULL) {
+        inf_channel_region_ref(out->sink_userp);
+    }
+    return true;
+}
+
+static void
+sink_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    inf_in_flight_t *in_flight = userp;
+    inf_channel_t *channel = in_flight->session->channel;
+    inf_completion_t c = {
+        .slot = in_flight->slot,
+        .generation = in_flight->generation,
+        .status = INF_OK
+    };
+    inf_channel_region_t *region = NULL;
+    uint64_t size = 0, admitted = 0;
+
+    if (inf_infer_is_withdrawn(in_flight, response)) {
+        inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
+        inf_response_free(response);
+        return;
+    }
+
+    response = inf_response_admit(in_flight, response, flags, &admitted);
+    if (response == NULL && !(flags & INF_SEND_FINAL)) {
+        return;
+    }
+
+    if (flags & INF_SEND_FINAL) {
+        c.flags |= INF_COMPLETE_FINAL;
+        inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
+    }
+
+    if (response != NULL) {
+        region = write_response(in_flight, response, &c, &size);
+    }
+
+    inf_channel_set_slot(channel, in_flight->slot,
+        (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
+    INF_POINT(SLOT_ANSWERED);
+    inf_response_sent(in_flight, response, admitted, region, size,
+        flags & INF_SEND_FINAL);
+    if (in_flight->trace != NULL) {
+        c.traced = inf_request_trace_answer(in_flight, response, region);
+    }
+    inf_channel_complete(channel, &c, region, size);
+    inf_suspect_queue_answered(in_flight);
+    inf_response_free(response);
+}
+
+/* The region of the record, and what the completion says of it. */
+static inf_channel_region_t *
+write_response(inf_in_flight_t *in_flight, inf_response_t *response,
+    inf_completion_t *c, uint64_t *size)
+{
+    c->flags |= INF_COMPLETE_RESPONSE;
+    if (in_flight->region_count > 0 && response->err == NULL) {
+        response->err = inf_request_regions_check(in_flight);
+    }
+    if (in_flight->place_count > 0 && response->err == NULL) {
+        response->err = inf_request_regions_fill(in_flight, response);
+    }
+
+    inf_channel_region_t *region = inf_response_write(in_flight, response,
+        size);
+    INF_POINT(RESPONSE_WRITTEN);
+    if (response->err != NULL) {
+        c->cause = (uint8_t) inf_err_cause(response->err);
+        c->status = INF_STATUS(inf_err_code(response->err));
+        /* the server's own lack of memory is UNAVAILABLE */
+        if (c->cause == INF_CAUSE_NONE
+            && inf_err_code(response->err) != INF_ERR_UNAVAILABLE
+            && inf_low_memory(inf_err_msg(response->err)))
+        {
+            c->cause = INF_CAUSE_NO_MEMORY;
+        }
+    } else if (region == NULL) {
+        c->cause = INF_CAUSE_FULL;
+        c->status = INF_STATUS(INF_ERR_UNAVAILABLE);
+    }
+
+    inf_response_describe(in_flight, response, c);
+    return region;
+}
+
+static void
+sink_factory_free(void *userp, inf_factory_t *factory)
+{
+    inf_in_flight_t *in_flight = userp;
+    inf_model_t *model = factory->model;
+
+    if (!(atomic_load_explicit(&in_flight->state, memory_order_relaxed)
+        & INF_IN_FLIGHT_ANSWERED))
+    {
+        answer_for_backend(in_flight);
+    }
+
+    factory->model = NULL;
+    inf_in_flight_part_done(in_flight);
+    inf_model_unref(model);     /* without models, a server may end          */
+}
+
+/* The backend dropped its last handle without a final response. */
+static void
+answer_for_backend(inf_in_flight_t *in_flight)
+{
+    const inf_model_t *model = in_flight->factory.model;
+    inf_channel_t *channel = in_flight->session->channel;
+    char text[512];
+    int n = snprintf(text, sizeof(text), "backend '%s' of model '%s' released"
+        " the request without a final response",
+        inf_model_backend_name(model),
+        model != NULL ? model->name : "");
+    const inf_response_builder_t b = {
+        .status = INF_STATUS(INF_ERR_INTERNAL),
+        .error = inf_slice(text, n < (int) sizeof(text) ? (size_t) n
+            : sizeof(text) - 1),
+        .model_version = -1
+    };
+    inf_completion_t c = {
+        .flags = INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL,
+        .status = INF_STATUS(INF_ERR_INTERNAL),
+        .slot = in_flight->slot,
+        .generation = in_flight->generation
+    };
+    inf_channel_region_t *region = NULL;
+    uint64_t size = 0;
+
+    inf_err_t *err = inf_response_builder_size(&b, &size);
+    if (err == NULL) {
+        region = inf_channel_alloc(channel, size);
+    }
+    inf_err_free(err);
+    if (region != NULL) {
+        inf_response_builder_write(&b, inf_channel_region_data(region), size);
+    }
+
+    inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
+        model != NULL ? model->name : "", in_flight->factory.id, text);
+    inf_response_sent(in_flight, NULL, 0, NULL, 0, true);
+    inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
+    inf_channel_set_slot(channel, in_flight->slot,
+        (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
+    inf_channel_complete(channel, &c, region, size);
+    inf_suspect_queue_answered(in_flight);
 }

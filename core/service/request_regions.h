@@ -8,7 +8,8 @@
  * Units    bytes.
  * Errors   INVALID_ARG: no such region, or the range is outside of it.
  *          INTERNAL: too small for the output.
- * Route    infer -> [request regions]; response sink -> [request regions]
+ * Route    infer -> [request regions] -> request; infer's sink -> [request
+ *          regions] -> the client's memory
  */
 
 #ifndef INF_SERVICE_REQUEST_REGIONS_H

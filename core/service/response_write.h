@@ -5,7 +5,7 @@
  * Thread   as the response's.
  * Units    bytes.
  * Errors   An error of the response becomes the record's.
- * Route    response sink -> [response write] -> record
+ * Route    infer's sink -> [response write] -> record
  */
 
 #ifndef INF_SERVICE_RESPONSE_WRITE_H
