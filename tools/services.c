@@ -151,12 +151,15 @@ const char *
 services_only_model(const options_t *o)
 {
     const list_t *named = &o->load_models;
-    bool          all = named->n == 1 && strcmp(named->value[0], "*") == 0;
+    bool          all = named->n > 0 && strcmp(named->value[0], "*") == 0;
     char         *found = NULL;
     size_t        count = 0;
 
     if (!all && strcasecmp(o->control_mode, "explicit") == 0) {
-        return named->n == 1 ? named->value[0] : NULL;
+        for (size_t i = 0; i < named->n; i++) {
+            count += !options_given_before(named, i);
+        }
+        return count == 1 ? named->value[0] : NULL;
     }
 
     for (size_t i = 0; i < o->repositories.n; i++) {

@@ -571,6 +571,21 @@ def test_options_that_are_settings_of_backends():
         "* model-load-gpu-limit-device-0=0.25"]
 
 
+@pytest.mark.parametrize("named,only", [
+    (["*"], "alone"), (["*", "*"], "alone"), (["m"], "m"), (["m", "m"], "m"),
+    (["m", "n"], None)])
+def test_the_only_model_may_be_named_twice(tmp_path, named, only):
+    """Without a default model, Vertex AI's requests go to it."""
+    (tmp_path / "alone").mkdir()
+    done = config(f"--model-repository={tmp_path}", "--allow-vertex-ai=1",
+                  "--model-control-mode=explicit",
+                  *[f"--load-model={name}" for name in named],
+                  repository=False,
+                  env={"AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"})
+    assert done.returncode == (only is None), done.stderr
+    assert (f'"/v2/models/{only}/infer"' in done.stdout) == (only is not None)
+
+
 def test_an_option_may_be_repeated_often():
     models = [f"m{i}" for i in range(500)]
     done = config("--model-control-mode=explicit",
