@@ -41,7 +41,7 @@ const option_t option_table[] = {
     { "exit-timeout-secs", GROUP_SERVER, KIND_NUMBER, AT(exit_timeout_secs),
       .standard = "30",
       .help = "seconds that work in flight may take at the end",
-      .max = INT_MAX / 1000 },
+      .max = INT_MAX / 1000, .nearest = true },
 
     { "log-verbose", GROUP_LOGGING, KIND_VERBOSE, AT(verbose), .standard = "0",
       .help = "level of verbose lines, 0: none", .max = INT_MAX,
@@ -151,11 +151,11 @@ const option_t option_table[] = {
     { "grpc-keepalive-time", GROUP_GRPC, KIND_NUMBER, AT(keepalive_ms),
       .standard = "7200000",
       .help = "ms until TCP probes an idle connection (so_keepalive)",
-      .min = 1, .max = INT_MAX },
+      .min = 1, .max = INT_MAX, .nearest = true },
     { "grpc-keepalive-timeout", GROUP_GRPC, KIND_NUMBER,
       AT(keepalive_timeout_ms), .standard = "20000",
       .help = "ms until a probe without answer closes it", .min = 1,
-      .max = INT_MAX },
+      .max = INT_MAX, .nearest = true },
     { "grpc-keepalive-permit-without-calls", GROUP_GRPC, KIND_BOOL,
       .help = "no effect",
       .no_effect = "TCP probes a connection with and without calls" },
@@ -218,7 +218,8 @@ const option_t option_table[] = {
     { "metrics-port", GROUP_METRICS, KIND_NUMBER,
       AT(service[SERVICE_METRICS].port), .standard = "8002",
       .help = "their port", .min = 1, .max = 65535 },
-    { "metrics-interval-ms", GROUP_METRICS, .kind = KIND_CORE },
+    { "metrics-interval-ms", GROUP_METRICS, .kind = KIND_CORE,
+      .nearest = true },
     { "metrics-config", GROUP_METRICS, KIND_LIST, AT(metrics_configs),
       .help = "counter_latencies=, histogram_latencies=, "
       "summary_latencies=true|false or summary_quantiles=Q:ERROR,... "

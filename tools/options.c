@@ -452,6 +452,8 @@ check_choice(const char *name, const char *words, const char *value)
     die("--%s is %s, not \"%s\"", name, list, value);
 }
 
+/* Text behind a number is left out with a warning, as Triton leaves it out
+   without one. */
 static long
 parse_number(const option_t *option, long min, long max, const char *value)
 {
@@ -461,13 +463,15 @@ parse_number(const option_t *option, long min, long max, const char *value)
     long number = strtol(value, &end, 10);
     long nearest = number < min ? min : number > max ? max : number;
 
-    if (end == value || *end != '\0' || errno != 0
+    bool tail = *end != '\0';
+
+    if (end == value || errno != 0 || (tail && option->group == GROUP_OURS)
         || (nearest != number && !option->nearest))
     {
         die("option \"--%s\" is a number from %ld to %ld, not \"%s\"",
             option->name, min, max, value);
     }
-    if (nearest != number) {
+    if (nearest != number || tail) {
         fprintf(stderr, "inference-server: --%s=%s: a number from %ld to %ld, "
                 "taken as %ld\n", option->name, value, min, max, nearest);
     }

@@ -21,6 +21,9 @@ OPTIONS = {
            ("end", "", "empty")],
     "exit-timeout-secs": [("conf", "7", "drain=7s;"),
                           ("conf", "7", "worker_shutdown_timeout 7s;"),
+                          ("near", "-1", "taken as 0"),
+                          ("near", "2147483647", "taken as 2147483"),
+                          ("near", "5abc", "taken as 5"),
                           ("end", "x", "is a number from 0 to 2147483")],
     # ---- model repository
     "model-repository": [("conf", "/other", 'inference_repository "/other";'),
@@ -52,7 +55,7 @@ OPTIONS = {
                                  "inference_model_load threads=2;"),
                                 ("near", "0", "taken as 1"),
                                 ("near", "999", "taken as 128"),
-                                ("end", "1e9", "1 to 128"),
+                                ("near", "2e9", "taken as 2"),
                                 ("end", "9" * 30, "1 to 128")],
     "model-load-retry-count": [("conf", "2",
                                 "inference_model_load retries=2;"),
@@ -129,7 +132,8 @@ OPTIONS = {
         ("end", "best", "none, low, medium or high")],
     "grpc-keepalive-time": [
         ("conf", "90500", "http2 so_keepalive=91s:20s:1;"),
-        ("conf", "2147483647", "http2 so_keepalive=32767s:20s:1;")],
+        ("conf", "2147483647", "http2 so_keepalive=32767s:20s:1;"),
+        ("near", "-5", "taken as 1"), ("end", "soon", "1 to")],
     "grpc-keepalive-timeout": [("warn", "5", "no effect without")],
     "grpc-keepalive-permit-without-calls": [("warn", "true", "no effect"),
                                             ("end", "x", "true or false")],
@@ -139,7 +143,8 @@ OPTIONS = {
         ("warn", "10", "no effect")],
     "grpc-http2-max-ping-strikes": [("warn", "0", "no effect")],
     "grpc-max-connection-age": [("conf", "60000",
-                                 "keepalive_time 60000ms;")],
+                                 "keepalive_time 60000ms;"),
+                                ("end", "-5", "from 0")],
     "grpc-max-connection-age-grace": [("warn", "1",
                                        "worker_shutdown_timeout")],
     "grpc-restricted-protocol": [
@@ -150,6 +155,7 @@ OPTIONS = {
     # ---- logging
     "log-verbose": [("conf", "3", "verbose=3;"), ("conf", "true", "verbose=1"),
                     ("near", "-1", "taken as 0"),
+                    ("near", "2x", "taken as 2"),
                     ("end", "on", "0 to")],
     "log-info": [("conf", "false", "inference_log warn"),
                  ("end", "perhaps", "perhaps")],
@@ -188,7 +194,9 @@ OPTIONS = {
                      ("end", "8000",
                       "--metrics-port and --http-port are both 8000")],
     "metrics-interval-ms": [("conf", "50",
-                             "inference_metrics interval=50ms;")],
+                             "inference_metrics interval=50ms;"),
+                            ("near", "500.5", "taken as 500"),
+                            ("near", "0", "taken as 1")],
     "metrics-config": [
         ("conf", "summary_latencies=true", "inference_metrics summaries=on;"),
         ("conf", "summary_quantiles=0.5:0.05, 0.9:0.01",
@@ -298,7 +306,7 @@ OURS = {
     "allow-code-upload": [("conf", "true", 'inference_code_upload "on";')],
     "client-shm-byte-size": [
         ("conf", "99999", "inference_shared_memory regions=99999;"),
-        ("end", "4095", "from 4096"), ("end", "1g", "from 4096")],
+        ("end", "4095", "from 4096"), ("end", "5000g", "from 4096")],
     "client-shm-copies-byte-size": [
         ("conf", "4096", "inference_shared_memory copies=4096;"),
         ("end", "0", "from 4096")],
@@ -462,11 +470,15 @@ def test_traces_without_a_bound(count):
 
 @pytest.mark.parametrize("option,line", [
     ("--log-verbose=-1", "inference_log info verbose=0;"),
+    ("--exit-timeout-secs=5abc", "drain=5s;"),
+    ("--http-port=80abc", "listen 0.0.0.0:80;"),
+    ("--grpc-keepalive-time=-5", "so_keepalive=1s:20s:1;"),
+    ("--metrics-interval-ms=500.5", "inference_metrics interval=500ms;"),
     ("--model-load-thread-count=0", "inference_model_load threads=1;"),
     ("--model-load-retry-count=-1", "inference_model_load retries=0;"),
     ("--http-thread-count=0", "worker_processes 1;")])
 def test_numbers_beyond_their_bounds(option, line):
-    """Triton starts, and serves in a way that is as near."""
+    """Triton starts, too, and serves in a way that is as near."""
     done = config(option)
     assert done.returncode == 0
     assert f"inference-server: {option}: a number from " in done.stderr
