@@ -19,6 +19,7 @@
 static void set_defaults(options_t *o);
 static void parse(options_t *o, int argc, char **argv);
 static void take_environment(options_t *o);
+static void take_ports(options_t *o);
 static void take_backend_settings(options_t *o);
 static void list_add(list_t *list, const char *value);
 static void set(options_t *o, const option_t *option, const char *value);
@@ -40,6 +41,7 @@ options_take(options_t *o, int argc, char **argv)
     set_defaults(o);
     parse(o, argc, argv);
     take_environment(o);
+    take_ports(o);
     take_backend_settings(o);
     options_check(o);
 }
@@ -221,10 +223,9 @@ take_environment(options_t *o)
         o->service[SERVICE_HTTP].on &= options_given(o, "allow-http");
         o->service[SERVICE_GRPC].on &= options_given(o, "allow-grpc");
     }
-    if (vertex->port == 0) {
-        vertex->port = port == NULL ? 8080
-            : parse_number(&(option_t) {
-                  .name = "vertex-ai-port (AIP_HTTP_PORT)" }, 1, 65535, port);
+    if (vertex->port_text == NULL && port != NULL) {
+        vertex->port_text = port;
+        vertex->option = "vertex-ai-port (AIP_HTTP_PORT)";
     }
 
     if (vertex->on && o->vertex_model == NULL) {
@@ -244,6 +245,21 @@ take_environment(options_t *o)
 
     if (getenv("TRITON_SERVER_CPU_ONLY") != NULL) {
         set_core(o, option_find("allow-gpu-metrics", 17), "false");
+    }
+}
+
+/* A port of a service that is off may have any value. */
+static void
+take_ports(options_t *o)
+{
+    for (size_t i = 0; i < SERVICES; i++) {
+        service_t *s = &o->service[i];
+
+        if (s->on) {
+            s->port = parse_number(&(option_t) { .name = s->option }, 1,
+                                   65535, s->port_text != NULL ? s->port_text
+                                                               : "8080");
+        }
     }
 }
 

@@ -24,7 +24,8 @@ typedef struct {
 typedef struct {
     bool        on;
     const char *address;
-    long        port;
+    const char *port_text;          /* as given                              */
+    long        port;               /* 0: the service is off                 */
     bool        reuse;              /* share the port with other processes   */
     long        threads;            /* 0: not given                          */
     const char *name;               /* in Triton's log, when it has started  */

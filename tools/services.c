@@ -26,9 +26,11 @@ void
 services_check(const options_t *o)
 {
     for (size_t i = 0; i < SERVICES; i++) {
-        if (strpbrk(o->service[i].address, "\"\\ \t;{}'/") != NULL) {
-            die("the address of --%s is \"%s\", which is none",
-                o->service[i].option, o->service[i].address);
+        const service_t *s = &o->service[i];
+
+        if (s->on && strpbrk(s->address, "\"\\ \t;{}'/") != NULL) {
+            die("the address of --%s is \"%s\", which is none", s->option,
+                s->address);
         }
     }
 

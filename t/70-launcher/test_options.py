@@ -520,7 +520,9 @@ def test_log_format_of_the_core():
      "--vertex-ai-default-model"),
     ({"AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"},
      ["--allow-vertex-ai=1", "--vertex-ai-default-model=a$b"], "a$b"),
-    ({"AIP_HTTP_PORT": "x"}, [], "AIP_HTTP_PORT"),
+    ({"AIP_HTTP_PORT": "x", "AIP_PREDICT_ROUTE": "/p",
+      "AIP_HEALTH_ROUTE": "/h"},
+     ["--allow-vertex-ai=1", "--vertex-ai-default-model=m"], "AIP_HTTP_PORT"),
     ({"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": 'a"b'},
      ["--allow-sagemaker=1"], 'a"b'),
     ({"SAGEMAKER_TRITON_PING_MODE": 'live"; } evil on; {'},
@@ -614,6 +616,18 @@ def test_names_may_be_cut_short(short, text):
     """As getopt_long takes them, as long as one name alone begins so."""
     done = config(short)
     assert done.returncode == 0 and text in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("service", ["http", "grpc", "metrics"])
+def test_a_service_that_is_off_may_have_any_address(service):
+    """As in Triton."""
+    given = [f"--{service}-port=0", f"--{service}-address=a/b"]
+    others = [] if service == "metrics" else ["--metrics-address=127.0.0.1"]
+    done = config(*given, *others)
+    assert done.returncode == 1 and f"--{service}-port" in done.stderr
+    done = config(*given, *others, f"--allow-{service}=false")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert "a/b" not in done.stdout
 
 
 def test_platforms_ask_from_outside():
