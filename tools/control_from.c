@@ -44,7 +44,8 @@ control_from_write(FILE *f, const char *list)
     while (next_part(&list, part)) {
         if (strcmp(part, "loopback") == 0) {
             fputs("            allow 127.0.0.0/8;\n"
-                  "            allow ::1;\n", f);
+                  "            allow ::1;\n"
+                  "            allow unix:;\n", f);
 
         } else if (strcmp(part, "none") != 0) {
             fprintf(f, "            allow %s;\n", part);

@@ -27,6 +27,7 @@ typedef struct {
     const char *port_text;          /* as given                              */
     long        port;               /* 0: the service is off                 */
     bool        reuse;              /* share the port with other processes   */
+    bool        port_in_path;       /* of an address unix:PATH               */
     long        threads;            /* 0: not given                          */
     const char *name;               /* in Triton's log, when it has started  */
     const char *short_name;         /* there, when it has not                */

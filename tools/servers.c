@@ -60,17 +60,24 @@ static void
 write_listen(FILE *f, const options_t *o, service_id_t id)
 {
     const service_t *s = &o->service[id];
-    bool             v6 = strchr(s->address, ':') != NULL
-        && s->address[0] != '[';
+    char             socket[SERVICE_SOCKET_MAX];
+    bool             unixed = services_socket(s, socket) != NULL;
 
-    fprintf(f, "        listen %s%s%s:%ld%s%s", v6 ? "[" : "", s->address,
-            v6 ? "]" : "", s->port, s->reuse ? " reuseport" : "",
+    fputs("        listen ", f);
+    if (unixed) {
+        write_word(f, socket);
+    } else {
+        fputs(socket, f);
+    }
+    fprintf(f, "%s%s", s->reuse && !unixed ? " reuseport" : "",
             strcmp(s->address, "::") == 0 || strcmp(s->address, "[::]") == 0
             ? " ipv6only=off" : "");
     if (id == SERVICE_GRPC) {
         fprintf(f, "%s http2", options_tls(o) ? " ssl" : "");
     }
-    if (id == SERVICE_GRPC && options_given(o, "grpc-keepalive-time")) {
+    if (id == SERVICE_GRPC && !unixed
+        && options_given(o, "grpc-keepalive-time"))
+    {
         fprintf(f, " so_keepalive=%lds:%lds:1",
                 probe_secs(o->keepalive_ms),
                 probe_secs(o->keepalive_timeout_ms));

@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "die.h"
@@ -20,7 +21,10 @@ static void check_vertex(const options_t *o);
 static void check_sagemaker(void);
 static void check_path(const char *what, const char *text);
 static size_t count_models(const char *repository, char **first);
+static bool is_unix(const service_t *s);
 static void try_one(const service_t *s);
+static void try_address(const service_t *s, const struct addrinfo *a);
+static void try_path(const service_t *s, const char *path);
 
 void
 services_check(const options_t *o)
@@ -28,7 +32,9 @@ services_check(const options_t *o)
     for (size_t i = 0; i < SERVICES; i++) {
         const service_t *s = &o->service[i];
 
-        if (s->on && strpbrk(s->address, "\"\\ \t;{}'/") != NULL) {
+        if (s->on && !is_unix(s)
+            && strpbrk(s->address, "\"\\ \t;{}'/") != NULL)
+        {
             die("the address of --%s is \"%s\", which is none", s->option,
                 s->address);
         }
@@ -50,12 +56,12 @@ check_ports(const options_t *o)
     for (size_t i = 0; i < SERVICES; i++) {
         for (size_t k = 0; k < i; k++) {
             const service_t *a = &o->service[i], *b = &o->service[k];
+            char             at[SERVICE_SOCKET_MAX], bt[SERVICE_SOCKET_MAX];
 
-            if (a->on && b->on && a->port == b->port
-                && strcmp(a->address, b->address) == 0)
-            {
-                die("--%s and --%s are both %ld", a->option, b->option,
-                    a->port);
+            services_socket(a, at);
+            services_socket(b, bt);
+            if (a->on && b->on && strcmp(at, bt) == 0) {
+                die("--%s and --%s are both %s", a->option, b->option, at);
             }
         }
     }
@@ -212,14 +218,46 @@ services_try(const options_t *o)
     }
 }
 
+const char *
+services_socket(const service_t *s, char socket[SERVICE_SOCKET_MAX])
+{
+    bool v6 = strchr(s->address, ':') != NULL && s->address[0] != '[';
+
+    if (!is_unix(s)) {
+        snprintf(socket, SERVICE_SOCKET_MAX, "%s%s%s:%ld", v6 ? "[" : "",
+                 s->address, v6 ? "]" : "", s->port);
+        return NULL;
+    }
+
+    snprintf(socket, SERVICE_SOCKET_MAX, "%s", s->address);
+    if (s->port_in_path) {
+        size_t len = strlen(socket);
+
+        snprintf(socket + len, SERVICE_SOCKET_MAX - len, ":%ld", s->port);
+    }
+    return socket + strlen("unix:");
+}
+
+static bool
+is_unix(const service_t *s)
+{
+    return strncmp(s->address, "unix:", 5) == 0;
+}
+
 static void
 try_one(const service_t *s)
 {
     struct addrinfo  hints = { .ai_socktype = SOCK_STREAM,
                                .ai_flags = AI_PASSIVE };
     struct addrinfo *found;
-    char             address[256], port[8];
-    const int        on = 1;
+    char             address[256], port[8], socket[SERVICE_SOCKET_MAX];
+    const char      *path = services_socket(s, socket);
+
+    if (path != NULL) {
+        try_path(s, path);
+        return;
+    }
+
     size_t           len = strlen(s->address);
     bool             bracketed = s->address[0] == '[' && len > 2;
 
@@ -234,7 +272,45 @@ try_one(const service_t *s)
             gai_strerror(why));
     }
 
-    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    try_address(s, found);
+    freeaddrinfo(found);
+}
+
+/* A socket that no process listens on is of one that has ended. */
+static void
+try_path(const service_t *s, const char *path)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    struct addrinfo    a = { .ai_family = AF_UNIX,
+                             .ai_addr = (struct sockaddr *) &at,
+                             .ai_addrlen = sizeof(at) };
+
+    if (strlen(path) >= sizeof(at.sun_path)) {
+        die("the path of --%s is longer than %zu bytes: %s", s->option,
+            sizeof(at.sun_path) - 1, path);
+    }
+    strcpy(at.sun_path, path);
+
+    int         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct stat st;
+
+    if (fd >= 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)
+        && connect(fd, a.ai_addr, a.ai_addrlen) != 0 && errno == ECONNREFUSED)
+    {
+        unlink(path);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    try_address(s, &a);
+    unlink(path);
+}
+
+static void
+try_address(const service_t *s, const struct addrinfo *a)
+{
+    const int on = 1;
+    int       fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -242,12 +318,11 @@ try_one(const service_t *s)
             setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
         }
     }
-    if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
+    if (fd < 0 || bind(fd, a->ai_addr, a->ai_addrlen) != 0) {
         die("failed to start %s service: Unavailable - Socket '%s:%ld' %s"
             " (--%s)", s->short_name, s->address, s->port,
             errno == EADDRINUSE ? "already in use" : strerror(errno),
             s->option);
     }
     close(fd);
-    freeaddrinfo(found);
 }

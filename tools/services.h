@@ -13,6 +13,14 @@
 
 #include "options.h"
 
+/* Room for a socket of the longest path, or for any other. */
+#define SERVICE_SOCKET_MAX 256
+
+/* Writes where the service listens, in nginx's words: ADDRESS:PORT or
+   unix:PATH.  Returns the path, NULL: not unix. */
+const char *services_socket(const service_t *s,
+    char socket[SERVICE_SOCKET_MAX]);
+
 /* Checks that services that are on have different ports, and their other
    options. */
 void services_check(const options_t *o);

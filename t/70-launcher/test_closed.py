@@ -97,7 +97,8 @@ def test_this_machine_alone_unless_told_otherwise(launch):
     _, _, rest = conf.partition("location ~ \"^/v2/(repository/")
     rules = [line.strip() for line in rest.partition("}")[0].splitlines()
              if "allow" in line or "deny" in line]
-    assert rules == ["allow 127.0.0.0/8;", "allow ::1;", "deny all;"]
+    assert rules == ["allow 127.0.0.0/8;", "allow ::1;", "allow unix:;",
+                     "deny all;"]
     assert "location / {\n            inference all;\n" in conf
     assert "allow" not in launch("--control-from=all").conf()
 

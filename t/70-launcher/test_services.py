@@ -216,6 +216,38 @@ def test_an_address_that_is_none_is_named(repository, address):
     assert f'the address of --http-port is "{address}"' in text
 
 
+def test_unix_sockets(launch, repository, tmp_path):
+    """gRPC's has the port behind its path, as Triton's.  A socket of a process
+    that has ended is replaced."""
+    path = str(tmp_path / "m")
+    with socket.socket(socket.AF_UNIX) as ended:
+        ended.bind(path)
+    options = [f"--grpc-address=unix:{tmp_path}/g",
+               f"--metrics-address=unix:{path}"]
+    launcher = launch(*options, "--grpc-keepalive-time=1000",
+                      "--reuse-grpc-port=true")
+    at = f"unix:{tmp_path}/g:{launcher.grpc_port}"
+    log = launcher.wait_log("Started Metrics Service")
+    assert f"Started GRPCInferenceService at {at}" in log
+    with grpc.InferenceServerClient(at) as client:
+        assert {row.name for row in client.get_model_repository_index().models
+                } == {"one", "slow"}
+    done = subprocess.run(["curl", "-sS", "--unix-socket", path,
+                           "http://localhost/metrics"], capture_output=True,
+                          text=True, check=False)
+    assert "nv_inference_count" in done.stdout, done.stderr
+    options += [f"--model-repository={repository}", "--allow-http=false"]
+    text = rejected(*options)
+    assert f"Socket 'unix:{path}:8002' already in use" in text
+    launcher.stop()
+    assert not any(p.is_socket() for p in tmp_path.iterdir())
+    (tmp_path / "m").write_text("a file")
+    assert f"Socket 'unix:{path}:8002' already in use" in rejected(*options)
+    assert (tmp_path / "m").read_text() == "a file"
+    assert "is longer than 107 bytes" in rejected(
+        *options, f"--grpc-address=unix:/{'long' * 30}")
+
+
 def test_sagemaker_ports_lie_in_their_range():
     text = rejected("--model-repository=/tmp", "--allow-sagemaker=true",
                    "--sagemaker-safe-port-range=8000-8001")
