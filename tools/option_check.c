@@ -362,9 +362,6 @@ check_rate_resource(const char *name, const char *text)
         die("--%s=%s: --%s option format is '<resource_name>:<count>:"
             "<device>' or '<resource_name>:<count>'", name, text, name);
     }
-    if (strtoll(count, NULL, 10) == 0) {
-        die("--%s=%s: the count is at least 1", name, text);
-    }
 }
 
 void

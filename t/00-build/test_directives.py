@@ -146,7 +146,6 @@ BAD_HTTP = [
     ("inference_rate_limit off; inference_rate_limit off;", ["duplicate"]),
     ("inference_rate_limit_resource R1;", ["inference_rate_limit_resource"]),
     ('inference_rate_limit_resource "" 1;', ["name"]),
-    ("inference_rate_limit_resource R1 0;", ["R1", '"0"']),
     ("inference_rate_limit_resource R1 -4;", ["R1", "-4"]),
     ("inference_rate_limit_resource R1 99999999999999999999;",
      ["R1", "99999999999999999999"]),

@@ -205,7 +205,8 @@ def test_a_warm_up_waits_for_its_turn_too(limited):
 
 
 @pytest.mark.parametrize("line,found", [
-    ("resource1 1", 1), ("resource1 10 10", 0), ("other 5", 0)])
+    ("resource1 1", 1), ("resource1 10 10", 0), ("other 5", 0),
+    ("resource1 0", 0)])
 def test_a_model_that_asks_for_too_much_is_not_loaded(limited, line, found):
     """scheduling.md 5.3"""
     limited.model("hungry", 'resources { name: "resource1" count: 4 }')

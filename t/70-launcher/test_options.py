@@ -260,6 +260,8 @@ OPTIONS = {
                    ("end", "on", "off or execution_count")],
     "rate-limit-resource": [
         ("conf", "R 1:4:0", 'inference_rate_limit_resource "R 1" 4 0;'),
+        ("conf", "R:0", "inference_rate_limit_resource R 0 ;"),
+        ("end", "R:-1", "<resource_name>:<count>"),
         ("conf", 'R"\\:4', 'inference_rate_limit_resource "R\\"\\\\" 4 ;'),
         ("end", "R", "<resource_name>:<count>")],
     # ---- memory, device, shared memory
