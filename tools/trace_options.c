@@ -34,6 +34,9 @@ static const setting_t settings[] = {
     { "opentelemetry", "bsp_max_export_batch_size", true, 1 }
 };
 
+/* A setting that is in no row, which Triton takes without a word. */
+static const setting_t unknown = { "", "", false, 0 };
+
 /* The combined settings of all options. */
 typedef struct {
     bool        collector;      /* mode opentelemetry                        */
@@ -193,11 +196,7 @@ split(const char *name, const char *text, const char **value)
 
     const setting_t *s = find(mode_text, key_text);
 
-    if (s == NULL) {
-        die("--%s: there is no setting \"%s\"%s%s", name, key_text,
-            mode != 0 ? " of mode " : " without a mode", mode_text);
-    }
-    return s;
+    return s != NULL ? s : &unknown;
 }
 
 /* NULL: none. */
@@ -309,8 +308,9 @@ last_of(const options_t *o, const char *name)
     return last;
 }
 
-/* Warns of settings of the other mode, and, without a destination of traces, of
-   all except "off": then requests cannot turn traces on either. */
+/* Warns of unknown settings, of settings of the other mode, and, without a
+   destination of traces, of all except "off": then requests cannot turn traces
+   on either. */
 static void
 warn_without_effect(const options_t *o, const trace_t *t)
 {
@@ -324,7 +324,11 @@ warn_without_effect(const options_t *o, const trace_t *t)
         if (options_given_before(&o->trace_configs, i)) {
             continue;
         }
-        if (s->mode[0] != '\0' && strcmp(s->mode, mode) != 0) {
+        if (s == &unknown) {
+            fprintf(stderr, "inference-server: --trace-config=%s has no "
+                    "effect: there is no setting of that name and mode\n",
+                    text);
+        } else if (s->mode[0] != '\0' && strcmp(s->mode, mode) != 0) {
             fprintf(stderr, "inference-server: --trace-config=%s has no "
                     "effect: the mode is %s\n", text, mode);
         } else if (!is_given(o, t) && !is(s, "mode") && !is(s, "level")) {
