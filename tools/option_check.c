@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/proto/core_options.h"
@@ -15,6 +16,7 @@
 #include "services.h"
 
 static void check_repositories(const options_t *o);
+static void check_same_directory(const char *path, const char *other);
 static void check_auto_complete(const options_t *o);
 static void check_model_control(const options_t *o);
 static void check_cache_config(const options_t *o);
@@ -57,12 +59,33 @@ check_repositories(const options_t *o)
     if (o->repositories.n == 0) {
         die("--model-repository must be specified");
     }
+    for (size_t i = 0; i < o->repositories.n; i++) {
+        for (size_t k = 0; k < i; k++) {
+            check_same_directory(o->repositories.value[k],
+                                 o->repositories.value[i]);
+        }
+    }
 
     const char *name = options_core(o, "inference_model_config_name", NULL);
 
     if (name != NULL && (strchr(name, '/') != NULL || strlen(name) > 249)) {
         die("--model-config-name is the name of a file in configs/ without "
             ".pbtxt, not \"%s\"", name);
+    }
+}
+
+/* The same spelling counts once; of two, no model would be unique. */
+static void
+check_same_directory(const char *path, const char *other)
+{
+    struct stat a, b;
+
+    if (strcmp(path, other) != 0 && stat(path, &a) == 0
+        && stat(other, &b) == 0 && a.st_dev == b.st_dev
+        && a.st_ino == b.st_ino)
+    {
+        die("--model-repository=%s and --model-repository=%s are the same "
+            "directory", path, other);
     }
 }
 

@@ -593,6 +593,22 @@ def test_options_that_are_settings_of_backends():
         "* model-load-gpu-limit-device-0=0.25"]
 
 
+@pytest.mark.parametrize("other", ["{0}/", "{0}/../{1}", "{0}-link"])
+def test_a_repository_has_one_spelling(tmp_path, other):
+    """In Triton no model of the two is unique."""
+    path = tmp_path / "models"
+    path.mkdir()
+    (tmp_path / "models-link").symlink_to(path)
+    other = other.format(path, path.name)
+    done = config(f"--model-repository={path}", f"--model-store={other}",
+                  repository=False)
+    assert done.returncode == 1
+    assert f"--model-repository={path} and --model-repository={other} are " \
+        "the same directory" in done.stderr
+    done = config(*[f"--model-repository={path}"] * 2, repository=False)
+    assert done.stdout.count("inference_repository ") == 1, done.stderr
+
+
 @pytest.mark.parametrize("named,only", [
     (["*"], "alone"), (["*", "*"], "alone"), (["m"], "m"), (["m", "m"], "m"),
     (["m", "n"], None)])
