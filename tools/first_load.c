@@ -12,6 +12,8 @@
 static bool any_remote(const options_t *o);
 static first_load_t judge(const char *answer, const options_t *o);
 static bool any_failed(char *rows, const options_t *o);
+static bool has_failed(const options_t *o, const index_row_t *row);
+static char *cache_failure(const char *path);
 static bool is_at_start(const options_t *o, const index_row_t *row);
 static bool is_ready(const char *path);
 
@@ -39,9 +41,40 @@ first_load_ask(const char *path, const options_t *o, char **index)
     return verdict;
 }
 
-/* Quotes within a text are escaped, so the key cannot occur in one. */
-char *
-first_load_cache_failure(const char *path)
+/* The index is an object with an error where a repository can't be listed. */
+bool
+first_load_explain(FILE *f, const char *path, const options_t *o,
+    first_load_t verdict, const char *index)
+{
+    char       *cache = cache_failure(path);
+    char       *rows = strdup(index);
+    char       *at = rows;
+    const char *why = cache != NULL ? cache
+        : verdict == FIRST_LOAD_FAILED ? "failed to load all models" : NULL;
+    index_row_t row;
+
+    while (rows != NULL && index_row_next(&at, &row)) {
+        if (has_failed(o, &row)) {
+            fprintf(f, "inference-server: failed to load model %s%s%s: %s\n",
+                    row.name, row.version[0] == '\0' ? "" : ", version ",
+                    row.version, row.reason);
+
+        } else if (row.name[0] == '\0') {
+            why = row.reason;
+        }
+    }
+    if (why != NULL && o->exit_on_error) {
+        fprintf(f, "error: creating server: Internal - %s\n", why);
+    }
+    free(rows);
+    free(cache);
+    return why != NULL;
+}
+
+/* Why there is no response cache, to be freed; NULL: nothing is missing, or no
+   answer.  Quotes within a text are escaped, so the key cannot occur in one. */
+static char *
+cache_failure(const char *path)
 {
     static const char key[] = "\"cache_failure\":";
     char *answer = own_ask(path, "GET /status HTTP/1.0\r\n"
@@ -58,8 +91,10 @@ first_load_cache_failure(const char *path)
     return text;
 }
 
-bool
-first_load_failed(const options_t *o, const index_row_t *row)
+/* Whether the row tells of a load at the start that failed; a model that a
+   request has unloaded since has not. */
+static bool
+has_failed(const options_t *o, const index_row_t *row)
 {
     return strcmp(row->state, "UNAVAILABLE") == 0
         && strcmp(row->reason, "unloaded") != 0 && is_at_start(o, row);
@@ -142,7 +177,7 @@ any_failed(char *rows, const options_t *o)
     index_row_t row;
 
     while (index_row_next(&rows, &row)) {
-        if (first_load_failed(o, &row)) {
+        if (has_failed(o, &row)) {
             return true;
         }
     }

@@ -12,8 +12,8 @@
 #define TOOLS_FIRST_LOAD_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
-#include "index_rows.h"
 #include "options.h"
 
 typedef enum {
@@ -28,12 +28,10 @@ typedef enum {
 first_load_t first_load_ask(const char *path, const options_t *o,
     char **index);
 
-/* Why there is no response cache, to be freed; NULL: nothing is missing, or no
-   answer. */
-char *first_load_cache_failure(const char *path);
-
-/* Whether the row tells of a load at the start that failed; a model that a
-   request has unloaded since has not. */
-bool first_load_failed(const options_t *o, const index_row_t *row);
+/* Whether a model, a repository or the response cache failed; writes a line for
+   each such model, and with --exit-on-error Triton's last line, which names the
+   other causes. */
+bool first_load_explain(FILE *f, const char *path, const options_t *o,
+    first_load_t verdict, const char *index);
 
 #endif /* TOOLS_FIRST_LOAD_H */

@@ -47,6 +47,7 @@ typedef struct {
     bool        stopping;
     long        stopped_ms;         /* time of the stop, monotonic clock     */
     bool        failed;             /* exit status is 1, like Triton's       */
+    char       *failures;           /* of the loads, told last               */
 } watch_t;
 
 static void print_config(const options_t *o, const pieces_t *p);
@@ -238,6 +239,9 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
         /* the first process of a container also inherits other children */
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
             if (pid == nginx) {
+                if (w->failed) {
+                    fputs(w->failures, stderr);
+                }
                 return exit_status(w, status);
             }
         }
@@ -273,25 +277,28 @@ ask(watch_t *w, pid_t nginx)
     char *metadata = own_ask(w->path, "GET /v2 HTTP/1.0\r\n"
                              "Host: localhost\r\n\r\n");
 
-    start_log_models(w->log, o, index, verdict == FIRST_LOAD_FAILED);
+    size_t size;
+    FILE  *f = open_memstream(&w->failures, &size);
+
+    if (f == NULL) {
+        die("out of memory");
+    }
+    w->failed = first_load_explain(f, w->path, o, verdict, index)
+        && o->exit_on_error;
+    fclose(f);
+
+    start_log_models(w->log, o, index);
     start_log_options(w->log, o, metadata);
     free(metadata);
     free(index);
 
-    char *failure = first_load_cache_failure(w->path);
-
-    if (o->exit_on_error
-        && (failure != NULL || verdict == FIRST_LOAD_FAILED))
-    {
-        fprintf(stderr, "error: creating server: Internal - %s\n",
-                failure != NULL ? failure : "failed to load all models");
-        w->failed = true;
+    if (w->failed) {
         stop(w, nginx, SIGQUIT);
 
     } else {
+        fputs(w->failures, stderr);
         start_log_services(w->log, o);
     }
-    free(failure);
     fflush(w->log);
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "core/proto/core_options.h"
-#include "first_load.h"
 #include "index_rows.h"
 #include "table.h"
 
@@ -24,10 +23,14 @@ static const char *mode(const options_t *o);
 static const char *as_number(bool flag);
 
 void
-start_log_models(FILE *f, const options_t *o, char *index, bool failed)
+start_log_models(FILE *f, const options_t *o, char *index)
 {
     table_t     t = { .columns = 3 };
     index_row_t row;
+
+    if (!o->info) {
+        return;
+    }
 
     table_add(&t, "Model", "Version", "Status");
     while (index_row_next(&index, &row)) {
@@ -39,19 +42,11 @@ start_log_models(FILE *f, const options_t *o, char *index, bool failed)
         snprintf(status, sizeof(status), "%s%s%s", row.state,
                  row.reason[0] == '\0' ? "" : ": ", row.reason);
         table_add(&t, row.name, row.version, status);
-
-        if (failed && first_load_failed(o, &row)) {
-            fprintf(stderr, "inference-server: failed to load model %s%s%s: "
-                    "%s\n", row.name, row.version[0] == '\0' ? ""
-                    : ", version ", row.version, row.reason);
-        }
     }
 
-    if (o->info) {
-        write_prefix(f, o, __LINE__);
-        fputc('\n', f);
-        table_print(f, &t);
-    }
+    write_prefix(f, o, __LINE__);
+    fputc('\n', f);
+    table_print(f, &t);
     table_free(&t);
 }
 

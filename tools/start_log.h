@@ -17,9 +17,8 @@
 
 #include "options.h"
 
-/* Writes the models; index: the repository index, overwritten; if failed,
-   unavailable models are listed on stderr. */
-void start_log_models(FILE *f, const options_t *o, char *index, bool failed);
+/* Writes the models; index: the repository index, overwritten. */
+void start_log_models(FILE *f, const options_t *o, char *index);
 
 /* Writes the options; metadata: the server's, overwritten; NULL: no answer. */
 void start_log_options(FILE *f, const options_t *o, char *metadata);

@@ -251,7 +251,8 @@ def test_a_cache_that_cannot_start(begin, launch, repository):
     server = begin(*options)
     assert server.process.wait(30 * SLOW) == 1
     log = server.log.read_text()
-    assert f"error: creating server: Internal - {why}" in log
+    last = log.splitlines()[-1]
+    assert last.startswith(f"error: creating server: Internal - {why}")
     assert "Started" not in log
     launcher = launch(*options, "--exit-on-error=false")
     assert launcher.ask().status == 200
@@ -407,7 +408,11 @@ def test_exit_on_error(begin, repository):
                        *option)
         assert server.process.wait(30 * SLOW) == 1
         text = server.log.read_text()
-        assert "failed to load all models" in text and "nowhere" in text
+        cause, last = text.splitlines()[-2:]
+        assert cause.startswith("inference-server: failed to load model "
+                                "homeless, version 1: ") and "nowhere" in cause
+        assert last == "error: creating server: Internal - " \
+            "failed to load all models"
         assert list(server.tmp.iterdir()) == []
 
     server = begin(f"--model-repository={repository}",
@@ -425,6 +430,14 @@ def test_exit_on_error(begin, repository):
                        "--exit-on-error=on", f"--load-model={model}",
                        "--model-control-mode=explicit")
         assert server.process.wait(30 * SLOW) == 1, model
+
+
+def test_the_last_line_names_a_repository_that_is_missing(begin, tmp_path):
+    server = begin(f"--model-repository={tmp_path}/nowhere")
+    assert server.process.wait(30 * SLOW) == 1
+    last = server.log.read_text().splitlines()[-1]
+    assert last.startswith("error: creating server: Internal - model "
+                           f"repository '{tmp_path}/nowhere' can't be listed: ")
 
 
 def test_exit_on_error_is_about_the_start_s_own_models(begin, repository):
