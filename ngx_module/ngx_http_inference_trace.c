@@ -189,7 +189,7 @@ ngx_http_inference_trace_check(ngx_conf_t *cf, ngx_command_t *cmd,
 static char *
 ngx_http_inference_trace_url(ngx_conf_t *cf, ngx_str_t *url)
 {
-    u_char     *p, *last, *slash, *at;
+    u_char     *p, *last, *end, *at, *zone;
     ngx_url_t   u;
 
     p = url->data;
@@ -205,26 +205,52 @@ ngx_http_inference_trace_url(ngx_conf_t *cf, ngx_str_t *url)
         return "it begins with neither";
     }
 
+    for (end = p; end < last && !ngx_strchr("/?#", *end); end++) {
+        /* void */
+    }
+
     /* user and password */
 
-    slash = ngx_strlchr(p, last, '/');
-    at = ngx_strlchr(p, slash ? slash : last, '@');
+    at = ngx_strlchr(p, end, '@');
 
     if (at) {
         p = at + 1;
     }
 
-    if (last - p >= 5 && ngx_strncasecmp(p, (u_char *) "unix:", 5) == 0) {
+    if (end - p >= 5 && ngx_strncasecmp(p, (u_char *) "unix:", 5) == 0) {
         return "a socket has no URL";
     }
 
     ngx_memzero(&u, sizeof(ngx_url_t));
 
-    u.url.data = p;
-    u.url.len = (size_t) (last - p);
     u.default_port = 80;
-    u.uri_part = 1;
     u.no_resolve = 1;
+    u.url.data = ngx_pnalloc(cf->pool, url->len);
+
+    if (u.url.data == NULL) {
+        return "out of memory";
+    }
+
+    /* the zone of an IPv6 address and an empty port are left out: libcurl takes
+       them, and nginx's parser does not */
+
+    zone = (*p == '[') ? ngx_strlchr(p, end, '%') : NULL;
+
+    for ( /* void */ ; p < end; p++) {
+
+        if (p == zone) {
+            while (p + 1 < end && p[1] != ']') {
+                p++;
+            }
+
+        } else {
+            u.url.data[u.url.len++] = *p;
+        }
+    }
+
+    if (u.url.len && u.url.data[u.url.len - 1] == ':') {
+        u.url.len--;
+    }
 
     if (ngx_parse_url(cf->pool, &u) == NGX_OK) {
         return NULL;

@@ -88,6 +88,10 @@ BAD_HTTP = [
     ("inference_trace otlp=http://h:port/;", ["h:port", "invalid port"]),
     ("inference_trace otlp=http://u:p@:4318/;", ["no host"]),
     ("inference_trace otlp=http://[::1/;", ["[::1/"]),
+    ("inference_trace otlp=http://[fe80::1%eth0/;", ["%eth0/"]),
+    ("inference_trace otlp=http://[x%eth0]/;", ["invalid IPv6"]),
+    ("inference_trace otlp=http://:/;", ["no host"]),
+    ("inference_trace otlp=http://u:p@?x;", ["no host"]),
     ("inference_trace otlp=http://unix:/run/s;", ["unix:/run/s"]),
     ("inference_trace otlp=http://h/ resource=x;", ["resource=x"]),
     ("inference_trace otlp=http://h/ bsp_schedule_delay=soon;",
@@ -305,7 +309,9 @@ def test_every_directive_with_a_good_value_is_accepted(make_server):
 
 @pytest.mark.parametrize("url", [
     "http://h", "https://h:4318/v1/traces?a=b", "http://[::1]:4318/v1/traces",
-    "http://user:word@collector.example/v1/traces", "http://h/a@b:c"])
+    "http://user:word@collector.example/v1/traces", "http://h/a@b:c",
+    "http://[fe80::1%25eth0]:4318/", "http://[fe80::1%eth0]", "http://h:/",
+    "http://[::1]:", "http://u:p@h?a=/b@:c"])
 def test_urls_of_collectors_are_accepted(make_server, url):
     """And no name is resolved: the core does that."""
     server = make_server(start=False,
