@@ -494,15 +494,31 @@ ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
 ngx_int_t
 ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx)
 {
-    inf_names_t  names;
+    ngx_pool_t   *pool;
+    inf_names_t   names;
 
     if (ctx->endpoint->name_fields == NGX_HTTP_INFERENCE_NAMES_NONE) {
         return NGX_OK;
     }
 
+    pool = ctx->request->pool;
+
     names = ngx_http_inference_peek_names(
                                  ctx->endpoint,
                                  ngx_http_inference_slice(&ctx->body.text));
+
+    if (ngx_http_inference_peek_copy(pool, names.model, &ctx->names.model)
+        != NGX_OK
+        || ngx_http_inference_peek_copy(pool, names.version,
+                                        &ctx->names.version)
+           != NGX_OK)
+    {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    /* NGX_ERROR: none, or no number, which the core tells */
+
+    ctx->version = ngx_atoof(ctx->names.version.data, ctx->names.version.len);
 
     return ngx_http_inference_peek_check(ctx, names.model, names.version);
 }

@@ -74,9 +74,9 @@ ngx_int_t ngx_http_inference_peek_handler(ngx_http_request_t *r);
    gRPC, or its location does not read the names. */
 ngx_http_inference_peek_t *ngx_http_inference_peek(ngx_http_request_t *r);
 
-/* Compare the names of the whole message, or of the text of a call, with the
-   names that were read early.  The request fails if the names differ and
-   directives have used them. */
+/* Compare the names of the whole message, or of the text of a call, which are
+   noted for logs, with the names that were read early.  The request fails if
+   the names differ and directives have used them. */
 ngx_int_t ngx_http_inference_peek_check(ngx_http_inference_ctx_t *ctx,
     inf_slice_t model, inf_slice_t version);
 ngx_int_t ngx_http_inference_peek_check_call(ngx_http_inference_ctx_t *ctx);

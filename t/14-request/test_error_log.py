@@ -8,7 +8,7 @@ import pytest
 
 from lib import models
 from lib.access_log import FORMAT, WRITTEN, AccessLog
-from lib.grpc_client import Client, Failure, numbers
+from lib.grpc_client import Client, Failure, numbers, pb
 from lib.server import Server
 from lib.wire import tensor
 
@@ -152,6 +152,21 @@ def test_grpc_calls_and_messages_of_streams(server):
         assert line[:2] == ("nobody", e.value.text)
         fields = log.line(model="nobody")
         assert fields["error"] == line[1] and fields["id"] == "g"
+
+        for method, more in (("RepositoryModelLoad", {}),
+                             ("ModelConfig", {"version": "7"}),
+                             ("ModelStatistics", {"version": "x"}),
+                             ("ModelMetadata", {})):
+            log, lines = AccessLog(server), Lines(server)
+            name = "name" if method != "RepositoryModelLoad" else "model_name"
+            with pytest.raises(Failure) as e:
+                client.call(method, getattr(pb, method + "Request")(
+                    **{name: "nobody"}, **more))
+            line, = lines.new()
+            assert line[:2] == ("nobody", e.value.text)
+            fields = log.line(model="nobody")
+            assert fields["error"] == line[1]
+            assert fields["version"] == ("7" if "7" in more.values() else "")
 
         lines = Lines(server)
         with client.stream() as stream:
