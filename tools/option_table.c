@@ -336,22 +336,18 @@ option_find(const char *name, size_t len)
 }
 
 const option_t *
-option_begins(const char *name, size_t len)
+option_begins(const char *name, size_t len, const option_t *after)
 {
-    const option_t *found = NULL;
-
-    for (size_t i = 0; i < option_table_count; i++) {
+    for (size_t i = after == NULL ? 0 : (size_t) (after - option_table) + 1;
+         len != 0 && i < option_table_count; i++)
+    {
         const option_t *option = &option_table[i];
 
-        if (len == 0 || strncmp(option->name, name, len) != 0
-            || option->group == GROUP_OURS)
+        if (strncmp(option->name, name, len) == 0
+            && option->group != GROUP_OURS)
         {
-            continue;
+            return option;
         }
-        if (found != NULL) {
-            return NULL;
-        }
-        found = option;
     }
-    return found;
+    return NULL;
 }

@@ -77,7 +77,9 @@ extern const char *const option_groups[GROUPS];
 /* NULL: no option has that name. */
 const option_t *option_find(const char *name, size_t len);
 
-/* The option of tritonserver with this abbreviation; NULL: none, or several. */
-const option_t *option_begins(const char *name, size_t len);
+/* The first option of tritonserver behind after (NULL: of all) with this
+   abbreviation; NULL: none. */
+const option_t *option_begins(const char *name, size_t len,
+    const option_t *after);
 
 #endif /* TOOLS_OPTION_TABLE_H */

@@ -18,6 +18,7 @@
 
 static void set_defaults(options_t *o);
 static void parse(options_t *o, int argc, char **argv);
+static const option_t *find_short(const char *name, size_t len);
 static void take_environment(options_t *o);
 static void take_ports(options_t *o);
 static void take_backend_settings(options_t *o);
@@ -89,7 +90,7 @@ parse(options_t *o, int argc, char **argv)
         const char *word = strcmp(argv[i], "-h") == 0 ? "--help" : argv[i];
 
         if (strncmp(word, "--", 2) != 0 || word[2] == '\0') {
-            die("unexpected argument \"%s\"; --help lists the options", word);
+            die("unexpected argument \"%s\"", word);
         }
 
         const char     *name = word + 2;
@@ -98,11 +99,7 @@ parse(options_t *o, int argc, char **argv)
         const option_t *option = option_find(name, len);
 
         if (option == NULL) {
-            option = option_begins(name, len);
-        }
-        if (option == NULL) {
-            die("unknown option \"--%.*s\"; --help lists the options",
-                (int) len, name);
+            option = find_short(name, len);
         }
         if (option->kind == KIND_HELP) {
             usage();
@@ -122,6 +119,26 @@ parse(options_t *o, int argc, char **argv)
         set(o, option, value);
         warn_once(o, option);
     }
+}
+
+/* The option with this abbreviation. */
+static const option_t *
+find_short(const char *name, size_t len)
+{
+    const option_t *found = option_begins(name, len, NULL);
+
+    if (found == NULL) {
+        die("unknown option \"--%.*s\"", (int) len, name);
+    }
+
+    const option_t *other = option_begins(name, len, found);
+
+    if (other != NULL) {
+        die("option \"--%.*s\" is ambiguous: --%s, --%s%s", (int) len, name,
+            found->name, other->name,
+            option_begins(name, len, other) != NULL ? ", ..." : "");
+    }
+    return found;
 }
 
 static void

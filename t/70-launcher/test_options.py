@@ -654,6 +654,19 @@ def test_a_service_that_is_off_may_have_any_address(service):
     assert "a/b" not in done.stdout
 
 
+@pytest.mark.parametrize("short,text", [
+    ("--log-f", '"--log-f" is ambiguous: --log-format, --log-file\n'),
+    ("--model-s", None),
+    ("--model", '"--model" is ambiguous: --model-repository, '
+                "--model-store, ..."),
+    ("--stuck", 'unknown option "--stuck"')])
+def test_short_names_that_fit_several(short, text):
+    """Our own options have no short ones."""
+    done = config(f"{short}=/tmp")
+    assert done.returncode == (text is not None)
+    assert text is None or text in done.stderr, done.stderr
+
+
 def test_platforms_ask_from_outside():
     done = config("--http-address=127.0.0.1", "--allow-sagemaker=1")
     assert "listen 127.0.0.1:8000;" in done.stdout
