@@ -8,7 +8,7 @@
 static ngx_int_t ngx_http_inference_cache_setting(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
 static ngx_int_t ngx_http_inference_cache_size(ngx_conf_t *cf,
-    ngx_str_t *arg, ngx_str_t *value);
+    const char *cache, ngx_str_t *arg, ngx_str_t *value);
 
 
 /* inference_response_cache NAME setting=value ... */
@@ -89,7 +89,8 @@ ngx_http_inference_cache_setting(ngx_conf_t *cf,
     }
 
     if (ngx_http_inference_is(&key, "size")
-        && ngx_http_inference_cache_size(cf, arg, &value) != NGX_OK)
+        && ngx_http_inference_cache_size(cf, config->cache_name, arg, &value)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -107,16 +108,23 @@ ngx_http_inference_cache_setting(ngx_conf_t *cf,
 }
 
 
-/* Converts a size to bytes, the only unit that caches read. */
+/* Converts a size to bytes, the only unit that caches read.  A plug-in may have
+   other sizes, such as a number of entries. */
 
 static ngx_int_t
-ngx_http_inference_cache_size(ngx_conf_t *cf, ngx_str_t *arg,
-    ngx_str_t *value)
+ngx_http_inference_cache_size(ngx_conf_t *cf, const char *cache,
+    ngx_str_t *arg, ngx_str_t *value)
 {
     off_t    size;
     u_char  *p;
 
     size = ngx_parse_offset(value);
+
+    if ((size == (off_t) NGX_ERROR || size < 128)
+        && ngx_strcmp(cache, "local") != 0)
+    {
+        return NGX_OK;
+    }
 
     if (size == (off_t) NGX_ERROR || size < 128) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,

@@ -39,6 +39,13 @@ def test_a_library_is_used(make_server):
     assert counts(server, 1, 1, 2, 1) == [1, 1, 2, 1]
 
 
+@pytest.mark.parametrize("size", ["100", "many"])
+def test_a_size_of_a_library_may_be_any(make_server, size):
+    """Of entries, for example."""
+    server = start(make_server, "none", f"size={size}")
+    server.wait_log(re.escape(f'trouble: initialize {{"size":"{size}"}}'))
+
+
 @pytest.mark.parametrize("trouble,ended", [
     ("none", True), ("finalize", True), ("initialize", False),
     ("no_cache", False)])
