@@ -234,7 +234,9 @@ ngx_http_inference_regions_allowed(ngx_http_inference_ctx_t *ctx)
     return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
                                    "Client shared memory is disabled. List "
                                    "'shared_memory' in this location's "
-                                   "'inference' to enable it.");
+                                   "'inference' to enable it (the option "
+                                   "--allow-client-shm=true of "
+                                   "inference-server).");
 }
 
 

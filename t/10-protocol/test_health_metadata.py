@@ -193,7 +193,8 @@ def test_shared_memory_is_never_implied(whole, method, path):
             answer = connection.request(method, prefix + path, body)
             assert answer.status == 501, answer
             assert answer.error == "Client shared memory is disabled. List" \
-                " 'shared_memory' in this location's 'inference' to enable it."
+                " 'shared_memory' in this location's 'inference' to enable it" \
+                " (the option --allow-client-shm=true of inference-server)."
         assert connection.request(method, "/scrape" + path,
                                   body).status == 404
 
