@@ -35,8 +35,8 @@ services_check(const options_t *o)
         if (s->on && !is_unix(s)
             && strpbrk(s->address, "\"\\ \t;{}'/") != NULL)
         {
-            die("the address of --%s is \"%s\", which is none", s->option,
-                s->address);
+            die("the address of the %s service is \"%s\", which is none",
+                s->short_name, s->address);
         }
     }
 
@@ -268,8 +268,8 @@ try_one(const service_t *s)
     int why = getaddrinfo(address, port, &hints, &found);
 
     if (why != 0) {
-        die("the address of --%s is \"%s\": %s", s->option, s->address,
-            gai_strerror(why));
+        die("the address of the %s service is \"%s\": %s", s->short_name,
+            s->address, gai_strerror(why));
     }
 
     try_address(s, found);
@@ -286,8 +286,8 @@ try_path(const service_t *s, const char *path)
                              .ai_addrlen = sizeof(at) };
 
     if (strlen(path) >= sizeof(at.sun_path)) {
-        die("the path of --%s is longer than %zu bytes: %s", s->option,
-            sizeof(at.sun_path) - 1, path);
+        die("the path of the %s service is longer than %zu bytes: %s",
+            s->short_name, sizeof(at.sun_path) - 1, path);
     }
     strcpy(at.sun_path, path);
 

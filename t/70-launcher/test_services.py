@@ -213,7 +213,7 @@ def test_a_port_that_is_taken_is_named(repository, option):
 def test_an_address_that_is_none_is_named(repository, address):
     text = rejected(f"--model-repository={repository}",
                    f"--http-address={address}")
-    assert f'the address of --http-port is "{address}"' in text
+    assert f'the address of the HTTP service is "{address}"' in text
 
 
 def test_unix_sockets(launch, repository, tmp_path):
