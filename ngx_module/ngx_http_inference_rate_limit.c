@@ -29,7 +29,8 @@ ngx_http_inference_rate_limit_resource(ngx_conf_t *cf, ngx_command_t *cmd,
 
     if (count == NGX_ERROR) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V %V\" takes a count, not \"%V\"", &cmd->name, &value[1], &value[2]);
+                           "\"%V %V\" takes a count, not \"%V\"",
+                           &cmd->name, &value[1], &value[2]);
         return NGX_CONF_ERROR;
     }
 
