@@ -76,7 +76,7 @@ struct inf_inventory_s {
 typedef struct inf_inventory_s inf_inventory_t;
 
 /* Lists local repositories, and for the index remote ones, too; otherwise
-   remote ones are as listed last. */
+   remote ones are as listed last, and those that are listed once always. */
 INF_CHECK inf_err_t *inf_inventory_new(const inf_repositories_t *repositories,
     const inf_inventory_query_t *q, inf_inventory_t **out);
 inf_inventory_t *inf_inventory_ref(inf_inventory_t *l);

@@ -146,7 +146,9 @@ inf_repositories_add(inf_repositories_t *r, const inf_registration_t *what,
     inf_repository_t *item = NULL;
 
     inf_err_t *err = inf_repository_open(what->address, r->open, &item);
-    if (err == NULL) {
+    if (err == NULL && what->dirs != NULL) {
+        err = inf_repository_list_once(item, what->dirs, what->dir_count);
+    } else if (err == NULL) {
         inf_err_t *why = inf_repository_poll(item);
         err = why == NULL ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
             "failed to register '%s', repository not found: %s",
@@ -355,20 +357,24 @@ inf_repository_list_scan(const inf_repository_list_t *list,
     }
 
     size_t count = 0;
+    size_t others = 0;
     for (size_t i = 0; i < list->count; i++) {
         if (is_expected(list, i, id)) {
             at[count++] = (uint32_t) i;
+        } else if (!list->items[i]->listed_once) {
+            at[list->count - ++others] = (uint32_t) i;
         }
     }
 
     inf_err_t *err = scan_some(list, at, count, id->name, out);
-    free(at);
-    if (err == NULL && !list->namespacing && count < list->count
+    if (err == NULL && !list->namespacing && others > 0
         && out->model_count == 0)
     {
+        memmove(&at[count], &at[list->count - others], others * sizeof(*at));
         inf_scan_fini(out);
-        return inf_scan_one(list->roots, list->count, id->name, out);
+        err = scan_some(list, at, count + others, id->name, out);
     }
+    free(at);
     if (err == NULL && list->namespacing && id->space[0] == '\0') {
         out->model_count = 0;
     }
@@ -376,7 +382,7 @@ inf_repository_list_scan(const inf_repository_list_t *list,
 }
 
 /* Whether the model may be in that repository, as far as known without asking a
-   remote one. */
+   remote one, or one that is listed once. */
 static bool
 is_expected(const inf_repository_list_t *list, size_t root,
     const inf_model_id_t *id)
@@ -385,7 +391,9 @@ is_expected(const inf_repository_list_t *list, size_t root,
         return id->space[0] == '\0'
             || strcmp(list->roots[root].space, id->space) == 0;
     }
-    if (!inf_repository_is_remote(list->items[root])) {
+    if (!inf_repository_is_remote(list->items[root])
+        && !list->items[root]->listed_once)
+    {
         return true;
     }
 

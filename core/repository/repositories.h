@@ -73,6 +73,9 @@ typedef struct {
     const inf_scan_alias_t *aliases;
     size_t                  count;
     bool                    aliases_only;   /* other directories are no models */
+    char *const            *dirs;   /* those that are models, for good; NULL:
+                                       its storage is asked, now and later   */
+    size_t                  dir_count;
 } inf_registration_t;
 
 /*
@@ -127,7 +130,7 @@ INF_CHECK inf_err_t *inf_repository_list_failure(
 /* Scans one model, as inf_scan_one.  With namespacing it is searched in its own
    repository; for an id without namespace the scan reports a problem.  Other
    remote repositories are not asked for a model found locally or in the last
-   listings. */
+   listings, and those listed once only for models of their listing. */
 INF_CHECK inf_err_t *inf_repository_list_scan(
     const inf_repository_list_t *list, const inf_model_id_t *id,
     inf_scan_t *out);

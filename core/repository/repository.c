@@ -6,6 +6,7 @@
 
 #define REPOSITORY_RANK 63
 
+static inf_err_t *listing_new(inf_listing_t **out);
 static void move_locked(inf_repository_t *r, inf_repository_state_t to,
     char **reason) INF_NEEDS(r->lock);
 static uint32_t may_become(inf_repository_state_t from);
@@ -113,6 +114,23 @@ inf_repository_mapping_conflict(const inf_repository_t *r, const char *name)
         " is a conflicting mapping for '%s'", r->address, name);
 }
 
+inf_err_t *
+inf_repository_list_once(inf_repository_t *r, char *const *dirs, size_t count)
+{
+    const inf_entry_t dir = { .kind = INF_ENTRY_DIR };
+
+    inf_err_t *err = listing_new(&r->listing);
+    for (size_t i = 0; err == NULL && i < count; i++) {
+        err = inf_entries_add(&r->listing->entries, &dir, dirs[i]) ? NULL
+            : inf_err_nomem();
+    }
+    if (err == NULL) {
+        inf_entries_sort(&r->listing->entries);
+        r->listed_once = true;
+    }
+    return err;
+}
+
 bool
 inf_repository_is_remote(const inf_repository_t *r)
 {
@@ -178,16 +196,16 @@ inf_err_t *
 inf_repository_fetch(const inf_repository_t *r, inf_listing_t **out)
 {
     bool first = inf_repository_is_in(r, INF_REPOSITORY_NEVER_LISTED);
-    inf_listing_t *listing = calloc(1, sizeof(*listing));
+    inf_listing_t *listing;
     inf_entry_t self;
 
     *out = NULL;
-    if (listing == NULL) {
-        return inf_err_nomem();
+    inf_err_t *err = listing_new(&listing);
+    if (err != NULL) {
+        return err;
     }
 
-    atomic_init(&listing->refs, 1);
-    inf_err_t *err = inf_storage_list(r->storage, r->root,
+    err = inf_storage_list(r->storage, r->root,
         &listing->entries);
     if (err == NULL && first && listing->entries.count == 0) {
         inf_entries_fini(&listing->entries);
@@ -202,6 +220,18 @@ inf_repository_fetch(const inf_repository_t *r, inf_listing_t **out)
     }
 
     *out = listing;
+    return NULL;
+}
+
+static inf_err_t *
+listing_new(inf_listing_t **out)
+{
+    *out = calloc(1, sizeof(**out));
+    if (*out == NULL) {
+        return inf_err_nomem();
+    }
+
+    atomic_init(&(*out)->refs, 1);
     return NULL;
 }
 

@@ -54,6 +54,8 @@ typedef struct {
     inf_scan_alias_t      *aliases;
     size_t                 alias_count;
     bool                   aliases_only;    /* other directories are no models */
+    bool                   listed_once;     /* its first listing stays: only
+                                               loads of its models access it */
     bool                   at_start;    /* present at the start              */
     bool                   registered;  /* by a call, not by configuration   */
 } inf_repository_t;
@@ -80,6 +82,10 @@ INF_CHECK inf_err_t *inf_repository_set_aliases(inf_repository_t *repository,
 /* The error that another alias has the name. */
 INF_CHECK inf_err_t *inf_repository_mapping_conflict(
     const inf_repository_t *repository, const char *name);
+
+/* Sets its listing for good: these directories (copied). */
+INF_CHECK inf_err_t *inf_repository_list_once(inf_repository_t *repository,
+    char *const *dirs, size_t count);
 
 /* Whether its storage is remote; constant. */
 bool inf_repository_is_remote(const inf_repository_t *repository);

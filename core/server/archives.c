@@ -13,27 +13,20 @@
 #include "core/server/model_control.h"
 #include "core/storage/storage.h"
 
+typedef NginxInference__ArchiveRecord archive_t;
+
 /* A load or unload whose model's operation runs. */
 typedef struct {
     inf_server_t          *server;
-    char                  *name;
-    char                  *url;         /* of a load                         */
+    inf_arena_t            arena;
+    archive_t              archive;     /* in arena; of an unload the name   */
     inf_repository_t      *item;        /* a reference                       */
     inf_lifecycle_done_fn  done;
     void                  *userp;
 } archive_call_t;
 
-/* The repository of a directory, and the model's directory in it. */
-typedef struct {
-    char          *address;
-    char          *dir;
-    bool           alone;       /* other directories there are none of the
-                                   archive                                   */
-    inf_entries_t  entries;     /* of the url                                */
-} place_t;
-
 static archive_call_t *call_new(inf_server_t *server, const char *name,
-    const char *url, inf_lifecycle_done_fn done, void *userp);
+    inf_lifecycle_done_fn done, void *userp);
 static void call_free(archive_call_t *call);
 static void loaded(void *userp, inf_err_t *err);
 static void unloaded(void *userp, inf_err_t *err);
@@ -41,17 +34,21 @@ static inf_err_t *reply(inf_err_t *err);
 static void note(const archive_call_t *call);
 static inf_err_t *restore_one(void *userp, uint16_t method,
     inf_slice_t message);
-static inf_err_t *add(inf_server_t *server, const char *name, const char *url,
+static inf_err_t *add(inf_server_t *server, const archive_t *archive,
     inf_repository_t **item);
-static inf_err_t *check_names(const inf_server_t *server, const char *name,
-    const place_t *place);
+static inf_err_t *check_names(const inf_server_t *server,
+    const archive_t *archive);
 static bool is_known(const inf_repository_list_t *list, const char *name,
     inf_err_t **err);
-static inf_err_t *find_place(const char *url, const char *config_name,
-    place_t *out);
+static inf_err_t *find(const char *url, const char *config_name,
+    inf_arena_t *arena, archive_t *archive);
+static inf_err_t *find_dirs(const inf_storage_t *st, const char *path,
+    inf_arena_t *arena, archive_t *archive);
+static inf_err_t *add_dir(archive_t *archive, const char *name,
+    inf_arena_t *arena);
 static inf_err_t *check_url(const char *url, const char *path);
 static inf_err_t *choose(const inf_storage_t *st, const char *path,
-    const inf_entries_t *entries, const char *config_name, char **dir);
+    const char *config_name, archive_t *archive);
 static bool is_ensemble(const inf_storage_t *st, const char *path,
     const char *dir, const char *config_name);
 static inf_err_t *list_one(inf_registry_reader_t *models,
@@ -70,8 +67,7 @@ inf_archive_load(inf_server_t *server,
     const NginxInference__ArchiveLoadRequest *q, inf_lifecycle_done_fn done,
     void *userp)
 {
-    archive_call_t *call = call_new(server, q->model_name, q->url, done,
-        userp);
+    archive_call_t *call = call_new(server, q->model_name, done, userp);
     inf_err_t *err = call != NULL ? inf_model_control_allowed(server)
         : inf_err_nomem();
 
@@ -79,7 +75,11 @@ inf_archive_load(inf_server_t *server,
         err = inf_model_control_name(q->model_name);
     }
     if (err == NULL) {
-        err = add(server, q->model_name, q->url, &call->item);
+        err = find(q->url, server->config->values->model_config_name,
+            &call->arena, &call->archive);
+    }
+    if (err == NULL) {
+        err = add(server, &call->archive, &call->item);
     }
     if (err != NULL) {
         call_free(call);
@@ -96,7 +96,7 @@ inf_archive_unload(inf_server_t *server,
     const NginxInference__ArchiveUnloadRequest *q, inf_lifecycle_done_fn done,
     void *userp)
 {
-    archive_call_t *call = call_new(server, q->model_name, "", done, userp);
+    archive_call_t *call = call_new(server, q->model_name, done, userp);
     inf_err_t *err = call != NULL ? inf_model_control_allowed(server)
         : inf_err_nomem();
 
@@ -155,8 +155,8 @@ inf_archives_restore(inf_server_t *server)
 }
 
 static archive_call_t *
-call_new(inf_server_t *server, const char *name, const char *url,
-    inf_lifecycle_done_fn done, void *userp)
+call_new(inf_server_t *server, const char *name, inf_lifecycle_done_fn done,
+    void *userp)
 {
     archive_call_t *call = calloc(1, sizeof(*call));
     if (call == NULL) {
@@ -164,11 +164,13 @@ call_new(inf_server_t *server, const char *name, const char *url,
     }
 
     call->server = server;
-    call->name = strdup(name);
-    call->url = strdup(url);
     call->done = done;
     call->userp = userp;
-    if (call->name == NULL || call->url == NULL) {
+    inf_arena_init(&call->arena);
+    nginx_inference__archive_record__init(&call->archive);
+    call->archive.model_name = inf_arena_strdup(&call->arena, name,
+        strlen(name));
+    if (call->archive.model_name == NULL) {
         call_free(call);
         return NULL;
     }
@@ -184,8 +186,7 @@ call_free(archive_call_t *call)
         return;
     }
 
-    free(call->name);
-    free(call->url);
+    inf_arena_fini(&call->arena);
     inf_repository_unref(call->item);
     free(call);
 }
@@ -216,7 +217,7 @@ unloaded(void *userp, inf_err_t *err)
 
     if (err == NULL) {
         inf_journal_forget(call->server->journal, INF_METHOD_ARCHIVE_LOAD,
-            call->name);
+            call->archive.model_name);
         err = inf_repositories_drop(&call->server->repositories, call->item);
     }
 
@@ -237,13 +238,8 @@ reply(inf_err_t *err)
 static void
 note(const archive_call_t *call)
 {
-    NginxInference__ArchiveLoadRequest q =
-        NGINX_INFERENCE__ARCHIVE_LOAD_REQUEST__INIT;
-
-    q.model_name = call->name;
-    q.url = call->url;
     inf_journal_keep_message(call->server->journal, INF_METHOD_ARCHIVE_LOAD,
-        call->name, &q.base);
+        call->archive.model_name, &call->archive.base);
 }
 
 static inf_err_t *
@@ -253,56 +249,48 @@ restore_one(void *userp, uint16_t method, inf_slice_t message)
     ProtobufCMessage *m;
 
     inf_err_t *err = inf_message_unpack(
-        &nginx_inference__archive_load_request__descriptor, message, &m);
+        &nginx_inference__archive_record__descriptor, message, &m);
     if (err != NULL) {
         return err;
     }
 
-    const NginxInference__ArchiveLoadRequest *q = (const void *) m;
-    err = add(userp, q->model_name, q->url, NULL);
+    err = add(userp, (const void *) m, NULL);
     inf_message_free(m);
     return err;
 }
 
+/* Registers the archive; only the directories of other repositories are
+   accessed. */
 static inf_err_t *
-add(inf_server_t *server, const char *name, const char *url,
-    inf_repository_t **item)
+add(inf_server_t *server, const archive_t *archive, inf_repository_t **item)
 {
-    place_t place = { .address = NULL };
+    const inf_scan_alias_t alias = {
+        .dir = archive->dir, .name = archive->model_name
+    };
+    const inf_registration_t what = {
+        .address = archive->address, .aliases = &alias, .count = 1,
+        .aliases_only = archive->alone, .dirs = archive->dirs,
+        .dir_count = archive->n_dirs
+    };
 
-    inf_err_t *err = find_place(url,
-        server->config->values->model_config_name, &place);
-    if (err == NULL) {
-        err = check_names(server, name, &place);
-    }
-    if (err == NULL) {
-        const inf_scan_alias_t alias = { .dir = place.dir, .name = name };
-        const inf_registration_t what = {
-            .address = place.address, .aliases = &alias, .count = 1,
-            .aliases_only = place.alone
-        };
-        err = inf_repositories_add(&server->repositories, &what, item);
-    }
-
-    inf_entries_fini(&place.entries);
-    free(place.dir);
-    free(place.address);
-    return err;
+    inf_err_t *err = check_names(server, archive);
+    return err != NULL ? err
+        : inf_repositories_add(&server->repositories, &what, item);
 }
 
 /* Fails if the archive has a model whose name is one of another repository:
    neither would serve. */
 static inf_err_t *
-check_names(const inf_server_t *server, const char *name,
-    const place_t *place)
+check_names(const inf_server_t *server, const archive_t *archive)
 {
     inf_repository_list_t *list = inf_repositories_take(&server->repositories);
-    size_t others = place->alone ? 0 : place->entries.count;
+    const char *name = archive->model_name;
+    size_t others = archive->alone ? 0 : archive->n_dirs;
     inf_err_t *err = NULL;
     bool there = false;
 
     for (size_t i = 0; i < list->count; i++) {
-        there |= inf_repository_is_at(list->items[i], place->address);
+        there |= inf_repository_is_at(list->items[i], archive->address);
     }
     if (there) {
         inf_repository_list_unref(list);
@@ -311,20 +299,19 @@ check_names(const inf_server_t *server, const char *name,
 
     if (list->namespacing) {
         err = inf_err_new(INF_ERR_UNSUPPORTED, "failed to register '%s':"
-            " inference_model_namespacing is on", place->address);
+            " inference_model_namespacing is on", archive->address);
     } else if (is_known(list, name, &err)) {
         err = inf_err_new(INF_ERR_ALREADY_EXISTS, "failed to register '%s',"
-            " there is a conflicting mapping for '%s'", place->address, name);
+            " there is a conflicting mapping for '%s'", archive->address,
+            name);
     }
 
     for (size_t i = 0; err == NULL && i < others; i++) {
-        const inf_entry_t *e = &place->entries.items[i];
-        if (e->kind == INF_ENTRY_DIR && strcmp(e->name, place->dir) != 0
-            && is_known(list, e->name, &err))
-        {
+        const char *dir = archive->dirs[i];
+        if (strcmp(dir, archive->dir) != 0 && is_known(list, dir, &err)) {
             err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s':"
                 " there is a model '%s' in another repository",
-                place->address, e->name);
+                archive->address, dir);
         }
     }
 
@@ -348,8 +335,10 @@ is_known(const inf_repository_list_t *list, const char *name, inf_err_t **err)
     return known;
 }
 
+/* Finds the archive of a url; its texts are in arena. */
 static inf_err_t *
-find_place(const char *url, const char *config_name, place_t *out)
+find(const char *url, const char *config_name, inf_arena_t *arena,
+    archive_t *archive)
 {
     char *path = realpath(url, NULL);
     inf_storage_t *st = NULL;
@@ -360,29 +349,71 @@ find_place(const char *url, const char *config_name, place_t *out)
         err = inf_storage_open(path, &st, &root);
     }
     if (err == NULL) {
-        err = inf_storage_list(st, root, &out->entries);
+        err = find_dirs(st, root, arena, archive);
     }
-    if (err == NULL && inf_entries_find(&out->entries, "config.pbtxt")
-        == NULL)
-    {
-        err = choose(st, root, &out->entries, config_name, &out->dir);
-    }
-    if (err == NULL && out->dir == NULL) {
-        char *last = strrchr(path, '/');
-        out->alone = true;
-        out->dir = strdup(last + 1);
-        *last = '\0';
+    if (err == NULL && !archive->alone) {
+        err = choose(st, root, config_name, archive);
     }
     if (err == NULL) {
-        out->address = strdup(path[0] != '\0' ? path : "/");
-        err = out->address != NULL && out->dir != NULL ? NULL
-            : inf_err_nomem();
+        const char *end = archive->alone ? strrchr(path, '/')
+            : path + strlen(path);
+        archive->address = end == path ? "/"
+            : inf_arena_strdup(arena, path, (size_t) (end - path));
+        err = archive->address != NULL ? NULL : inf_err_nomem();
     }
 
     inf_storage_close(st);
     free(root);
     free(path);
     return err;
+}
+
+/* Lists the directories that may be models: path alone, which then is the
+   archive's dir, if it has a configuration, else those in it. */
+static inf_err_t *
+find_dirs(const inf_storage_t *st, const char *path, inf_arena_t *arena,
+    archive_t *archive)
+{
+    inf_entries_t entries;
+
+    inf_err_t *err = inf_storage_list(st, path, &entries);
+    if (err != NULL) {
+        return err;
+    }
+
+    archive->alone = inf_entries_find(&entries, "config.pbtxt") != NULL;
+    archive->dirs = inf_arena_calloc(arena, entries.count + 1,
+        sizeof(*archive->dirs));
+    if (archive->dirs == NULL) {
+        err = inf_err_nomem();
+    } else if (archive->alone) {
+        err = add_dir(archive, strrchr(path, '/') + 1, arena);
+        archive->dir = archive->dirs[0];
+    }
+    for (size_t i = 0; err == NULL && !archive->alone && i < entries.count;
+        i++)
+    {
+        const inf_entry_t *e = &entries.items[i];
+        if (e->kind == INF_ENTRY_DIR
+            && inf_model_name_problem(e->name, strlen(e->name)) == NULL)
+        {
+            err = add_dir(archive, e->name, arena);
+        }
+    }
+    inf_entries_fini(&entries);
+    return err;
+}
+
+static inf_err_t *
+add_dir(archive_t *archive, const char *name, inf_arena_t *arena)
+{
+    char *copy = inf_arena_strdup(arena, name, strlen(name));
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    archive->dirs[archive->n_dirs++] = copy;
+    return NULL;
 }
 
 /* path: the directory with its links resolved, or NULL with errno. */
@@ -410,35 +441,25 @@ check_url(const char *url, const char *path)
         " '%s': the url cannot be / or lie in /dev, /proc or /sys", url);
 }
 
-/* Chooses among the directories of path. */
+/* Chooses the archive's dir among those of path. */
 static inf_err_t *
-choose(const inf_storage_t *st, const char *path,
-    const inf_entries_t *entries, const char *config_name, char **dir)
+choose(const inf_storage_t *st, const char *path, const char *config_name,
+    archive_t *archive)
 {
-    const char *chosen = NULL;
     bool ensemble = false;
-    size_t count = 0;
 
-    for (size_t i = 0; i < entries->count && !ensemble; i++) {
-        const inf_entry_t *e = &entries->items[i];
-        if (e->kind == INF_ENTRY_DIR) {
-            count++;
-            chosen = e->name;
-            ensemble = is_ensemble(st, path, chosen, config_name);
-        }
+    for (size_t i = 0; i < archive->n_dirs && !ensemble; i++) {
+        archive->dir = archive->dirs[i];
+        ensemble = is_ensemble(st, path, archive->dir, config_name);
     }
 
-    if (count == 0) {
+    if (archive->n_dirs == 0) {
         return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': it"
             " has neither a config.pbtxt nor the directory of a model", path);
     }
-    if (count > 1 && !ensemble) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': of"
+    return archive->n_dirs == 1 || ensemble ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': of"
             " several models one must be an ensemble", path);
-    }
-
-    *dir = strdup(chosen);
-    return *dir != NULL ? NULL : inf_err_nomem();
 }
 
 /* A configuration that cannot be read is told by the load. */

@@ -49,8 +49,8 @@ INF_CHECK inf_err_t *inf_archive_list(inf_server_t *server,
     inf_registry_reader_t *models, const char *name, inf_arena_t *arena,
     NginxInference__ArchiveListResponse *r);
 
-/* Registers the directories of the last core; called before models are
-   loaded. */
+/* Registers the archives of the last core as their loads found them, without
+   access to their directories; called before models are loaded. */
 void inf_archives_restore(inf_server_t *server);
 
 #endif /* INF_SERVER_ARCHIVES_H */

@@ -249,28 +249,90 @@ def test_a_directory_that_goes_while_its_model_serves(server, place):
     assert index(server) == []
 
 
-def test_a_file_system_that_hangs_delays_its_own_archive(make_server, place):
-    path = place("a")
-    hold, held = (path.parent.with_name(f"a.{word}")
-                  for word in ("hold", "held"))
-    server = make_server(
-        lambda r: models.identity(r, "one", IN), parts=PARTS,
-        server="location = /status { inference status; }",
-        http=EXPLICIT + "    inference_load_model one;\n",
-        inference_env=[preload.environment("hung_directory"),
-                       f"HUNG_DIRECTORY={path.parent}"])
-    path.parent.parent.chmod(0o777)
-    hold.write_text("")
-    loading, answers = begin_load(server, path, held)
-    assert [r["name"] for r in index(server)] == ["one"]
-    assert server.get("/status").status == 200
-    assert listed(server) == {"models": []}
+class Hung:
+    """An archive on a file system that hangs between begin() and end()."""
+
+    def __init__(self, path):
+        self.path = path
+        self.held, self.hold = (
+            path.parent.with_name(f"{path.parent.name}.{word}")
+            for word in ("held", "hold"))
+        path.parent.parent.chmod(0o777)
+
+    def begin(self):
+        self.held.unlink(missing_ok=True)
+        self.hold.write_text("")
+
+    def end(self):
+        self.hold.unlink()
+
+    def server(self, make_server, names):
+        return make_server(
+            lambda r: models.identity(r, "one", IN), parts=PARTS,
+            server="location = /status { inference status; }",
+            http=EXPLICIT + f"    inference_load_model {names};\n",
+            inference_env=[preload.environment("hung_directory"),
+                           f"HUNG_DIRECTORY={self.path.parent}"])
+
+
+def delays_nobody_else(server):
+    """Calls that concern no model of the archive that hangs."""
+    status = server.get("/status").json()["core"]
+    assert "one" in [m["name"] for m in status["models"]]
     assert server.post("/v2/repository/models/one/load", b"").status == 200
+    assert server.post("/v2/repository/models/none/load", b"").status == 500
+    assert data(server, "one") == [3, 4]
+
+
+def test_a_file_system_that_hangs_delays_its_own_archive(make_server, place):
+    hung = Hung(place("a"))
+    server = hung.server(make_server, "one")
+    hung.begin()
+    loading, answers = begin_load(server, hung.path, hung.held)
+    assert [r["name"] for r in index(server)] == ["one"]
+    assert listed(server) == {"models": []}
+    delays_nobody_else(server)
     assert answers == []
-    hold.unlink()
+    hung.end()
     loading.join()
     assert answers[0].status == 200
     assert data(server, "x") == [3, 4]
+
+
+@pytest.mark.parametrize("alone", (True, False))
+@pytest.mark.parametrize("names", ("one", "*"))
+def test_a_file_system_that_hangs_later(make_server, place, names, alone):
+    """Its model serves on, and neither other models nor the next core wait."""
+    hung = Hung(place("a", *(() if alone else ("member", "other"))))
+    if not alone:
+        join(hung.path, "member")
+    server = hung.server(make_server, names)
+    assert load(server, "x", hung.path).status == 200
+    loaded = {"one", "x"} | ({"member"} if not alone else set())
+    there = loaded | ({"other"} if not alone else set())
+    other = place("b")
+    hung.begin()
+    assert {r["name"] for r in index(server)} == there
+    assert [m["modelName"] for m in listed(server)["models"]] == ["x"]
+    delays_nobody_else(server)
+    assert load(server, "y", other).status == 200
+    assert unload(server, "y").status == 200
+    assert data(server, "x") == [3, 4]
+
+    server.end_core()
+    assert server.wait_for("/v2/models/one/ready")
+    assert process.wait_until(hung.held.exists, 20 * SLOW)
+    assert {r["name"] for r in index(server)} == there
+    assert listed(server) == {"models": []}
+    delays_nobody_else(server)
+    assert load(server, "y", other).status == 200
+    hung.end()
+    assert server.wait_for("/v2/models/x/ready")
+    assert data(server, "x") == data(server, "y") == [3, 4]
+    assert {r["name"] for r in index(server) if r.get("state") == "READY"} \
+        == loaded | {"y"}
+    assert unload(server, "x").status == 200
+    assert {r["name"] for r in index(server)} == {"one", "y"}
 
 
 def test_a_directory_below_the_root(server):

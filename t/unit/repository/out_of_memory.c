@@ -273,8 +273,9 @@ scan_set(const inf_repository_list_t *list, const char *space)
 /* A repository that can't be opened is left out: that is no error, but
    reported here. */
 static inf_err_t *
-use_set(char *tree, char *other, bool namespacing)
+use_set(char *tree, char *other, bool namespacing, bool once)
 {
+    static char *const dirs[] = { "m" };
     static const inf_scan_alias_t alias = { .dir = "m", .name = "n" };
     char *addresses[] = { tree, other };
     inf_repositories_t set;
@@ -297,7 +298,8 @@ use_set(char *tree, char *other, bool namespacing)
     }
     if (err == NULL) {
         const inf_registration_t what = {
-            .address = other, .aliases = &alias, .count = 1
+            .address = other, .aliases = &alias, .count = 1,
+            .dirs = once ? dirs : NULL, .dir_count = once
         };
         err = inf_repositories_add(&set, &what, NULL);
     }
@@ -318,15 +320,15 @@ use_set(char *tree, char *other, bool namespacing)
 }
 
 static void
-fail_all_of_set(char *tree, char *other, bool namespacing)
+fail_all_of_set(char *tree, char *other, bool namespacing, bool once)
 {
     long n = 1;
 
-    assert_ok(use_set(tree, other, namespacing));
+    assert_ok(use_set(tree, other, namespacing, once));
     for (bool reached = true; reached; n++) {
         long before = live;
         countdown = n;
-        inf_err_t *err = use_set(tree, other, namespacing);
+        inf_err_t *err = use_set(tree, other, namespacing, once);
         reached = countdown == 0;
         countdown = 0;
         if (err != NULL && strstr(inf_err_msg(err), "out of memory") == NULL
@@ -350,8 +352,9 @@ a_set_of_repositories_survives_every_failed_allocation(void **state)
 
     tree_dir(tree, "m");
     tree_dir(other, "m");
-    fail_all_of_set(tree, other, false);
-    fail_all_of_set(tree, other, true);
+    fail_all_of_set(tree, other, false, false);
+    fail_all_of_set(tree, other, true, false);
+    fail_all_of_set(tree, other, false, true);
     tree_free(other);
     tree_free(tree);
 }
