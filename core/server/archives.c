@@ -30,6 +30,7 @@ static archive_call_t *call_new(inf_server_t *server, const char *name,
 static void call_free(archive_call_t *call);
 static void loaded(void *userp, inf_err_t *err);
 static void unloaded(void *userp, inf_err_t *err);
+static void forget_unloads(const archive_call_t *call);
 static inf_err_t *reply(inf_err_t *err);
 static void note(const archive_call_t *call);
 static inf_err_t *restore_one(void *userp, uint16_t method,
@@ -220,9 +221,30 @@ unloaded(void *userp, inf_err_t *err)
             call->archive.model_name);
         err = inf_repositories_drop(&call->server->repositories, call->item);
     }
+    if (err == NULL) {
+        forget_unloads(call);
+    }
 
     call->done(call->userp, err);
     call_free(call);
+}
+
+/* Its names mean nothing without the archive, or models of other
+   repositories. */
+static void
+forget_unloads(const archive_call_t *call)
+{
+    inf_listing_t *listing = inf_repository_listing(call->item, NULL);
+    inf_model_id_t id = inf_model_id(call->archive.model_name);
+
+    inf_journal_forget_unload(call->server->journal, &id);
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        id.name = listing->entries.items[i].name;
+        if (strcmp(id.name, call->item->aliases[0].dir) != 0) {
+            inf_journal_forget_unload(call->server->journal, &id);
+        }
+    }
+    inf_listing_unref(listing);
 }
 
 /* The error of a load as the client gets it; takes err, which may be NULL. */

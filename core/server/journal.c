@@ -23,6 +23,9 @@
 #define JOURNAL_KEY   8192u     /* limit of a key in bytes                   */
 #define JOURNAL_COPY  (1u << 20)    /* bytes of records before obsolete ones are
                                        dropped                               */
+#define JOURNAL_UNLOADS (4u << 20)  /* limit of bytes of unloads, of which
+                                       there may be ever new names; also a
+                                       quarter of the half is one            */
 
 /* A record that cancels the earlier ones of the key, or of the method if the
    key is a method alone. */
@@ -89,6 +92,7 @@ static inf_err_t *append(inf_journal_t *j, uint16_t method, bool implicit,
     char *key, inf_slice_t message);
 static inf_err_t *copy_entries(inf_journal_t *j, uint64_t *start,
     uint64_t *used);
+static inf_err_t *drop_unloads(inf_journal_t *j);
 static inf_err_t *copy_entry(const inf_journal_t *j,
     const inf_journal_entry_t *e);
 static inf_err_t *move_header(inf_journal_t *j, uint64_t start,
@@ -302,6 +306,30 @@ inf_journal_forget(inf_journal_t *j, uint16_t method, const char *name)
     inf_err_t *err = key == NULL ? inf_err_nomem() : forget(j, key);
     inf_err_log(inf_err_add(err, "what a request has taken back may return"
         " should the core die"));
+    free(key);
+}
+
+void
+inf_journal_forget_unload(inf_journal_t *j, const inf_model_id_t *id)
+{
+    char *key = j != NULL ? make_key(id) : NULL;
+    inf_err_t *err = NULL;
+
+    if (j == NULL) {
+        return;
+    }
+    if (key == NULL) {
+        err = inf_err_nomem();
+    } else {
+        inf_lock(&j->lock);
+        const inf_journal_entry_t *e = inf_journal_index_find(&j->index, key);
+        if (e != NULL && e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD) {
+            err = append(j, METHOD_FORGET, false, key, inf_slice("", 0));
+        }
+        inf_unlock(&j->lock);
+    }
+    inf_err_log(inf_err_add(err, "model \"%s\" may not be loaded should the"
+        " core die", id->name));
     free(key);
 }
 
@@ -743,16 +771,10 @@ copy_entries(inf_journal_t *j, uint64_t *start, uint64_t *used)
         : JOURNAL_DATA;
     *used = 0;
 
-    for (size_t i = j->index.count; i-- > 0; ) {
-        const inf_journal_entry_t *e = &j->index.sorted[i];
-        if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD && !e->implicit
-            && !starts_by_itself(j, e->key))
-        {
-            inf_journal_index_drop(&j->index, e->key);
-        }
+    inf_err_t *err = drop_unloads(j);
+    if (err == NULL) {
+        err = inf_journal_index_in_order(&j->index, &list);
     }
-
-    inf_err_t *err = inf_journal_index_in_order(&j->index, &list);
     if (err != NULL) {
         return err;
     }
@@ -763,6 +785,39 @@ copy_entries(inf_journal_t *j, uint64_t *start, uint64_t *used)
     }
     free(list);
     return err;
+}
+
+/* Drops unloads of models that nothing loads by itself, and the oldest. */
+static inf_err_t *
+drop_unloads(inf_journal_t *j)
+{
+    inf_journal_entry_t **list;
+    const uint64_t most = j->half / 4 < JOURNAL_UNLOADS ? j->half / 4
+        : JOURNAL_UNLOADS;
+    uint64_t from = 0;          /* offset of the oldest that may stay        */
+    uint64_t unloads = 0;
+
+    inf_err_t *err = inf_journal_index_in_order(&j->index, &list);
+    if (err != NULL) {
+        return err;
+    }
+    for (size_t i = j->index.count; i-- > 0 && unloads < most; ) {
+        unloads += list[i]->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
+            ? list[i]->size : 0;
+        from = list[i]->offset;
+    }
+    free(list);
+
+    for (size_t i = j->index.count; i-- > 0; ) {
+        const inf_journal_entry_t *e = &j->index.sorted[i];
+        if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
+            && (e->offset < from
+                || (!e->implicit && !starts_by_itself(j, e->key))))
+        {
+            inf_journal_index_drop(&j->index, e->key);
+        }
+    }
+    return NULL;
 }
 
 static inf_err_t *

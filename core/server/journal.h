@@ -13,7 +13,8 @@
  *
  * Records are messages; the last one of a model, or of a method and name,
  * counts.  A record counts once a header names it, so a core may die at any
- * point.
+ * point.  Records of unloads have a bounded part of the memory: the oldest give
+ * way.
  */
 
 #ifndef INF_SERVER_JOURNAL_H
@@ -57,6 +58,11 @@ void inf_journal_keep_message(inf_journal_t *journal, uint16_t method,
 /* Removes that message; name NULL: all of the method.  journal may be NULL. */
 void inf_journal_forget(inf_journal_t *journal, uint16_t method,
     const char *name);
+
+/* Removes the record of a model whose last record is an unload: its name means
+   another model from now on.  journal may be NULL. */
+void inf_journal_forget_unload(inf_journal_t *journal,
+    const inf_model_id_t *id);
 
 typedef inf_err_t *(*inf_journal_replay_fn)(void *userp, uint16_t method,
     inf_slice_t message);

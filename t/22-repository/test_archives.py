@@ -150,6 +150,21 @@ def test_all_models_are_none_of_an_archive(make_server, place):
         assert server.wait_for("/v2/models/one/ready")
 
 
+def test_the_names_of_an_unloaded_archive_are_free(make_server, place):
+    """Of other models that get them the next core loads all."""
+    server = make_server(lambda r: models.identity(r, "one", IN), parts=PARTS,
+                         http=EXPLICIT + "    inference_load_model *;\n")
+    path = place("a", "member")
+    join(path, "member")
+    assert load(server, "x", path).status == 200
+    assert unload(server, "x").status == 200
+    for name in ("x", "member"):
+        models.identity(server.models, name, IN)
+    server.end_core()
+    for name in ("one", "x", "member"):
+        assert server.wait_for(f"/v2/models/{name}/ready")
+
+
 def test_a_reload_that_names_all_models_leaves_an_archive_alone(make_server,
                                                                 place):
     server = make_server(lambda r: models.identity(r, "one", IN), parts=PARTS,

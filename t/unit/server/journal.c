@@ -315,6 +315,48 @@ it_does_not_grow(void **state)
     assert_string_equal(ready(), "first sent ");
 }
 
+/* Of ever new names in a list of all models: the oldest are dropped. */
+static void
+unloads_of_ever_new_names_leave_room(void **state)
+{
+    (void) state;
+    char all[] = "*", name[32];
+    char *names[] = { all };
+
+    assert_ok(inf_journal_start(w.journal, false, names, 1));
+    for (int i = 0; i < 3000; i++) {
+        snprintf(name, sizeof(name), "new-%d", i);
+        assert_ok(inf_lifecycle_unload(w.lc, name, false));
+    }
+    assert_ok(inf_lifecycle_unload(w.lc, "first", false));
+    assert_ok(inf_lifecycle_load(w.lc, "sent", override(5000)));
+    w.names[0] = all;
+    next();
+    assert_string_equal(ready(), "a b sent ");
+}
+
+static void
+an_unload_that_is_forgotten_bars_nothing(void **state)
+{
+    (void) state;
+    const inf_model_id_t a = inf_model_id("a"), b = inf_model_id("b");
+    const inf_model_id_t first = inf_model_id("first");
+    char all[] = "*", dir[4096];
+    char *names[] = { all };
+
+    assert_ok(inf_journal_start(w.journal, false, names, 1));
+    assert_ok(inf_lifecycle_unload(w.lc, "first", false));
+    assert_ok(inf_lifecycle_unload(w.lc, "b", false));
+    assert_ok(inf_lifecycle_load(w.lc, "a", override(0)));
+    inf_journal_forget_unload(w.journal, &a);           /* has none          */
+    inf_journal_forget_unload(w.journal, &first);
+    inf_journal_forget_unload(NULL, &b);
+    w.names[0] = all;
+    next();
+    assert_string_equal(ready(), "a first ");
+    assert_int_equal(batch_of("a", dir), 6);
+}
+
 /* Also one that nobody named: an ensemble of the start would bring it. */
 static void
 a_member_that_was_unloaded_stays_away_however_much_follows(void **state)
@@ -741,6 +783,8 @@ main(void)
         T(files_come_back_too),
         T(a_failed_load_is_not_remembered),
         T(it_does_not_grow),
+        T(unloads_of_ever_new_names_leave_room),
+        T(an_unload_that_is_forgotten_bars_nothing),
         T(a_member_that_was_unloaded_stays_away_however_much_follows),
         T(what_is_too_large_is_not_remembered),
         T(a_record_that_changes_while_a_core_begins_does_not_count),
