@@ -39,6 +39,8 @@ static inf_err_t *add(inf_server_t *server, const archive_t *archive,
     inf_repository_t **item);
 static inf_err_t *check_names(const inf_server_t *server,
     const archive_t *archive);
+static inf_err_t *check_address(const inf_repository_list_t *list,
+    const char *address);
 static bool is_known(const inf_repository_list_t *list, const char *name,
     inf_err_t **err);
 static inf_err_t *find(const char *url, const char *config_name,
@@ -300,29 +302,20 @@ add(inf_server_t *server, const archive_t *archive, inf_repository_t **item)
         : inf_repositories_add(&server->repositories, &what, item);
 }
 
-/* Fails if the archive has a model whose name is one of another repository:
-   neither would serve. */
+/* Fails if the archive's directory is a repository, or if the archive has a
+   model whose name is one of another repository: neither would serve. */
 static inf_err_t *
 check_names(const inf_server_t *server, const archive_t *archive)
 {
     inf_repository_list_t *list = inf_repositories_take(&server->repositories);
     const char *name = archive->model_name;
     size_t others = archive->alone ? 0 : archive->n_dirs;
-    inf_err_t *err = NULL;
-    bool there = false;
 
-    for (size_t i = 0; i < list->count; i++) {
-        there |= inf_repository_is_at(list->items[i], archive->address);
-    }
-    if (there) {
-        inf_repository_list_unref(list);
-        return NULL;                    /* told when it is added             */
-    }
-
-    if (list->namespacing) {
+    inf_err_t *err = check_address(list, archive->address);
+    if (err == NULL && list->namespacing) {
         err = inf_err_new(INF_ERR_UNSUPPORTED, "failed to register '%s':"
             " inference_model_namespacing is on", archive->address);
-    } else if (is_known(list, name, &err)) {
+    } else if (err == NULL && is_known(list, name, &err)) {
         err = inf_err_new(INF_ERR_ALREADY_EXISTS, "failed to register '%s',"
             " there is a conflicting mapping for '%s'", archive->address,
             name);
@@ -339,6 +332,32 @@ check_names(const inf_server_t *server, const archive_t *archive)
 
     inf_repository_list_unref(list);
     return err;
+}
+
+/* Fails if a repository has that address, with the links of a configured one
+   resolved, as they are in address. */
+static inf_err_t *
+check_address(const inf_repository_list_t *list, const char *address)
+{
+    for (size_t i = 0; i < list->total; i++) {
+        const inf_repository_t *item = list->items[i];
+        char *path = item->registered || inf_repository_is_remote(item)
+            ? NULL : realpath(item->root, NULL);
+        bool same = path != NULL && strcmp(path, address) == 0;
+
+        free(path);
+        if (inf_repository_is_at(item, address)) {
+            return inf_err_new(INF_ERR_ALREADY_EXISTS, "model repository '%s'"
+                " has already been registered", address);
+        }
+        if (same) {
+            return inf_err_new(INF_ERR_ALREADY_EXISTS, "model repository '%s'"
+                " has already been registered as '%s'", address,
+                item->address);
+        }
+    }
+
+    return NULL;
 }
 
 static bool

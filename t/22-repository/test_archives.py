@@ -236,6 +236,22 @@ def test_names_of_the_repositories_are_taken(make_server, place):
     assert data(server, "one") == [3, 4]
 
 
+def test_a_repository_that_is_configured_by_a_link_is_one(make_server, place,
+                                                          tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    for name in ("one", "two"):
+        models.identity(real, name, IN)
+    server = make_server(link, http=EXPLICIT
+                         + "    inference_errors precise;\n", parts=PARTS)
+    words = f"'{real}' has already been registered as '{link}'"
+    for url in (real / "one", link / "one"):
+        rejected(load(server, "x", url), 409, words)
+    assert [r["name"] for r in index(server)] == ["one", "two"]
+    assert load(server, "x", place("a")).status == 200
+
+
 def test_what_lies_beside_an_archive_is_none(make_server, place):
     server = make_server(lambda r: models.identity(r, "one", IN),
                          http=EXPLICIT + "    inference_load_model one;\n",
