@@ -11,7 +11,7 @@ static inf_err_t *add_entries(inf_inventory_t *l, size_t root,
     const inf_entries_t *entries, size_t *room);
 static inf_err_t *add_name(inf_inventory_t *l, size_t root, const char *name,
     const char *problem, bool unsure, size_t *room);
-static int by_id_then_problem(const void *a, const void *b);
+static int by_id_then_place(const void *a, const void *b);
 static size_t merge(inf_repository_name_t *names, size_t count);
 static int by_id(const void *key, const void *name);
 
@@ -101,7 +101,7 @@ collect(inf_inventory_t *l)
         inf_listing_unref(listing);
     }
     if (l->count > 1) {
-        qsort(l->names, l->count, sizeof(*l->names), by_id_then_problem);
+        qsort(l->names, l->count, sizeof(*l->names), by_id_then_place);
     }
     l->count = merge(l->names, l->count);
     return err;
@@ -168,20 +168,30 @@ add_name(inf_inventory_t *l, size_t root, const char *name,
 
     l->names[l->count++] = (inf_repository_name_t) {
         .id = { .space = space != NULL ? space : "", .name = copy },
-        .repository = root, .problem = why, .unsure = unsure,
+        .repository = root, .registered = item->registered,
+        .problem = why, .unsure = unsure,
         .remote = inf_repository_is_remote(item),
         .polled = item == l->q.polled
     };
     return NULL;
 }
 
+/* Models come before what is none, and configured repositories first. */
 static int
-by_id_then_problem(const void *a, const void *b)
+by_id_then_place(const void *a, const void *b)
 {
     const inf_repository_name_t *x = a;
     const inf_repository_name_t *y = b;
     int order = inf_model_id_compare(&x->id, &y->id);
-    return order != 0 ? order : (x->problem != NULL) - (y->problem != NULL);
+
+    if (order == 0) {
+        order = (x->problem != NULL) - (y->problem != NULL);
+    }
+    if (order == 0) {
+        order = x->registered - y->registered;
+    }
+    return order != 0 ? order
+        : (x->repository > y->repository) - (x->repository < y->repository);
 }
 
 /* Merges equal ids into one, marked as duplicate; entries that are no models

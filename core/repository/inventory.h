@@ -22,6 +22,7 @@
 typedef struct {
     inf_model_id_t id;              /* these are constant                    */
     size_t         repository;      /* index into the list                   */
+    bool           registered;      /* in no configured repository           */
     bool           duplicate;       /* in two or more repositories           */
     size_t         other;           /* index of another one then             */
     const char    *problem;         /* why it cannot be a model; NULL: none  */

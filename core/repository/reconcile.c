@@ -220,7 +220,7 @@ static bool
 is_registered(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n)
 {
-    bool found = n != NULL && l->list->items[n->repository]->registered;
+    bool found = n != NULL && n->registered;
     bool loaded = stays(l, r);
     bool as_loaded = loaded && r->source->private_dir == NULL
         && r->source->repository->registered;

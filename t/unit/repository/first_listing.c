@@ -1170,6 +1170,46 @@ the_end_cuts_loads_short(void **state)
     assert_error(away.err, INF_ERR_INTERNAL, "failed to poll");
 }
 
+/* The registered one is listed first. */
+static void
+a_star_means_a_name_that_a_registered_repository_has_too(void **state)
+{
+    (void) state;
+    char star[] = "*";
+    char *names[] = { star };
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_STATUS,
+        .desired = { .names = names, .count = 1 }
+    };
+    const inf_model_id_t both = inf_model_id("both");
+    const inf_model_id_t own = inf_model_id("own");
+    inf_inventory_t *l;
+
+    add_model(0, "configured");
+    add_model(1, "both");
+    add_model(2, "both");
+    add_model(2, "own");
+    remote_set("remote1", NULL);
+    assert_ok(inf_repositories_add(&w.repositories,
+        &(inf_registration_t) { .address = w.places[2] }, NULL));
+    start(false, names, 1, NULL, 0);
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(rows(), "configured/1 READY \n");
+    let_come();
+    assert_string_equal(rows(), "configured/1 READY \n");
+
+    assert_ok(inf_inventory_new(&w.repositories, &q, &l));
+    const inf_repository_name_t *n = inf_inventory_find(l, &both);
+    assert_true(n->duplicate);
+    assert_string_equal(l->list->items[n->repository]->address, w.places[1]);
+    assert_string_equal(l->list->items[n->other]->address, w.places[2]);
+    assert_true(inf_reconcile_desires(l, NULL, n, "both"));
+    n = inf_inventory_find(l, &own);
+    assert_false(n->duplicate);
+    assert_false(inf_reconcile_desires(l, NULL, n, "own"));
+    inf_inventory_unref(l);
+}
+
 int
 main(void)
 {
@@ -1189,6 +1229,7 @@ main(void)
         T(what_is_named_waits_until_it_can_be_missing),
         T(what_is_named_says_why_it_is_not_known),
         T(a_star_means_what_comes_late_too_but_for_what_was_unloaded),
+        T(a_star_means_a_name_that_a_registered_repository_has_too),
         T(without_a_list_nothing_is_waited_for),
         T(a_name_in_both_serves_until_both_are_known),
         T(both_come_before_the_load),
