@@ -13,38 +13,43 @@
 #include "core/base/log.h"
 #include "core/sched/entrance.h"
 
+/* A load of a composing model. */
+typedef struct {
+    inf_model_id_t      id;
+    inf_edit_t         *edit;       /* NULL: none is needed, or submitted    */
+    inf_model_record_t *record;     /* in case the model has none; NULL: taken */
+} member_t;
+
 static inf_err_t *make_plan(const inf_load_t *l, inf_graph_plan_t **out);
-static bool ask_plan(inf_load_t *l, bool *circular);
-static bool load_composing(inf_load_t *l);
-static bool submit_member(inf_load_t *l, const inf_repository_list_t *list,
-    const char *name);
+static bool ask_plan(inf_load_t *l, bool *circular, bool *waits);
+static bool loads_composing(const inf_load_t *l);
+static inf_run_t load_composing(inf_load_t *l);
+static bool find_member(const inf_load_t *l,
+    const inf_repository_list_t *list, const char *name, member_t *m);
+static void submit_member_locked(inf_lifecycle_t *lc, const inf_load_t *l,
+    member_t *m) INF_NEEDS(lc->lock);
 static bool find_space(const inf_load_t *l, const inf_repository_list_t *list,
     inf_model_id_t *id, bool *nowhere);
-static void set_stage(inf_load_t *l, inf_load_stage_t stage);
 
 inf_run_t
 inf_lifecycle_gather(inf_load_t *l)
 {
-    inf_lifecycle_t *lc = l->lc;
     bool circular = false;
+    bool waits = false;
 
-    if (l->record->stage == INF_LOAD_READS && !ask_plan(l, &circular)) {
+    if (l->record->stage == INF_LOAD_READS
+        && !ask_plan(l, &circular, &waits))
+    {
         return INF_RUN_UNCHANGED;
     }
-    if (!circular && lc->options.load_composing
-        && l->edit->kind == INF_EDIT_LOAD)
-    {
-        set_stage(l, INF_LOAD_GATHERS);     /* before the first can be there */
-        if (load_composing(l)) {
-            return INF_RUN_LISTING;
-        }
-        set_stage(l, INF_LOAD_TAKES);
-    }
+    return !circular && loads_composing(l) ? load_composing(l)
+        : waits ? INF_RUN_COMPOSING : INF_RUN_UNCHANGED;
+}
 
-    inf_lock(&lc->lock);
-    bool waits = inf_model_set_waits(&lc->set, l);
-    inf_unlock(&lc->lock);
-    return waits ? INF_RUN_COMPOSING : INF_RUN_UNCHANGED;
+static bool
+loads_composing(const inf_load_t *l)
+{
+    return l->lc->options.load_composing && l->edit->kind == INF_EDIT_LOAD;
 }
 
 void
@@ -192,9 +197,9 @@ make_plan(const inf_load_t *l, inf_graph_plan_t **out)
 }
 
 /* Sets the ensemble's plan; false: the reason follows when it takes its
-   composing models. */
+   composing models.  *waits: unless it loads these, it waits for them. */
 static bool
-ask_plan(inf_load_t *l, bool *circular)
+ask_plan(inf_load_t *l, bool *circular, bool *waits)
 {
     inf_graph_plan_t *plan;
 
@@ -206,64 +211,103 @@ ask_plan(inf_load_t *l, bool *circular)
 
     inf_lock(&l->lc->lock);
     inf_model_set_ask(&l->lc->set, l, plan, circular);
+    if (!*circular && loads_composing(l)) {
+        l->record->stage = INF_LOAD_GATHERS;
+    } else {
+        *waits = inf_model_set_waits(&l->lc->set, l);
+    }
     inf_unlock(&l->lc->lock);
     return true;
 }
 
-/* Loads the composing models.  true: one may be in a repository that is not
+/* Loads the composing models, all at one time: an unload comes before that or
+   after the ensemble's load.  LISTING: one may be in a repository that is not
    listed yet. */
-static bool
+static inf_run_t
 load_composing(inf_load_t *l)
 {
+    inf_lifecycle_t *lc = l->lc;
     const inf_graph_plan_t *plan = l->record->graph.asked;
     inf_repository_list_t *list = inf_repositories_take(
-        l->lc->options.repositories);
+        lc->options.repositories);
+    member_t *members = calloc(plan->count + 1, sizeof(*members));
+    size_t count = members != NULL ? plan->count : 0;
     bool nowhere = false;
 
-    for (size_t i = 0; i < plan->count; i++) {
-        nowhere |= submit_member(l, list, plan->steps[i].name);
+    if (members == NULL) {
+        inf_err_log(inf_err_add(inf_err_nomem(), "composing models of \"%s\""
+            " are not loaded", l->record->name));
     }
-    bool waits = nowhere
-        && inf_lifecycle_is_pending(l->lc, l->edit, list, "");
+    for (size_t i = 0; i < count; i++) {
+        nowhere |= find_member(l, list, plan->steps[i].name, &members[i]);
+    }
+    bool listing = nowhere && inf_lifecycle_is_pending(lc, l->edit, list, "");
+
+    inf_lock(&lc->lock);
+    for (size_t i = 0; i < count; i++) {
+        submit_member_locked(lc, l, &members[i]);
+    }
+    l->record->stage = listing ? INF_LOAD_GATHERS : INF_LOAD_TAKES;
+    bool waits = !listing && inf_model_set_waits(&lc->set, l);
+    inf_unlock(&lc->lock);
+    inf_cond_broadcast(&lc->work);
+
+    for (size_t i = 0; i < count; i++) {
+        inf_edit_free(members[i].edit);
+        inf_model_record_free(members[i].record);
+    }
+    free(members);
     inf_repository_list_unref(list);
-    return waits;
+    return listing ? INF_RUN_LISTING
+        : waits ? INF_RUN_COMPOSING : INF_RUN_UNCHANGED;
 }
 
-/* Submits a load of a composing model, unless one is queued.  true: it is in no
-   repository, and its load does not wait for a listing. */
+/* Prepares the load of a composing model.  true: the model is in no repository,
+   and its load does not wait for a listing. */
 static bool
-submit_member(inf_load_t *l, const inf_repository_list_t *list,
-    const char *name)
+find_member(const inf_load_t *l, const inf_repository_list_t *list,
+    const char *name, member_t *m)
 {
-    inf_lifecycle_t *lc = l->lc;
-    inf_model_id_t id = inf_model_id(name);
     bool nowhere = false;
-    inf_edit_t *edit;
 
-    if (lc->options.repositories->namespacing
-        && !find_space(l, list, &id, &nowhere))
+    m->id = inf_model_id(name);
+    if (l->lc->options.repositories->namespacing
+        && !find_space(l, list, &m->id, &nowhere))
     {
         return nowhere;
     }
 
-    inf_lock(&lc->lock);
-    const inf_model_record_t *r = inf_model_set_find(&lc->set, &id);
+    inf_err_t *err = inf_model_record_new(&m->id, &m->record);
+    if (err == NULL) {
+        err = inf_edit_new(INF_EDIT_LOAD, &m->edit);
+    }
+    inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", name));
+    return false;
+}
+
+/* Submits the load, unless one is queued. */
+static void
+submit_member_locked(inf_lifecycle_t *lc, const inf_load_t *l, member_t *m)
+{
+    inf_model_record_t *r = inf_model_set_find(&lc->set, &m->id);
     bool loading = r != NULL && r->state != INF_MODEL_IDLE
         && r->last_kind == INF_EDIT_LOAD;
-    inf_unlock(&lc->lock);
-    if (loading || (l->edit->at_start && inf_lifecycle_is_barred(lc, &id))) {
-        return false;
+
+    if (m->edit == NULL || lc->set.stopping || loading
+        || (l->edit->at_start && inf_lifecycle_is_barred(lc, &m->id)))
+    {
+        return;
     }
 
-    inf_err_t *err = inf_edit_new(INF_EDIT_LOAD, &edit);
-    if (err != NULL) {
-        inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", name));
-        return false;
+    if (r == NULL) {
+        r = m->record;
+        m->record = NULL;
+        inf_model_set_insert(&lc->set, r);
     }
-    edit->at_start = l->edit->at_start;
-    edit->requested = l->edit->requested;
-    inf_lifecycle_submit(lc, &id, edit);
-    return false;
+    m->edit->at_start = l->edit->at_start;
+    m->edit->requested = l->edit->requested;
+    inf_model_set_submit(&lc->set, r, m->edit);
+    m->edit = NULL;
 }
 
 /* Finds the model of that name in the ensemble's repository, otherwise the only
@@ -297,12 +341,4 @@ find_space(const inf_load_t *l, const inf_repository_list_t *list,
     }
     inf_scan_fini(&scan);
     return space != NULL;
-}
-
-static void
-set_stage(inf_load_t *l, inf_load_stage_t stage)
-{
-    inf_lock(&l->lc->lock);
-    l->record->stage = stage;
-    inf_unlock(&l->lc->lock);
 }

@@ -40,7 +40,7 @@ typedef enum {
 /* Progress of an ensemble's load. */
 typedef enum {
     INF_LOAD_READS,             /* or no load                                */
-    INF_LOAD_GATHERS,           /* loads composing models, perhaps from a
+    INF_LOAD_GATHERS,           /* looks for composing models, perhaps in a
                                    repository not listed yet                 */
     INF_LOAD_TAKES              /* takes the serving ones next               */
 } inf_load_stage_t;

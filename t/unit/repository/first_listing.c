@@ -662,6 +662,33 @@ an_ensemble_that_waits_holds_up_none_of_its_models(void **state)
     assert_true(serves("both"));
 }
 
+/* It comes while the load looks where the other one lies. */
+static void
+an_unload_takes_no_model_from_a_load_that_still_looks_for_others(
+    void **state)
+{
+    (void) state;
+    answer_t load = { 0 }, unload = { 0 };
+
+    add_model(0, "first");
+    add_model(0, "second");
+    add_ensemble("both", "first", "second");
+    start(false, NULL, 0, NULL, 0);
+    let_come();
+    assert_ok(inf_lifecycle_load(w.lc, "first", NULL));
+    remote_set("/second", NULL);
+    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    remote_wait_for(1);
+    inf_lifecycle_unload_async(w.lc, "first", false, load_done, &unload);
+    wait_told(&unload);
+    assert_ok(unload.err);
+    assert_false(load.told);
+    let_come();
+    wait_told(&load);
+    assert_ok(load.err);
+    assert_true(serves("both"));
+}
+
 /* One repository after the other. */
 static void
 an_ensemble_waits_until_it_can_be_missing(void **state)
@@ -1243,6 +1270,7 @@ main(void)
         T(an_ensemble_waits_for_where_its_models_lie),
         TN(an_ensemble_waits_for_where_its_models_lie),
         TN(an_ensemble_that_waits_holds_up_none_of_its_models),
+        TN(an_unload_takes_no_model_from_a_load_that_still_looks_for_others),
         T2(an_ensemble_waits_until_it_can_be_missing),
         TN2(an_ensemble_waits_until_it_can_be_missing),
         T(an_ensemble_has_what_failed_listed_again),

@@ -36,7 +36,8 @@ typedef struct {
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t  changed;
-    const char     *held;       /* roots that end like this don't answer     */
+    const char     *held;       /* roots, and paths in them, that end like this
+                                   don't answer                              */
     const char     *failing;    /* and these only say that they can't        */
     unsigned        waiting;    /* questions that are held                   */
     unsigned        asked;      /* questions                                 */
@@ -116,13 +117,15 @@ remote_is(const char *root, const char *end)
 
 /* The answer, when it may come. */
 static inline inf_err_t *
-remote_answer(const remote_storage_t *f)
+remote_answer(const remote_storage_t *f, const char *path)
 {
     pthread_mutex_lock(&remote.lock);
     remote.asked++;
     remote.waiting++;
     pthread_cond_broadcast(&remote.changed);
-    while (remote_is(f->root, remote.held) && !f->cancelled) {
+    while ((remote_is(f->root, remote.held) || remote_is(path, remote.held))
+        && !f->cancelled)
+    {
         pthread_cond_wait(&remote.changed, &remote.lock);
     }
     remote.waiting--;
@@ -149,7 +152,7 @@ static inline inf_err_t *
 remote_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
 {
     const remote_storage_t *f = (const remote_storage_t *) st;
-    inf_err_t *err = remote_answer(f);
+    inf_err_t *err = remote_answer(f, dir);
     return err != NULL ? err : inf_storage_list(f->local, dir, out);
 }
 
@@ -157,7 +160,7 @@ static inline inf_err_t *
 remote_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 {
     const remote_storage_t *f = (const remote_storage_t *) st;
-    inf_err_t *err = remote_answer(f);
+    inf_err_t *err = remote_answer(f, path);
     return err != NULL ? err : inf_storage_stat(f->local, path, out);
 }
 
@@ -166,7 +169,7 @@ remote_read(const inf_storage_t *st, const char *path, size_t limit,
     char **data, size_t *len)
 {
     const remote_storage_t *f = (const remote_storage_t *) st;
-    inf_err_t *err = remote_answer(f);
+    inf_err_t *err = remote_answer(f, path);
     return err != NULL ? err
         : inf_storage_read(f->local, path, limit, data, len);
 }
@@ -182,7 +185,7 @@ static inline inf_err_t *
 remote_localize(inf_storage_t *st, const char *dir, char **local)
 {
     const remote_storage_t *f = (const remote_storage_t *) st;
-    inf_err_t *err = remote_answer(f);
+    inf_err_t *err = remote_answer(f, dir);
     return err != NULL ? err : inf_storage_localize(f->local, dir, local);
 }
 
