@@ -192,6 +192,11 @@ INF_CHECK inf_err_t *inf_lifecycle_unload(inf_lifecycle_t *lc,
 void inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     bool dependents, inf_lifecycle_done_fn done, void *userp);
 
+/* Unloads a model whose repository goes, with dependents; no failure of its
+   loads counts any more. */
+void inf_lifecycle_remove_async(inf_lifecycle_t *lc, const char *name,
+    inf_lifecycle_done_fn done, void *userp);
+
 /*
  * Applies an inventory after a change of repositories, desired models or load
  * options, or a listing.  Models of removed repositories are unloaded.  If all

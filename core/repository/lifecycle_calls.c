@@ -88,6 +88,20 @@ inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     }
 }
 
+void
+inf_lifecycle_remove_async(inf_lifecycle_t *lc, const char *name,
+    inf_lifecycle_done_fn done, void *userp)
+{
+    const inf_model_id_t id = inf_model_id(name);
+    inf_edit_t *edit = new_edit(lc, INF_EDIT_UNLOAD, INF_EDIT_UNLOAD_NAME,
+        done, userp);
+    if (edit != NULL) {
+        edit->cause = INF_UNLOAD_REMOVED;
+        edit->dependents = true;
+        inf_lifecycle_submit(lc, &id, edit);
+    }
+}
+
 inf_err_t *
 inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override)

@@ -21,6 +21,8 @@ typedef struct {
     inf_arena_t            arena;
     archive_t              archive;     /* in arena; of an unload the name   */
     inf_repository_t      *item;        /* a reference                       */
+    inf_err_t             *failure;     /* of the load; NULL: none           */
+    size_t                 removed;     /* names after that, as name_of      */
     inf_lifecycle_done_fn  done;
     void                  *userp;
 } archive_call_t;
@@ -30,6 +32,8 @@ static archive_call_t *call_new(inf_server_t *server, const char *name,
 static void call_free(archive_call_t *call);
 static void loaded(void *userp, inf_err_t *err);
 static void unloaded(void *userp, inf_err_t *err);
+static void remove_next(void *userp, inf_err_t *err);
+static const char *name_of(const archive_call_t *call, size_t i);
 static void forget_unloads(const archive_call_t *call);
 static inf_err_t *reply(inf_err_t *err);
 static void note(const archive_call_t *call);
@@ -37,12 +41,12 @@ static inf_err_t *restore_one(void *userp, uint16_t method,
     inf_slice_t message);
 static inf_err_t *add(inf_server_t *server, const archive_t *archive,
     inf_repository_t **item);
-static inf_err_t *check_names(const inf_server_t *server,
+static inf_err_t *check_names(inf_server_t *server,
     const archive_t *archive);
 static inf_err_t *check_address(const inf_repository_list_t *list,
     const char *address);
-static bool is_known(const inf_repository_list_t *list, const char *name,
-    inf_err_t **err);
+static bool is_known(const inf_repository_list_t *list,
+    inf_registry_reader_t *models, const char *name, inf_err_t **err);
 static inf_err_t *find(const char *url, const char *config_name,
     inf_arena_t *arena, archive_t *archive);
 static inf_err_t *find_dirs(const inf_storage_t *st, const char *path,
@@ -113,8 +117,8 @@ inf_archive_unload(inf_server_t *server,
         return;
     }
 
-    inf_lifecycle_unload_async(server->lifecycle, q->model_name, true,
-        unloaded, call);
+    inf_lifecycle_remove_async(server->lifecycle, q->model_name, unloaded,
+        call);
 }
 
 inf_err_t *
@@ -201,16 +205,50 @@ loaded(void *userp, inf_err_t *err)
 
     if (err == NULL) {
         note(call);
-    } else {
-        inf_err_log(inf_repositories_drop(&call->server->repositories,
-            call->item));
-        if (inf_low_memory(inf_err_msg(err))) {
-            err = inf_err_because(err, INF_CAUSE_NO_MEMORY);
-        }
+        call->done(call->userp, NULL);
+        call_free(call);
+        return;
     }
 
-    call->done(call->userp, reply(err));
+    call->failure = inf_low_memory(inf_err_msg(err))
+        ? inf_err_because(err, INF_CAUSE_NO_MEMORY) : err;
+    remove_next(call, NULL);
+}
+
+/* Removes the models of an archive whose load has failed, one after another,
+   and then the archive.  err: of the one before. */
+static void
+remove_next(void *userp, inf_err_t *err)
+{
+    archive_call_t *call = userp;
+    const char *name = err == NULL ? name_of(call, call->removed) : NULL;
+
+    inf_err_log(err);
+    if (name != NULL) {
+        call->removed++;
+        inf_lifecycle_remove_async(call->server->lifecycle, name, remove_next,
+            call);
+        return;
+    }
+
+    inf_err_log(inf_repositories_drop(&call->server->repositories,
+        call->item));
+    forget_unloads(call);
+    call->done(call->userp, reply(call->failure));
     call_free(call);
+}
+
+/* Name number i, from 0, of the models of the archive; NULL: end. */
+static const char *
+name_of(const archive_call_t *call, size_t i)
+{
+    const inf_scan_alias_t *alias = &call->item->aliases[0];
+    inf_listing_t *listing = inf_repository_listing(call->item, NULL);
+    const char *dir = i < listing->entries.count
+        ? listing->entries.items[i].name : NULL;
+
+    inf_listing_unref(listing);         /* the item keeps its only one       */
+    return dir != NULL && strcmp(dir, alias->dir) == 0 ? alias->name : dir;
 }
 
 static void
@@ -236,17 +274,11 @@ unloaded(void *userp, inf_err_t *err)
 static void
 forget_unloads(const archive_call_t *call)
 {
-    inf_listing_t *listing = inf_repository_listing(call->item, NULL);
-    inf_model_id_t id = inf_model_id(call->archive.model_name);
+    inf_model_id_t id = inf_model_id("");
 
-    inf_journal_forget_unload(call->server->journal, &id);
-    for (size_t i = 0; i < listing->entries.count; i++) {
-        id.name = listing->entries.items[i].name;
-        if (strcmp(id.name, call->item->aliases[0].dir) != 0) {
-            inf_journal_forget_unload(call->server->journal, &id);
-        }
+    for (size_t i = 0; (id.name = name_of(call, i)) != NULL; i++) {
+        inf_journal_forget_unload(call->server->journal, &id);
     }
-    inf_listing_unref(listing);
 }
 
 /* The error of a load as the client gets it; takes err, which may be NULL. */
@@ -303,19 +335,21 @@ add(inf_server_t *server, const archive_t *archive, inf_repository_t **item)
 }
 
 /* Fails if the archive's directory is a repository, or if the archive has a
-   model whose name is one of another repository: neither would serve. */
+   model whose name is taken: only one could serve. */
 static inf_err_t *
-check_names(const inf_server_t *server, const archive_t *archive)
+check_names(inf_server_t *server, const archive_t *archive)
 {
     inf_repository_list_t *list = inf_repositories_take(&server->repositories);
     const char *name = archive->model_name;
     size_t others = archive->alone ? 0 : archive->n_dirs;
+    inf_registry_reader_t models;
 
+    inf_registry_reader_init(&models, &server->registry);
     inf_err_t *err = check_address(list, archive->address);
     if (err == NULL && list->namespacing) {
         err = inf_err_new(INF_ERR_UNSUPPORTED, "failed to register '%s':"
             " inference_model_namespacing is on", archive->address);
-    } else if (err == NULL && is_known(list, name, &err)) {
+    } else if (err == NULL && is_known(list, &models, name, &err)) {
         err = inf_err_new(INF_ERR_ALREADY_EXISTS, "failed to register '%s',"
             " there is a conflicting mapping for '%s'", archive->address,
             name);
@@ -323,13 +357,15 @@ check_names(const inf_server_t *server, const archive_t *archive)
 
     for (size_t i = 0; err == NULL && i < others; i++) {
         const char *dir = archive->dirs[i];
-        if (strcmp(dir, archive->dir) != 0 && is_known(list, dir, &err)) {
+        if (strcmp(dir, archive->dir) != 0
+            && is_known(list, &models, dir, &err))
+        {
             err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s':"
-                " there is a model '%s' in another repository",
-                archive->address, dir);
+                " there is a model '%s' already", archive->address, dir);
         }
     }
 
+    inf_registry_reader_fini(&models);
     inf_repository_list_unref(list);
     return err;
 }
@@ -360,12 +396,23 @@ check_address(const inf_repository_list_t *list, const char *address)
     return NULL;
 }
 
+/* Whether a repository has a model of that name, or one serves that came with a
+   request. */
 static bool
-is_known(const inf_repository_list_t *list, const char *name, inf_err_t **err)
+is_known(const inf_repository_list_t *list, inf_registry_reader_t *models,
+    const char *name, inf_err_t **err)
 {
     const inf_model_id_t id = { .space = "", .name = name };
+    inf_model_t *model;
     inf_scan_t scan;
 
+    *err = inf_registry_find(models, inf_slice_str(name), -1, &model);
+    if (*err == NULL) {
+        inf_model_unref(model);
+        return true;
+    }
+
+    inf_err_free(*err);
     *err = inf_repository_list_scan(list, &id, &scan);
     if (*err != NULL) {
         return false;

@@ -231,7 +231,7 @@ def test_names_of_the_repositories_are_taken(make_server, place):
              "has already been registered")
     path = place("b", "one")
     join(path, "one")
-    rejected(load(server, "x", path), 400, "there is a model 'one' in another")
+    rejected(load(server, "x", path), 400, "there is a model 'one' already")
     assert index(server) == before
     assert data(server, "one") == [3, 4]
 
@@ -460,6 +460,7 @@ def test_a_load_that_fails_leaves_nothing(server, place):
         assert listed(server) == {"models": []}
         assert index(server) == []
         rejected(unload(server, "x"), 404, "no model 'x' is loaded")
+        assert server.wait_for("/v2/health/ready")
     config.write_text(good)
     assert load(server, "x", path).status == 200
     assert data(server, "x") == [3, 4]
@@ -564,3 +565,42 @@ def test_a_core_that_dies_while_it_loads(server, place):
     assert listed(server) == {"models": []}
     (path / "config.pbtxt").write_text(good)
     assert load(server, "x", path).status == 200
+
+
+@pytest.mark.parametrize("backend", ("identity", "failing"))
+def test_an_ensemble_that_fails_leaves_no_member(server, place, backend):
+    """Nor does a member that fails leave the server not ready."""
+    path = place("a", "member", "other")
+    models.identity(path, "member", IN, backend=backend,
+                    parameters={"fail": "initialize-memory"})
+    models.ensemble(path, "joined", IN, [("OUT", "FP32", [-1])],
+                    models.step("member", {"IN": "IN"}, {"OUT": "OUT"}))
+    rejected(load(server, "x", path), 507 if backend == "failing" else 400,
+             "load failed for model 'x'")
+    assert server.post("/v2/models/member/infer", INFER).status == 404
+    assert index(server) == []
+    assert server.wait_for("/v2/health/ready")
+    server.end_core()
+    assert server.wait_for("/v2/health/ready")
+    assert index(server) == []
+
+
+def test_a_model_that_came_with_a_request_has_its_name(server, place):
+    for name in ("x", "member"):
+        assert server.post(
+            f"/v2/repository/models/{name}/load", json.dumps({"parameters": {
+                "config": json.dumps({
+                    "backend": "identity",
+                    "input": [{"name": "IN", "data_type": "TYPE_INT32",
+                               "dims": [-1]}],
+                    "output": [{"name": "OUT", "data_type": "TYPE_INT32",
+                                "dims": [-1]}]}),
+                "file:1/x": ""}}).encode()).status == 200
+    rejected(load(server, "x", place("a")), 409,
+             "there is a conflicting mapping for 'x'")
+    path = place("b", "member")
+    join(path, "member")
+    rejected(load(server, "y", path), 400, "there is a model 'member' already")
+    assert data(server, "x") == data(server, "member") == [3, 4]
+    assert server.post("/v2/repository/models/x/unload", b"").status == 200
+    assert load(server, "x", place("c")).status == 200
