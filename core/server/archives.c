@@ -39,6 +39,7 @@ static inf_err_t *reply(inf_err_t *err);
 static void note(const archive_call_t *call);
 static inf_err_t *restore_one(void *userp, uint16_t method,
     inf_slice_t message);
+static inf_err_t *check_name(const archive_t *archive);
 static inf_err_t *add(inf_server_t *server, const archive_t *archive,
     inf_repository_t **item);
 static inf_err_t *check_names(inf_server_t *server,
@@ -84,6 +85,9 @@ inf_archive_load(inf_server_t *server,
     if (err == NULL) {
         err = find(q->url, server->config->values->model_config_name,
             &call->arena, &call->archive);
+    }
+    if (err == NULL) {
+        err = check_name(&call->archive);
     }
     if (err == NULL) {
         err = add(server, &call->archive, &call->item);
@@ -313,6 +317,21 @@ restore_one(void *userp, uint16_t method, inf_slice_t message)
     err = add(userp, (const void *) m, NULL);
     inf_message_free(m);
     return err;
+}
+
+/* Checks a name that the client chose, since backends put names into commands
+   (CVE-2025-23316); the operator has named directories. */
+static inf_err_t *
+check_name(const archive_t *archive)
+{
+    const char *name = archive->model_name;
+    char text[INF_SCAN_PRINTABLE];
+
+    return inf_model_name_odd(name) == NULL || strcmp(name, archive->dir) == 0
+        ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s':"
+            " the name '%s' of its model is neither of A-Z, a-z, 0-9, '_', '.'"
+            " and '-' alone nor that of the directory '%s'", archive->address,
+            inf_scan_printable(name, text), archive->dir);
 }
 
 /* Registers the archive; only the directories of other repositories are

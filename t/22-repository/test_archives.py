@@ -604,3 +604,22 @@ def test_a_model_that_came_with_a_request_has_its_name(server, place):
     assert data(server, "x") == data(server, "member") == [3, 4]
     assert server.post("/v2/repository/models/x/unload", b"").status == 200
     assert load(server, "x", place("c")).status == 200
+
+
+@pytest.mark.parametrize(
+    "name", ("x;y", "x y", "$(x)", "x'y", "\u00e4", "-`x`"))
+def test_a_name_that_a_shell_knows(server, place, name):
+    """The client chooses it, and backends put names into commands
+    (CVE-2025-23316).  Directories have the operator's names."""
+    path = place("a")
+    rejected(load(server, name, path), 400, f"the name '{name}' of its model")
+    assert index(server) == []
+    inner = path / name
+    inner.mkdir()
+    for entry in ("config.pbtxt", "1"):
+        (path / entry).rename(inner / entry)
+    text = (inner / "config.pbtxt").read_text()
+    (inner / "config.pbtxt").write_text(
+        text.replace('name: "model"', f'name: "{name}"'))
+    assert load(server, name, path).status == 200
+    assert [r["name"] for r in index(server)] == [name]
