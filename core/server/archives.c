@@ -8,6 +8,7 @@
 #include "core/include/channel.h"
 #include "core/model/config_load.h"
 #include "core/proto/message.h"
+#include "core/proto/message_utf8.h"
 #include "core/server/journal.h"
 #include "core/server/low_memory.h"
 #include "core/server/model_control.h"
@@ -536,6 +537,11 @@ check_url(const char *url, const char *path)
     if (path == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s',"
             " repository not found: %s", url, strerror(errno));
+    }
+    if (!inf_utf8_valid(inf_slice_str(path))) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s': the"
+            " path of the directory that it leads to is not valid UTF-8",
+            url);
     }
 
     bool bad = path[1] == '\0';

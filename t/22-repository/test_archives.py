@@ -2,6 +2,7 @@
 endpoints of SageMaker load them."""
 
 import json
+import os
 import pathlib
 import shutil
 import tempfile
@@ -472,6 +473,9 @@ def test_wrong_requests(server, place, tmp_path):
     empty.mkdir()
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("/proc")
+    odd = tmp_path / os.fsdecode(b"\xff") / "model"
+    shutil.copytree(path, odd)
+    (tmp_path / "odd").symlink_to(odd)
     for body, words in (
             (b"", "'model_name' must be a string"),
             (b"[]", "must be an object"),
@@ -491,6 +495,8 @@ def test_wrong_requests(server, place, tmp_path):
              "cannot be"),
             ({"model_name": "x", "url": str(tmp_path / "link" / "self")},
              "cannot be"),
+            ({"model_name": "x", "url": str(tmp_path / "odd")},
+             "leads to is not valid UTF-8"),
             ({"model_name": "x", "url": f"{path}/nowhere"},
              "repository not found: No such file or directory"),
             ({"model_name": "x", "url": str(tmp_path / "file")},
