@@ -377,7 +377,11 @@ link_item(const char *directory, const item_t *item)
 
     inf_err_t *err = make_parents(path, strlen(directory) + 1);
     if (err == NULL && link(item->cached, path) != 0 && errno != EEXIST) {
-        err = inf_err_os(errno, "cannot make %s", path);
+        int errnum = errno;
+        err = inf_err_os(errnum, "cannot make %s", path);
+        if (errnum == ENOENT) {         /* trimmed since it was found        */
+            err = inf_err_recode(err, INF_ERR_INVALID_ARG);
+        }
     }
     free(path);
     return err;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "core/storage/s3_client.h"
+#include "core/storage/storage.h"
 
 #define ANSWERS_MAX 3
 
@@ -30,6 +31,20 @@ typedef struct {
 
 static service_t service = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static inf_s3_client_t *client;
+static char address[64];
+
+/* The next file is removed just before it is linked to. */
+static bool removing;
+
+int
+link(const char *from, const char *to)
+{
+    if (removing) {
+        removing = false;
+        assert_int_equal(unlink(from), 0);
+    }
+    return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 static size_t
 next_answer(const char *request, char *text, size_t cap)
@@ -89,7 +104,6 @@ setup(void **state)
         .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) }
     };
     socklen_t len = sizeof(at);
-    char address[64];
 
     setenv("no_proxy", "*", 1);
     setenv("AWS_ACCESS_KEY_ID", "first", 1);
@@ -299,6 +313,40 @@ who_was_told_to_stop_asks_nothing(void **state)
     expect_failure(5, INF_ERR_UNAVAILABLE, "it is not asked any more", 0);
 }
 
+/* Another model's release trims the cache after the object was seen there. */
+static void
+an_object_that_leaves_the_cache_meanwhile_is_fetched_again(void **state)
+{
+    (void) state;
+    static const char listing[] = OK("<ListBucketResult><Contents><Key>m/data"
+        "</Key><ETag>e</ETag><Size>5</Size></Contents></ListBucketResult>");
+    char *tree = tree_new();
+    inf_storage_t *st;
+    char *root, *local;
+    char path[4200];
+
+    setenv("TRITON_AWS_MOUNT_DIRECTORY", tree, 1);
+    assert_ok(inf_storage_open(address, &st, &root));
+    snprintf(path, sizeof(path), "%s/m", root);
+    tell(listing, OK("bytes"), NULL);
+    assert_ok(inf_storage_localize(st, path, &local));
+    inf_storage_release(st, local);
+    assert_int_equal(asked(), 2);
+
+    removing = true;
+    tell(listing, listing, OK("bytes"));
+    assert_ok(inf_storage_localize(st, path, &local));
+    assert_false(removing);
+    assert_int_equal(asked(), 3);
+    snprintf(path, sizeof(path), "%s/data", local);
+    assert_int_equal(access(path, R_OK), 0);
+    inf_storage_release(st, local);
+    inf_storage_close(st);
+    free(root);
+    unsetenv("TRITON_AWS_MOUNT_DIRECTORY");
+    tree_free(tree);
+}
+
 int
 main(void)
 {
@@ -311,6 +359,7 @@ main(void)
         T(an_object_beyond_the_limit_is_told_at_once),
         T(a_full_disk_is_told_at_once),
         T(an_object_that_was_replaced_is_told_at_once),
+        T(an_object_that_leaves_the_cache_meanwhile_is_fetched_again),
         T(keys_that_were_renewed_are_read_anew),
         T(keys_that_are_wrong_are_tried_twice),
         T(who_was_told_to_stop_asks_nothing),
