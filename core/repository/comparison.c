@@ -42,7 +42,8 @@ inf_comparison_find(inf_comparison_t *c,
         inf_difference_t d = { .name = &l->names[i] };
         bool differs;
 
-        if (!inf_lifecycle_comes(c->lc, l, d.name)
+        if (l->list->items[d.name->repository]->listed_once
+            || !inf_lifecycle_comes(c->lc, l, d.name)
             || !take_stamp(c, d.name, &d.stamp, &differs))
         {
             continue;

@@ -5,8 +5,8 @@
  * Owner    The caller's memory; it borrows the lifecycle.
  * Thread   one at a time.
  * Units    none.
- * Errors   out of memory.  Models of a repository that cannot be listed now are
- *          left as they are.
+ * Errors   out of memory.  Models of a repository that cannot be listed now, or
+ *          that is listed once, are left as they are.
  * Route    poll -> [comparison] -> inventory, lifecycle
  */
 

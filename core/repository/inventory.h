@@ -33,9 +33,9 @@ typedef struct {
 
 /* The models that are desired without a request. */
 typedef struct {
-    bool         all;           /* all models                                */
-    char *const *names;         /* or these; "*" alone: all, except those of
-                                   registered repositories                   */
+    bool         all;           /* all models, except those of registered
+                                   repositories                              */
+    char *const *names;         /* or these; "*" alone: all as above         */
     size_t       count;
 } inf_desired_t;
 

@@ -277,14 +277,17 @@ renew_watch(inf_poll_t *poll, inf_watch_t *watch)
     inf_repository_list_t *list = inf_repositories_take(
         inf_pollers_repositories(poll->pollers));
     inf_watch_root_t *roots = calloc(list->count + 1, sizeof(*roots));
+    size_t count = 0;
 
     for (size_t i = 0; roots != NULL && i < list->count; i++) {
-        roots[i] = (inf_watch_root_t) {
-            list->roots[i].storage, list->roots[i].root
-        };
+        if (!list->items[i]->listed_once) {
+            roots[count++] = (inf_watch_root_t) {
+                list->roots[i].storage, list->roots[i].root
+            };
+        }
     }
     if (roots != NULL) {
-        inf_watch_renew(watch, roots, list->count);
+        inf_watch_renew(watch, roots, count);
     } else {
         inf_err_log(inf_err_nomem());
         inf_watch_stop(watch);

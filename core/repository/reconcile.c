@@ -211,7 +211,7 @@ inf_reconcile_desires(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_desired_t *d = &l->q.desired;
 
     return inf_desired_has(d, name)
-        && (d->all || !inf_desired_is_all(d) || !is_registered(l, r, n));
+        && (!inf_desired_is_all(d) || !is_registered(l, r, n));
 }
 
 /* Whether the model, in its repository or as it was loaded, is of registered
@@ -237,7 +237,7 @@ listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
     bool known = r != NULL && (loaded || r->version_count > 0 || n != NULL
         || (r->who & INF_WANTED_AT_START) != 0);
 
-    if (loaded && r->source->private_dir != NULL) {
+    if (loaded ? r->source->private_dir != NULL : is_registered(l, r, n)) {
         return nothing;
     }
     if (n == NULL && stays(l, r)) {

@@ -55,8 +55,8 @@ inf_step_t inf_reconcile_listed(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
     bool current, bool barred);
 
-/* Whether the model is desired without a request.  "*" names no model that lies
-   in registered repositories alone.  r and n as above. */
+/* Whether the model is desired without a request.  All models are those that
+   do not lie in registered repositories alone.  r and n as above. */
 bool inf_reconcile_desires(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
     const char *name);

@@ -6,7 +6,8 @@
  *          release.
  * Thread   any.
  * Units    bytes.
- * Errors   INTERNAL, with the path and the system's reason.
+ * Errors   INTERNAL, with the path and the system's reason.  INVALID_ARG: an
+ *          object was replaced, or left the cache, meanwhile: list again.
  * Route    S3 storage -> [cache] -> S3 client
  *
  * The cache is in TRITON_AWS_MOUNT_DIRECTORY or /tmp, in a directory that only

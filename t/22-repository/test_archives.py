@@ -367,6 +367,32 @@ def test_a_file_system_that_hangs_later(make_server, place, names, alone):
     assert {r["name"] for r in index(server)} == {"one", "y"}
 
 
+@pytest.mark.parametrize("watch", (" inotify=off", ""))
+def test_poll_mode_leaves_an_archive_alone(make_server, place, watch):
+    """After a reload it looks at no directory of an archive."""
+    hung = Hung(place("a", "member", "other"))
+    join(hung.path, "member")
+    server = hung.server(make_server, "one")
+    assert load(server, "x", hung.path).status == 200
+    hung.begin()
+    server.write_config(
+        http=f"    inference_model_control poll interval=200ms{watch};\n")
+    server.reload()
+    server.wait_log("configuration generation 2 is in force")
+    models.identity(server.models, "two", IN)
+    assert server.wait_for("/v2/models/two/ready")
+    assert data(server, "two") == data(server, "x") == [3, 4]
+    assert not hung.held.exists()
+    hung.end()
+    for _ in range(2):
+        for name in ("one", "two", "x"):
+            assert server.wait_for(f"/v2/models/{name}/ready")
+        assert {r["name"]: r.get("state", "") for r in index(server)} == {
+            "one": "READY", "two": "READY", "member": "READY", "x": "READY",
+            "other": ""}
+        server.end_core()
+
+
 def test_a_directory_below_the_root(server):
     root = pathlib.Path(tempfile.mkdtemp(prefix="inference-", dir="/"))
     try:
