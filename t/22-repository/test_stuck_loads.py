@@ -144,6 +144,7 @@ def test_the_limit_follows_a_reload_of_nginx(serve):
             + f"    inference_backends {backends.build('failing')};\n")
         server.signal("HUP")
         server.wait_log("configuration generation [0-9]+ is in force")
+        assert server.wait_for("/v2/health/ready")      # loads begin with it
         is_given_up(connection.next().post(
             "/v2/repository/models/m/load", b"{}"))
     let_go(server, "m")
