@@ -8,7 +8,7 @@
 #include "ngx_module/ngx_http_inference_directives.h"
 
 #include "core/base/config_name.h"
-#include "core/base/s3_address.h"
+#include "core/base/object_address.h"
 #include "core/proto/message_field.h"
 
 
@@ -512,8 +512,7 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
     imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
 
     remote = (option->kind == INF_OPTION_REPOSITORY
-              && value->len > 5
-              && ngx_strncmp(value->data, INF_S3_SCHEME, 5) == 0);
+              && inf_object_address_has_scheme((char *) value->data));
 
     if (remote && ngx_http_inference_check_address(cf, &cmd->name, value)
                   != NGX_OK)
@@ -563,10 +562,10 @@ static ngx_int_t
 ngx_http_inference_check_address(ngx_conf_t *cf, ngx_str_t *directive,
     ngx_str_t *address)
 {
-    inf_err_t         *err;
-    inf_s3_address_t   parsed;
+    inf_err_t             *err;
+    inf_object_address_t   parsed;
 
-    err = inf_s3_address_parse((char *) address->data, &parsed);
+    err = inf_object_address_parse((char *) address->data, &parsed);
 
     if (err != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V %V\": %s", directive,
@@ -575,7 +574,7 @@ ngx_http_inference_check_address(ngx_conf_t *cf, ngx_str_t *directive,
         return NGX_ERROR;
     }
 
-    inf_s3_address_fini(&parsed);
+    inf_object_address_fini(&parsed);
 
     return NGX_OK;
 }

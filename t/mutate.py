@@ -68,6 +68,8 @@ ABOVE = {
 NEAREST = [
     ("core/cache/*", ["25-cache"]),
     ("core/storage/*s3*", ["24-s3"]),
+    ("core/storage/*object*", ["24-s3"]),
+    ("core/storage/cloud_credentials.c", ["24-s3"]),
     ("core/storage/*", ["22-repository"]),
     ("core/repository/agent*", ["34-agents"]),
     ("core/repository/*ensemble*", ["26-ensembles", "28-ensembles-run"]),

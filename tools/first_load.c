@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/object_address.h"
 #include "index_rows.h"
 #include "own_socket.h"
 
@@ -122,7 +123,7 @@ static bool
 any_remote(const options_t *o)
 {
     for (size_t i = 0; i < o->repositories.n; i++) {
-        if (strncmp(o->repositories.value[i], "s3://", 5) == 0) {
+        if (inf_object_address_has_scheme(o->repositories.value[i])) {
             return true;
         }
     }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/object_address.h"
 #include "core/proto/core_options.h"
 #include "control_from.h"
 #include "die.h"
@@ -46,7 +47,7 @@ check_repository(const char *name, const char *value)
 {
     const char *scheme = strstr(value, "://");
 
-    if (scheme != NULL && strncmp(value, "s3://", 5) != 0) {
+    if (scheme != NULL && !inf_object_address_has_scheme(value)) {
         die("--%s=%s: repositories are local directories and s3://...; use a "
             "copy, a mount of it, or an S3 endpoint of that storage", name,
             value);

@@ -5,7 +5,7 @@
  * Thread   any; one thread at a time for each handle.
  * Units    libcurl's own.
  * Errors   UNSUPPORTED: libcurl is missing on this machine, or too old.
- * Route    S3 requests, posts -> [curl library] -> libcurl
+ * Route    requests, posts -> [curl library] -> libcurl
  */
 
 #ifndef INF_STORAGE_CURL_LIBRARY_H

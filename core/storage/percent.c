@@ -1,10 +1,25 @@
 #include "core/storage/percent.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 static void decode(char *text, bool plus_is_space);
+
+void
+inf_percent_encode(inf_buf_t *b, const char *text, bool slashes)
+{
+    for (const char *p = text; *p != '\0'; p++) {
+        unsigned char c = (unsigned char) *p;
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+            || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_'
+            || c == '~' || (slashes && c == '/');
+        if (plain) {
+            inf_buf_putc(b, (char) c);
+        } else {
+            inf_buf_printf(b, "%%%02X", c);
+        }
+    }
+}
 
 void
 inf_percent_decode(char *text)

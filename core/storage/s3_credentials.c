@@ -7,24 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/buf.h"
 #include "core/base/os/environment.h"
-#include "core/proto/json_doc.h"
+#include "core/storage/cloud_credentials.h"
 
 #define REGION_DEFAULT "us-east-1"
 #define LINE_MAX_BYTES 4096
-#define FILE_MAX_BYTES ((size_t) 1 << 20)
 
-static inf_err_t *from_file(const char *file, const char *address,
+static inf_err_t *from_entry(const inf_cloud_entry_t *entry,
     inf_s3_credentials_t *out);
-static inf_err_t *read_whole(const char *file, inf_buf_t *text);
-static inf_err_t *from_document(const char *file, json_t *root,
-    const char *address, inf_s3_credentials_t *out);
-static json_t *best_entry(json_t *entries, const char *address);
-static inf_err_t *from_entry(const char *file, json_t *entry,
-    inf_s3_credentials_t *out);
-static inf_err_t *take_text(const char *file, json_t *entry, const char *key,
-    char **out);
 static inf_err_t *from_environment(inf_s3_credentials_t *out);
 static inf_err_t *from_profile(const char *profile,
     inf_s3_credentials_t *out);
@@ -34,17 +24,20 @@ static inf_err_t *take_line(char *line, inf_s3_credentials_t *out);
 static char *trim(char *text);
 static inf_err_t *put(char **to, const char *value);
 static inf_err_t *put_env(char **to, const char *name);
-static void wipe(char **text);
 static inf_err_t *home_path(const char *env, const char *tail, char **out);
 
 inf_err_t *
 inf_s3_credentials_find(const char *address, inf_s3_credentials_t *out)
 {
-    const char *file = inf_environment("TRITON_CLOUD_CREDENTIAL_PATH");
+    inf_cloud_entry_t entry;
 
-    *out = (inf_s3_credentials_t) { NULL, NULL, NULL, NULL };
-    inf_err_t *err = file != NULL ? from_file(file, address, out)
-        : from_environment(out);
+    *out = (inf_s3_credentials_t) { .region = NULL };
+    inf_err_t *err = inf_cloud_entry_find("s3", address, &entry);
+    if (err == NULL) {
+        err = entry.file != NULL ? from_entry(&entry, out)
+            : from_environment(out);
+    }
+    inf_cloud_entry_fini(&entry);
     if (err == NULL && out->region == NULL) {
         err = put(&out->region, REGION_DEFAULT);
     }
@@ -61,151 +54,44 @@ inf_s3_credentials_find(const char *address, inf_s3_credentials_t *out)
 void
 inf_s3_credentials_fini(inf_s3_credentials_t *c)
 {
-    wipe(&c->key_id);
-    wipe(&c->secret_key);
-    wipe(&c->session_token);
-    wipe(&c->region);
+    inf_cloud_wipe(&c->key_id);
+    inf_cloud_wipe(&c->secret_key);
+    inf_cloud_wipe(&c->session_token);
+    inf_cloud_wipe(&c->region);
 }
 
 static inf_err_t *
-from_file(const char *file, const char *address, inf_s3_credentials_t *out)
-{
-    inf_json_doc_t doc = { NULL };
-    inf_buf_t text;
-
-    inf_buf_init(&text);
-    inf_err_t *err = read_whole(file, &text);
-    if (err == NULL) {
-        err = inf_json_doc_parse(&doc, inf_buf_slice(&text),
-            INF_JSON_DOC_NO_DUPLICATES);
-    }
-    if (err == NULL) {
-        err = from_document(file, doc.root, address, out);
-    } else {
-        err = inf_err_add(err, "cloud credentials '%s'", file);
-    }
-
-    inf_json_doc_fini(&doc);
-    explicit_bzero(text.data, text.len);
-    inf_buf_fini(&text);
-    return err;
-}
-
-static inf_err_t *
-read_whole(const char *file, inf_buf_t *text)
-{
-    char piece[LINE_MAX_BYTES];
-    size_t n;
-
-    FILE *f = fopen(file, "re");
-    if (f == NULL) {
-        return inf_err_recode(inf_err_os(errno, "cannot open it"),
-            INF_ERR_INVALID_ARG);
-    }
-    if (!inf_buf_reserve(text, FILE_MAX_BYTES)) {   /* so that it is not
-                                                       moved                 */
-        fclose(f);
-        return inf_err_nomem();
-    }
-
-    while ((n = fread(piece, 1, sizeof(piece), f)) > 0
-        && n <= FILE_MAX_BYTES - text->len)
-    {
-        inf_buf_put(text, piece, n);
-    }
-    bool failed = ferror(f) != 0;
-    fclose(f);
-    explicit_bzero(piece, sizeof(piece));
-
-    if (failed || n > 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG, failed ? "it can't be read"
-            : "it has more than %zu bytes", FILE_MAX_BYTES);
-    }
-    return inf_buf_status(text);
-}
-
-static inf_err_t *
-from_document(const char *file, json_t *root, const char *address,
-    inf_s3_credentials_t *out)
-{
-    json_t *entries = json_object_get(root, "s3");
-    if (entries != NULL && !json_is_object(entries)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': "
-            "\"s3\" must be an object", file);
-    }
-
-    json_t *entry = best_entry(entries, address);
-    return entry == NULL ? inf_err_new(INF_ERR_NOT_FOUND,
-            "Cannot match credential for path  %s", address)
-        : from_entry(file, entry, out);
-}
-
-/* The credentials whose key is the longest prefix of the address. */
-static json_t *
-best_entry(json_t *entries, const char *address)
-{
-    json_t *best = NULL;
-    json_t *entry;
-    const char *key;
-    size_t best_len = 0;
-
-    json_object_foreach(entries, key, entry) {
-        size_t len = strlen(key);
-        if (strncmp(key, address, len) == 0
-            && (best == NULL || len > best_len))
-        {
-            best = entry;
-            best_len = len;
-        }
-    }
-    return best;
-}
-
-static inf_err_t *
-from_entry(const char *file, json_t *entry, inf_s3_credentials_t *out)
+from_entry(const inf_cloud_entry_t *entry, inf_s3_credentials_t *out)
 {
     char *profile = NULL;
+    const struct {
+        const char  *key;
+        char       **to;
+    } rows[] = {
+        { "key_id", &out->key_id },
+        { "secret_key", &out->secret_key },
+        { "session_token", &out->session_token },
+        { "region", &out->region },
+        { "profile", &profile },
+    };
 
-    if (!json_is_object(entry)) {
+    if (!json_is_object(entry->value)) {
         return inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': an "
-            "entry of \"s3\" must be an object", file);
+            "entry of \"s3\" must be an object", entry->file);
     }
 
-    inf_err_t *err = take_text(file, entry, "key_id", &out->key_id);
-    if (err == NULL) {
-        err = take_text(file, entry, "secret_key", &out->secret_key);
-    }
-    if (err == NULL) {
-        err = take_text(file, entry, "session_token", &out->session_token);
-    }
-    if (err == NULL) {
-        err = take_text(file, entry, "region", &out->region);
-    }
-    if (err == NULL) {
-        err = take_text(file, entry, "profile", &profile);
+    inf_err_t *err = NULL;
+    for (size_t i = 0; err == NULL && i < sizeof(rows) / sizeof(rows[0]);
+        i++)
+    {
+        err = inf_cloud_text(entry->file, entry->value, rows[i].key,
+            rows[i].to);
     }
     if (err == NULL && out->key_id == NULL && profile != NULL) {
         err = from_profile(profile, out);
     }
     free(profile);
     return err;
-}
-
-/* Takes a text; NULL: missing or empty. */
-static inf_err_t *
-take_text(const char *file, json_t *entry, const char *key, char **out)
-{
-    json_t *value = json_object_get(entry, key);
-
-    if (value == NULL) {
-        return NULL;
-    }
-    if (!json_is_string(value)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': "
-            "\"%s\" must be a string", file, key);
-    }
-    return json_string_length(value) == 0 ? NULL
-        : put(out, json_string_value(value));
 }
 
 static inf_err_t *
@@ -349,16 +235,6 @@ put_env(char **to, const char *name)
 {
     const char *value = inf_environment(name);
     return value == NULL ? NULL : put(to, value);
-}
-
-static void
-wipe(char **text)
-{
-    if (*text != NULL) {
-        explicit_bzero(*text, strlen(*text));
-        free(*text);
-        *text = NULL;
-    }
 }
 
 /* NULL: neither the variable nor HOME is set. */

@@ -7,7 +7,7 @@
  * Units    none.
  * Errors   NOT_FOUND: no entry of the credential file matches.  INVALID_ARG,
  *          with file and key.
- * Route    environment, files -> [credentials] -> S3 client
+ * Route    environment, files -> [credentials] -> service_s3
  *
  * TRITON_CLOUD_CREDENTIAL_PATH names a JSON file {"s3": {PREFIX: {"key_id",
  * "secret_key", "region", "session_token", "profile"}}}; the entry with the

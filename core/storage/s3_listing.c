@@ -28,17 +28,17 @@ typedef enum {
 } element_t;
 
 typedef struct {
-    XML_Parser        parser;
-    inf_s3_listing_t *listing;
-    inf_s3_object_t   object;       /* entry being read                      */
-    element_t         at[DEPTH_MAX];
-    int               depth;
-    bool              truncated;    /* more pages follow                     */
-    bool              encoded;      /* keys are, as in a URL                 */
-    const char       *problem;      /* a literal; NULL: none                 */
-    bool              nomem;
-    size_t            len;
-    char              text[TEXT_MAX + 1];
+    XML_Parser            parser;
+    inf_object_listing_t *listing;
+    inf_object_t          object;       /* entry being read                  */
+    element_t             at[DEPTH_MAX];
+    int                   depth;
+    bool                  truncated;    /* more pages follow                 */
+    bool                  encoded;      /* keys are, as in a URL             */
+    const char           *problem;      /* a literal; NULL: none             */
+    bool                  nomem;
+    size_t                len;
+    char                  text[TEXT_MAX + 1];
 } reader_t;
 
 static void XMLCALL on_doctype(void *userp, const XML_Char *name,
@@ -54,28 +54,27 @@ static void take_object(reader_t *r, bool prefix);
 static inf_err_t *finish_page(const reader_t *r, size_t first);
 static int64_t parse_time(const char *text);
 static void stop(reader_t *r, const char *problem);
-static void object_fini(inf_s3_object_t *o);
 static inf_err_t *parse_failed(reader_t *r);
 
 void
-inf_s3_listing_init(inf_s3_listing_t *l)
+inf_s3_listing_put_query(inf_buf_t *url, const inf_object_page_t *page)
 {
-    *l = (inf_s3_listing_t) { NULL, 0, 0, NULL };
-}
-
-void
-inf_s3_listing_fini(inf_s3_listing_t *l)
-{
-    for (size_t i = 0; i < l->count; i++) {
-        object_fini(&l->items[i]);
+    if (page->token != NULL) {
+        inf_buf_puts(url, "continuation-token=");
+        inf_percent_encode(url, page->token, false);
+        inf_buf_putc(url, '&');
     }
-    free(l->items);
-    free(l->next);
-    inf_s3_listing_init(l);
+    inf_buf_puts(url, page->recursive ? "encoding-type=url&list-type=2"
+        : "delimiter=%2F&encoding-type=url&list-type=2");
+    if (page->limit > 0) {
+        inf_buf_printf(url, "&max-keys=%zu", page->limit);
+    }
+    inf_buf_puts(url, "&prefix=");
+    inf_percent_encode(url, page->prefix, false);
 }
 
 inf_err_t *
-inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
+inf_s3_listing_parse(inf_object_listing_t *l, const char *xml, size_t len)
 {
     if (len > INT32_MAX) {
         return inf_err_new(INF_ERR_INTERNAL,
@@ -106,12 +105,12 @@ inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
     if (err == NULL) {
         err = finish_page(r, first);
     }
-    while (err != NULL && l->count > first) {
-        object_fini(&l->items[--l->count]);
+    if (err != NULL) {
+        inf_object_listing_cut(l, first);
     }
 
     XML_ParserFree(parser);
-    object_fini(&r->object);
+    inf_object_fini(&r->object);
     free(r);
     return err;
 }
@@ -120,15 +119,15 @@ inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
 static inf_err_t *
 finish_page(const reader_t *r, size_t first)
 {
-    inf_s3_listing_t *l = r->listing;
+    inf_object_listing_t *l = r->listing;
 
     for (size_t i = first; i < l->count; i++) {
         if (r->encoded) {
             inf_percent_decode_query(l->items[i].key);
         }
-        if (strlen(l->items[i].key) > INF_S3_KEY_MAX) {
+        if (strlen(l->items[i].key) > INF_OBJECT_KEY_MAX) {
             return inf_err_new(INF_ERR_INTERNAL, "the listing has a key of"
-                " more than %u bytes", INF_S3_KEY_MAX);
+                " more than %u bytes", INF_OBJECT_KEY_MAX);
         }
     }
 
@@ -334,8 +333,6 @@ take_text(reader_t *r, char **to)
 static void
 take_object(reader_t *r, bool prefix)
 {
-    inf_s3_listing_t *l = r->listing;
-
     if (r->object.key == NULL || r->object.key[0] == '\0'
         || (!prefix && r->object.etag == NULL))
     {
@@ -343,20 +340,10 @@ take_object(reader_t *r, bool prefix)
         return;
     }
 
-    if (l->count == l->capacity) {
-        size_t capacity = l->capacity == 0 ? 64 : l->capacity * 2;
-        inf_s3_object_t *items = realloc(l->items, capacity * sizeof(*items));
-        if (items == NULL) {
-            r->nomem = true;
-            stop(r, "out of memory");
-            return;
-        }
-        l->items = items;
-        l->capacity = capacity;
+    if (!inf_object_listing_take(r->listing, &r->object)) {
+        r->nomem = true;
+        stop(r, "out of memory");
     }
-
-    l->items[l->count++] = r->object;
-    r->object = (inf_s3_object_t) { NULL, NULL, 0, 0 };
 }
 
 static void
@@ -366,14 +353,6 @@ stop(reader_t *r, const char *problem)
         r->problem = problem;
         XML_StopParser(r->parser, XML_FALSE);
     }
-}
-
-static void
-object_fini(inf_s3_object_t *o)
-{
-    free(o->key);
-    free(o->etag);
-    *o = (inf_s3_object_t) { NULL, NULL, 0, 0 };
 }
 
 static inf_err_t *

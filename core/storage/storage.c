@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/s3_address.h"
+#include "core/base/object_address.h"
 #include "core/storage/storage_local.h"
-#include "core/storage/storage_s3.h"
+#include "core/storage/storage_object.h"
 
 static inf_err_t *storage_scheme_check(const char *address);
 static char *storage_root(const char *address);
@@ -19,7 +19,7 @@ inf_storage_open(const char *address, inf_storage_t **out, char **root)
     }
 
     if (inf_storage_address_is_remote(address)) {
-        return inf_storage_s3_open(address, out, root);
+        return inf_storage_object_open(address, out, root);
     }
 
     inf_err_t *err = storage_scheme_check(address);
@@ -45,7 +45,7 @@ inf_storage_open(const char *address, inf_storage_t **out, char **root)
 bool
 inf_storage_address_is_remote(const char *address)
 {
-    return strncmp(address, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) == 0;
+    return inf_object_address_has_scheme(address);
 }
 
 /* Rejects known schemes without a storage; any other text is a local path. */

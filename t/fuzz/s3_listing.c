@@ -10,18 +10,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    inf_s3_listing_t l;
+    inf_object_listing_t l;
 
-    inf_s3_listing_init(&l);
+    inf_object_listing_init(&l);
     for (int i = 0; i < 2; i++) {
         inf_err_free(inf_s3_listing_parse(&l, (const char *) data, size));
     }
     for (size_t i = 0; i < l.count; i++) {
         size_t len = strlen(l.items[i].key);
-        if (len == 0 || len > INF_S3_KEY_MAX) {
+        if (len == 0 || len > INF_OBJECT_KEY_MAX) {
             abort();
         }
     }
-    inf_s3_listing_fini(&l);
+    inf_object_listing_fini(&l);
     return 0;
 }

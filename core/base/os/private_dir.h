@@ -8,7 +8,7 @@
  * Thread   any.
  * Units    none.
  * Errors   the system's.
- * Route    model home, agents, S3 cache -> [private directory]
+ * Route    model home, agents, object cache -> [private directory]
  */
 
 #ifndef INF_BASE_OS_PRIVATE_DIR_H

@@ -3,7 +3,7 @@
 #include "temp_tree.h"
 
 #include "core/base/buf.h"
-#include "core/base/s3_address.h"
+#include "core/base/object_address.h"
 #include "core/storage/s3_credentials.h"
 #include "core/storage/s3_listing.h"
 
@@ -33,8 +33,8 @@ addresses_name_service_bucket_and_prefix(void **state)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        inf_s3_address_t a;
-        assert_ok(inf_s3_address_parse(rows[i].address, &a));
+        inf_object_address_t a;
+        assert_ok(inf_object_address_parse(rows[i].address, &a));
         if (rows[i].endpoint == NULL) {
             assert_null(a.endpoint);
         } else {
@@ -42,9 +42,9 @@ addresses_name_service_bucket_and_prefix(void **state)
         }
         assert_string_equal(a.bucket, rows[i].bucket);
         assert_string_equal(a.prefix, rows[i].prefix);
-        inf_s3_address_fini(&a);
+        inf_object_address_fini(&a);
 
-        char *root = inf_s3_address_root(rows[i].address);
+        char *root = inf_object_address_root(rows[i].address);
         assert_string_equal(root, rows[i].root);
         free(root);
     }
@@ -69,8 +69,8 @@ bad_addresses_say_what_is_missing(void **state)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        inf_s3_address_t a;
-        inf_err_t *err = inf_s3_address_parse(rows[i].address, &a);
+        inf_object_address_t a;
+        inf_err_t *err = inf_object_address_parse(rows[i].address, &a);
         assert_error(err, INF_ERR_INVALID_ARG, rows[i].part);
     }
 }
@@ -219,9 +219,9 @@ pages_of_a_listing_join(void **state)
     static const char second[] = "<ListBucketResult><Contents>"
         "<Key>m/z</Key><ETag>e</ETag><Size>18446744073709551615</Size>"
         "</Contents></ListBucketResult>";
-    inf_s3_listing_t l;
+    inf_object_listing_t l;
 
-    inf_s3_listing_init(&l);
+    inf_object_listing_init(&l);
     assert_ok(inf_s3_listing_parse(&l, first, sizeof(first) - 1));
     assert_int_equal(l.count, 2);
     assert_string_equal(l.items[0].key, "m/a&b.bin");
@@ -236,7 +236,7 @@ pages_of_a_listing_join(void **state)
     assert_int_equal(l.count, 3);
     assert_true(l.items[2].size == UINT64_MAX);
     assert_null(l.next);
-    inf_s3_listing_fini(&l);
+    inf_object_listing_fini(&l);
 }
 
 static void
@@ -248,15 +248,15 @@ keys_of_an_encoded_page_are_decoded(void **state)
         "<Contents><Key>m/a+b%2Bc%2525%07%C3%BC%00%2</Key><ETag>e</ETag>"
         "</Contents><CommonPrefixes><Prefix>m/%31/</Prefix></CommonPrefixes>"
         "<EncodingType>url</EncodingType></ListBucketResult>";
-    inf_s3_listing_t l;
+    inf_object_listing_t l;
 
-    inf_s3_listing_init(&l);
+    inf_object_listing_init(&l);
     assert_ok(inf_s3_listing_parse(&l, page, sizeof(page) - 1));
     assert_int_equal(l.count, 2);
     assert_string_equal(l.items[0].key, "m/a b+c%25\a\xc3\xbc%00%2");
     assert_string_equal(l.items[1].key, "m/1/");
     assert_null(l.next);
-    inf_s3_listing_fini(&l);
+    inf_object_listing_fini(&l);
 }
 
 static void
@@ -298,16 +298,16 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        inf_s3_listing_t l;
-        inf_s3_listing_init(&l);
+        inf_object_listing_t l;
+        inf_object_listing_init(&l);
         inf_err_t *err = inf_s3_listing_parse(&l, rows[i].xml,
             strlen(rows[i].xml));
         assert_error(err, INF_ERR_INTERNAL, rows[i].part);
-        inf_s3_listing_fini(&l);
+        inf_object_listing_fini(&l);
     }
 
     inf_buf_t big;
-    inf_s3_listing_t l;
+    inf_object_listing_t l;
     inf_buf_init(&big);
     for (size_t len = 1025; len < 6000; len += 4000) {
         inf_buf_reset(&big);
@@ -317,12 +317,12 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
         }
         inf_buf_puts(&big, "</Key><ETag>e</ETag></Contents>"
             "</ListBucketResult>");
-        inf_s3_listing_init(&l);
+        inf_object_listing_init(&l);
         assert_error(inf_s3_listing_parse(&l, inf_buf_slice(&big).data,
             inf_buf_slice(&big).len), INF_ERR_INTERNAL,
             len == 1025 ? "more than 1024 bytes" : "too long");
         assert_int_equal(l.count, 0);
-        inf_s3_listing_fini(&l);
+        inf_object_listing_fini(&l);
     }
     inf_buf_fini(&big);
 }

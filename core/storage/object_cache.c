@@ -1,4 +1,4 @@
-#include "core/storage/s3_cache.h"
+#include "core/storage/object_cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,8 @@
 #define CACHE_RANK      59
 #define CACHE_MAX_BYTES (UINT64_C(8) << 30)     /* limit of unused objects   */
 
-struct inf_s3_cache_s {
+struct inf_object_cache_s {
+    const inf_object_service_t *service;    /* set in new()                  */
     inf_lock_t         lock;    /* rank 59; guards all below                 */
     char              *objects; /* directory; NULL: not opened yet           */
     inf_private_dir_t *run;     /* contains this process's directories       */
@@ -25,12 +26,12 @@ struct inf_s3_cache_s {
 
 /* An object being fetched to the model's directory. */
 typedef struct {
-    const inf_s3_object_t *object;
-    const char            *relative;
-    char                  *cached;      /* path in the cache                 */
-    char                  *partial;     /* file being fetched into; NULL:
-                                           cached                             */
-    int                    fd;
+    const inf_object_t *object;
+    const char         *relative;
+    char               *cached;         /* path in the cache                 */
+    char               *partial;        /* file being fetched into; NULL:
+                                           cached                            */
+    int                 fd;
 } item_t;
 
 typedef struct {
@@ -39,19 +40,19 @@ typedef struct {
     time_t    used;
 } unused_t;
 
-static inf_err_t *open_cache(inf_s3_cache_t *cache);
+static inf_err_t *open_cache(inf_object_cache_t *cache);
 static inf_err_t *private_directory(const char *path);
-static inf_err_t *check_keys(const inf_s3_listing_t *listing, size_t skip);
+static inf_err_t *check_keys(const inf_object_listing_t *listing, size_t skip);
 static bool relative_is_good(const char *relative);
-static inf_err_t *prepare_items(inf_s3_cache_t *cache,
-    inf_s3_client_t *client, item_t *items, size_t count);
-static inf_err_t *prepare_item(inf_s3_cache_t *cache,
-    inf_s3_client_t *client, item_t *item);
-static inf_err_t *fetch_items(inf_s3_client_t *client, item_t *items,
+static inf_err_t *prepare_items(inf_object_cache_t *cache,
+    inf_object_client_t *client, item_t *items, size_t count);
+static inf_err_t *prepare_item(inf_object_cache_t *cache,
+    inf_object_client_t *client, item_t *item);
+static inf_err_t *fetch_items(inf_object_client_t *client, item_t *items,
     size_t count);
 static inf_err_t *finish_item(item_t *item);
 static void items_fini(item_t *items, size_t count);
-static inf_err_t *make_directory(inf_s3_cache_t *cache, const item_t *items,
+static inf_err_t *make_directory(inf_object_cache_t *cache, const item_t *items,
     size_t count, char **directory);
 static inf_err_t *link_item(const char *directory, const item_t *item);
 static inf_err_t *make_parents(char *path, size_t from);
@@ -61,20 +62,22 @@ static int by_use(const void *a, const void *b);
 static char *text_of(const char *fmt, ...) INF_PRINTF(1, 2);
 
 inf_err_t *
-inf_s3_cache_new(inf_s3_cache_t **out)
+inf_object_cache_new(const inf_object_service_t *service,
+    inf_object_cache_t **out)
 {
-    inf_s3_cache_t *cache = calloc(1, sizeof(*cache));
+    inf_object_cache_t *cache = calloc(1, sizeof(*cache));
     if (cache == NULL) {
         return inf_err_nomem();
     }
 
+    cache->service = service;
     inf_lock_init(&cache->lock, CACHE_RANK);
     *out = cache;
     return NULL;
 }
 
 void
-inf_s3_cache_free(inf_s3_cache_t *cache)
+inf_object_cache_free(inf_object_cache_t *cache)
 {
     inf_private_dir_free(cache->run);
     inf_lock_fini(&cache->lock);
@@ -83,8 +86,9 @@ inf_s3_cache_free(inf_s3_cache_t *cache)
 }
 
 inf_err_t *
-inf_s3_cache_directory(inf_s3_cache_t *cache, inf_s3_client_t *client,
-    const inf_s3_listing_t *listing, size_t skip, char **directory)
+inf_object_cache_directory(inf_object_cache_t *cache,
+    inf_object_client_t *client, const inf_object_listing_t *listing,
+    size_t skip, char **directory)
 {
     size_t count = 0;
     item_t *items = calloc(listing->count + 1, sizeof(*items));
@@ -93,7 +97,7 @@ inf_s3_cache_directory(inf_s3_cache_t *cache, inf_s3_client_t *client,
     }
 
     for (size_t i = 0; i < listing->count; i++) {
-        const inf_s3_object_t *o = &listing->items[i];
+        const inf_object_t *o = &listing->items[i];
         size_t len = strlen(o->key);
         if (len <= skip || o->key[len - 1] == '/') {
             continue;           /* a directory mark without content          */
@@ -122,7 +126,7 @@ inf_s3_cache_directory(inf_s3_cache_t *cache, inf_s3_client_t *client,
 }
 
 void
-inf_s3_cache_release(inf_s3_cache_t *cache, char *directory)
+inf_object_cache_release(inf_object_cache_t *cache, char *directory)
 {
     inf_private_dir_remove_tree(directory);
     free(directory);
@@ -131,15 +135,15 @@ inf_s3_cache_release(inf_s3_cache_t *cache, char *directory)
 
 /* Opens the cache once; the caller holds the lock. */
 static inf_err_t *
-open_cache(inf_s3_cache_t *cache)
+open_cache(inf_object_cache_t *cache)
 {
     if (cache->objects != NULL) {
         return NULL;
     }
 
-    const char *mount = inf_environment("TRITON_AWS_MOUNT_DIRECTORY");
-    char *base = text_of("%s/inference-s3-%u",
-        mount == NULL ? "/tmp" : mount, (unsigned) geteuid());
+    const char *mount = inf_environment(cache->service->mount);
+    char *base = text_of("%s/inference-%s-%u", mount == NULL ? "/tmp" : mount,
+        cache->service->name, (unsigned) geteuid());
     char *objects = base == NULL ? NULL : text_of("%s/objects", base);
     inf_err_t *err = objects == NULL ? inf_err_nomem()
         : private_directory(base);
@@ -184,7 +188,7 @@ private_directory(const char *path)
 
 /* Rejects keys that lead out of the directory. */
 static inf_err_t *
-check_keys(const inf_s3_listing_t *listing, size_t skip)
+check_keys(const inf_object_listing_t *listing, size_t skip)
 {
     for (size_t i = 0; i < listing->count; i++) {
         const char *key = listing->items[i].key;
@@ -225,8 +229,8 @@ relative_is_good(const char *relative)
 }
 
 static inf_err_t *
-prepare_items(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *items,
-    size_t count)
+prepare_items(inf_object_cache_t *cache, inf_object_client_t *client,
+    item_t *items, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         inf_err_t *err = prepare_item(cache, client, &items[i]);
@@ -240,9 +244,10 @@ prepare_items(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *items,
 /* Sets the object's path in the cache; if it is missing, creates a file to
    fetch into. */
 static inf_err_t *
-prepare_item(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *item)
+prepare_item(inf_object_cache_t *cache, inf_object_client_t *client,
+    item_t *item)
 {
-    const inf_s3_address_t *a = inf_s3_client_address(client);
+    const inf_object_address_t *a = inf_object_client_address(client);
     uint64_t hash[2] = { UINT64_C(0xcbf29ce484222325),
         UINT64_C(0x9e3779b97f4a7c15) };
     struct stat st;
@@ -278,21 +283,21 @@ prepare_item(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *item)
 }
 
 static inf_err_t *
-fetch_items(inf_s3_client_t *client, item_t *items, size_t count)
+fetch_items(inf_object_client_t *client, item_t *items, size_t count)
 {
     size_t n = 0;
-    inf_s3_fetch_t *files = calloc(count + 1, sizeof(*files));
+    inf_object_fetch_t *files = calloc(count + 1, sizeof(*files));
     if (files == NULL) {
         return inf_err_nomem();
     }
 
     for (size_t i = 0; i < count; i++) {
         if (items[i].partial != NULL) {
-            files[n++] = (inf_s3_fetch_t) { items[i].object, items[i].fd };
+            files[n++] = (inf_object_fetch_t) { items[i].object, items[i].fd };
         }
     }
 
-    inf_err_t *err = inf_s3_client_fetch(client, files, n);
+    inf_err_t *err = inf_object_client_fetch(client, files, n);
     free(files);
     for (size_t i = 0; err == NULL && i < count; i++) {
         if (items[i].partial != NULL) {
@@ -340,7 +345,7 @@ items_fini(item_t *items, size_t count)
 }
 
 static inf_err_t *
-make_directory(inf_s3_cache_t *cache, const item_t *items, size_t count,
+make_directory(inf_object_cache_t *cache, const item_t *items, size_t count,
     char **directory)
 {
     char *path = text_of("%s/folderXXXXXX", cache->run->path);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/s3_address.h"
+#include "core/base/object_address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +25,7 @@ same(const char *a, const char *b)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    inf_s3_address_t a, again;
+    inf_object_address_t a, again;
     char *text = malloc(size + sizeof(INF_S3_SCHEME));
 
     memcpy(text, INF_S3_SCHEME, strlen(INF_S3_SCHEME));
@@ -34,7 +34,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     text[strlen(INF_S3_SCHEME) + size] = '\0';
 
-    inf_err_t *err = inf_s3_address_parse(text, &a);
+    inf_err_t *err = inf_object_address_parse(text, &a);
     if (err != NULL) {
         inf_err_free(err);
         free(text);
@@ -46,13 +46,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     need(len == 0 || (a.prefix[0] != '/' && a.prefix[len - 1] != '/'));
     need(strstr(a.prefix, "//") == NULL);
 
-    char *root = inf_s3_address_root(text);
-    err = inf_s3_address_parse(root, &again);
+    char *root = inf_object_address_root(text);
+    err = inf_object_address_parse(root, &again);
     need(err == NULL && same(a.endpoint, again.endpoint)
         && same(a.bucket, again.bucket) && same(a.prefix, again.prefix));
 
-    inf_s3_address_fini(&a);
-    inf_s3_address_fini(&again);
+    inf_object_address_fini(&a);
+    inf_object_address_fini(&again);
     free(root);
     free(text);
     return 0;

@@ -1,37 +1,41 @@
-#include "core/base/s3_address.h"
+#include "core/base/object_address.h"
 
 #include <ctype.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct {
+    const char  *text;
+    /* Takes the endpoint that rest begins with, if any. */
+    inf_err_t *(*take_endpoint)(const char **rest, char **endpoint);
+} scheme_t;
+
+static const scheme_t *find_scheme(const char *text);
+static inf_err_t *s3_endpoint(const char **rest, char **endpoint);
 static size_t endpoint_len(const char *rest, const char **scheme);
 static bool bucket_is_good(const char *bucket);
 static void collapse_slashes(char *path);
 static inf_err_t *address_bad(const char *address, const char *what);
 
+static const scheme_t schemes[] = {
+    { INF_S3_SCHEME, s3_endpoint },
+};
+
 inf_err_t *
-inf_s3_address_parse(const char *address, inf_s3_address_t *out)
+inf_object_address_parse(const char *address, inf_object_address_t *out)
 {
-    *out = (inf_s3_address_t) { NULL, NULL, NULL };
-    if (strncmp(address, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) != 0) {
+    const scheme_t *scheme = find_scheme(address);
+
+    *out = (inf_object_address_t) { NULL, NULL, NULL };
+    if (scheme == NULL) {
         return address_bad(address, "it does not begin with s3://");
     }
 
-    const char *rest = address + strlen(INF_S3_SCHEME);
-    const char *scheme = "";
-    size_t host = endpoint_len(rest, &scheme);
-
-    if (host > 0) {
-        size_t len = strlen(scheme) + host + 1;
-        out->endpoint = malloc(len);
-        if (out->endpoint == NULL) {
-            return inf_err_nomem();
-        }
-        memcpy(out->endpoint, scheme, strlen(scheme));
-        memcpy(out->endpoint + strlen(scheme), rest, host);
-        out->endpoint[len - 1] = '\0';
-        rest += host;
+    const char *rest = address + strlen(scheme->text);
+    inf_err_t *err = scheme->take_endpoint(&rest, &out->endpoint);
+    if (err != NULL) {
+        return err;
     }
     while (*rest == '/') {
         rest++;
@@ -40,7 +44,7 @@ inf_s3_address_parse(const char *address, inf_s3_address_t *out)
     out->bucket = strndup(rest, strcspn(rest, "/"));
     out->prefix = strdup(rest + strcspn(rest, "/"));
     if (out->bucket == NULL || out->prefix == NULL) {
-        inf_s3_address_fini(out);
+        inf_object_address_fini(out);
         return inf_err_nomem();
     }
     collapse_slashes(out->prefix);
@@ -49,11 +53,11 @@ inf_s3_address_parse(const char *address, inf_s3_address_t *out)
     }
 
     if (out->bucket[0] == '\0') {
-        inf_s3_address_fini(out);
+        inf_object_address_fini(out);
         return address_bad(address, "it names no bucket");
     }
     if (!bucket_is_good(out->bucket)) {
-        inf_s3_address_fini(out);
+        inf_object_address_fini(out);
         return address_bad(address, "the bucket's name may hold letters, "
             "digits, dots, dashes and underscores");
     }
@@ -61,27 +65,55 @@ inf_s3_address_parse(const char *address, inf_s3_address_t *out)
 }
 
 void
-inf_s3_address_fini(inf_s3_address_t *a)
+inf_object_address_fini(inf_object_address_t *a)
 {
     free(a->endpoint);
     free(a->bucket);
     free(a->prefix);
-    *a = (inf_s3_address_t) { NULL, NULL, NULL };
+    *a = (inf_object_address_t) { NULL, NULL, NULL };
 }
 
 char *
-inf_s3_address_root(const char *address)
+inf_object_address_root(const char *address)
 {
-    const char *rest = address + strlen(INF_S3_SCHEME);
-    const char *scheme = strncmp(rest, "https://", 8) == 0 ? "https://"
+    const char *scheme = find_scheme(address)->text;
+    const char *rest = address + strlen(scheme);
+    const char *inner = strncmp(rest, "https://", 8) == 0 ? "https://"
         : strncmp(rest, "http://", 7) == 0 ? "http://" : "";
-    size_t keep = strlen(INF_S3_SCHEME) + strlen(scheme);
 
     char *root = strdup(address);
     if (root != NULL) {
-        collapse_slashes(root + keep);
+        collapse_slashes(root + strlen(scheme) + strlen(inner));
     }
     return root;
+}
+
+static const scheme_t *
+find_scheme(const char *text)
+{
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        if (strncmp(text, schemes[i].text, strlen(schemes[i].text)) == 0) {
+            return &schemes[i];
+        }
+    }
+    return NULL;
+}
+
+static inf_err_t *
+s3_endpoint(const char **rest, char **endpoint)
+{
+    const char *scheme = "";
+    size_t len = endpoint_len(*rest, &scheme);
+
+    if (len == 0) {
+        return NULL;
+    }
+    if (asprintf(endpoint, "%s%.*s", scheme, (int) len, *rest) < 0) {
+        *endpoint = NULL;
+        return inf_err_nomem();
+    }
+    *rest += len;
+    return NULL;
 }
 
 /* The length of the endpoint in rest, including its scheme; 0: none.  A name

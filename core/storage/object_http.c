@@ -1,11 +1,10 @@
-#include "core/storage/s3_http.h"
+#include "core/storage/object_http.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "core/base/os/environment.h"
 #include "core/storage/curl_library.h"
 
 #define CONNECT_MS     10000L
@@ -14,39 +13,37 @@
 #define SLOW_SECONDS   30L
 #define COMPLAINT_MAX  4096u
 
-struct inf_s3_http_s {
-    const inf_curl_t   *curl;
-    CURL               *easy;
-    const inf_s3_get_t *what;
-    inf_s3_answer_t    *answer;
-    bool                stopped;            /* take returned false           */
-    size_t              complaint_len;
-    char                complaint[COMPLAINT_MAX + 1];
-    char                reason[CURL_ERROR_SIZE];
+struct inf_object_http_s {
+    const inf_curl_t       *curl;
+    CURL                   *easy;
+    const inf_object_get_t *what;
+    inf_object_answer_t    *answer;
+    struct curl_slist      *headers;
+    bool                    stopped;        /* take returned false           */
+    size_t                  complaint_len;
+    char                    complaint[COMPLAINT_MAX + 1];
+    char                    reason[CURL_ERROR_SIZE];
 };
 
-static inf_err_t *set_up(inf_s3_http_t *h, struct curl_slist **headers);
-static inf_err_t *sign(inf_s3_http_t *h, struct curl_slist **headers);
-static inf_err_t *add_header(const inf_curl_t *curl,
-    struct curl_slist **headers, const char *name, const char *value);
+static inf_err_t *set_up(inf_object_http_t *h);
 static size_t on_header(char *data, size_t size, size_t count, void *userp);
 static size_t on_body(char *data, size_t size, size_t count, void *userp);
 static int on_progress(void *userp, curl_off_t down_all, curl_off_t down,
     curl_off_t up_all, curl_off_t up);
-static inf_err_t *judge(inf_s3_http_t *h, CURLcode code);
+static inf_err_t *judge(inf_object_http_t *h, CURLcode code);
 static void find_element(const char *text, const char *name, char *out,
     size_t cap);
 
 inf_err_t *
-inf_s3_http_open(inf_s3_http_t **out)
+inf_object_http_open(inf_object_http_t **out)
 {
     const inf_curl_t *curl;
     inf_err_t *err = inf_curl_open(&curl);
     if (err != NULL) {
-        return inf_err_add(err, "s3:// repositories need libcurl");
+        return err;
     }
 
-    inf_s3_http_t *h = calloc(1, sizeof(*h));
+    inf_object_http_t *h = calloc(1, sizeof(*h));
     if (h == NULL) {
         return inf_err_nomem();
     }
@@ -61,7 +58,7 @@ inf_s3_http_open(inf_s3_http_t **out)
 }
 
 void
-inf_s3_http_close(inf_s3_http_t *h)
+inf_object_http_close(inf_object_http_t *h)
 {
     if (h != NULL) {
         h->curl->easy_cleanup(h->easy);
@@ -70,20 +67,19 @@ inf_s3_http_close(inf_s3_http_t *h)
 }
 
 inf_err_t *
-inf_s3_http_get(inf_s3_http_t *h, const inf_s3_get_t *what,
-    inf_s3_answer_t *out)
+inf_object_http_get(inf_object_http_t *h, const inf_object_get_t *what,
+    inf_object_answer_t *out)
 {
-    struct curl_slist *headers = NULL;
-
-    *out = (inf_s3_answer_t) { 0, "" };
+    *out = (inf_object_answer_t) { 0, "" };
     h->what = what;
     h->answer = out;
+    h->headers = NULL;
     h->stopped = false;
     h->complaint_len = 0;
     h->complaint[0] = '\0';
     h->reason[0] = '\0';
 
-    inf_err_t *err = set_up(h, &headers);
+    inf_err_t *err = set_up(h);
     if (err == NULL) {
         CURLcode code = h->curl->easy_perform(h->easy);
         long status = 0;
@@ -92,15 +88,20 @@ inf_s3_http_get(inf_s3_http_t *h, const inf_s3_get_t *what,
         err = judge(h, code);
     }
 
-    h->curl->slist_free_all(headers);
+    for (struct curl_slist *line = h->headers; line != NULL;
+        line = line->next)
+    {
+        explicit_bzero(line->data, strlen(line->data));
+    }
+    h->curl->slist_free_all(h->headers);
     h->curl->easy_reset(h->easy);         /* secrets go, connection stays    */
     return err;
 }
 
 static inf_err_t *
-set_up(inf_s3_http_t *h, struct curl_slist **headers)
+set_up(inf_object_http_t *h)
 {
-    const inf_s3_get_t *what = h->what;
+    const inf_object_get_t *what = h->what;
     char range[64];
     const inf_curl_t *curl = h->curl;
     CURLcode rc = CURLE_OK;
@@ -123,9 +124,8 @@ set_up(inf_s3_http_t *h, struct curl_slist **headers)
     rc |= curl->easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
     rc |= curl->easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
     rc |= curl->easy_setopt(e, CURLOPT_XFERINFODATA, h);
-    const char *authorities = inf_environment("AWS_CA_BUNDLE");
-    if (authorities != NULL) {
-        rc |= curl->easy_setopt(e, CURLOPT_CAINFO, authorities);
+    if (what->authorities != NULL) {
+        rc |= curl->easy_setopt(e, CURLOPT_CAINFO, what->authorities);
     }
     if (what->ranged) {
         snprintf(range, sizeof(range), "%llu-%llu",
@@ -133,59 +133,30 @@ set_up(inf_s3_http_t *h, struct curl_slist **headers)
         rc |= curl->easy_setopt(e, CURLOPT_RANGE, range);
     }
     if (rc != CURLE_OK) {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need a "
-            "newer libcurl, or memory ran out");
+        return inf_err_new(INF_ERR_UNSUPPORTED, "%s repositories need a newer"
+            " libcurl, or memory ran out", what->scheme);
     }
 
     inf_err_t *err = NULL;
     if (what->etag != NULL) {
-        char quoted[INF_S3_ETAG_MAX + 2];
+        char quoted[INF_OBJECT_ETAG_MAX + 2];
         snprintf(quoted, sizeof(quoted), "\"%s\"", what->etag);
-        err = add_header(curl, headers, "If-Match", quoted);
+        err = inf_object_http_add_header(h, "If-Match", quoted);
     }
-    if (err == NULL && what->who->key_id != NULL) {
-        err = sign(h, headers);
+    if (err == NULL) {
+        err = what->authorize(h, what);
     }
-    if (err == NULL && *headers != NULL
-        && curl->easy_setopt(e, CURLOPT_HTTPHEADER, *headers) != CURLE_OK)
+    if (err == NULL && h->headers != NULL
+        && curl->easy_setopt(e, CURLOPT_HTTPHEADER, h->headers) != CURLE_OK)
     {
         err = inf_err_nomem();
     }
     return err;
 }
 
-static inf_err_t *
-sign(inf_s3_http_t *h, struct curl_slist **headers)
-{
-    const inf_s3_credentials_t *who = h->what->who;
-    char scope[128];
-
-    snprintf(scope, sizeof(scope), "aws:amz:%s:s3", who->region);
-    inf_err_t *err = add_header(h->curl, headers, "x-amz-content-sha256",
-        "UNSIGNED-PAYLOAD");
-    if (err == NULL && who->session_token != NULL) {
-        err = add_header(h->curl, headers, "x-amz-security-token",
-            who->session_token);
-    }
-    if (err != NULL) {
-        return err;
-    }
-
-    if (h->curl->easy_setopt(h->easy, CURLOPT_AWS_SIGV4, scope) != CURLE_OK
-        || h->curl->easy_setopt(h->easy, CURLOPT_USERNAME, who->key_id)
-            != CURLE_OK
-        || h->curl->easy_setopt(h->easy, CURLOPT_PASSWORD, who->secret_key)
-            != CURLE_OK)
-    {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need a "
-            "libcurl that signs (AWS Signature Version 4)");
-    }
-    return NULL;
-}
-
-static inf_err_t *
-add_header(const inf_curl_t *curl, struct curl_slist **headers,
-    const char *name, const char *value)
+inf_err_t *
+inf_object_http_add_header(inf_object_http_t *h, const char *name,
+    const char *value)
 {
     size_t len = strlen(name) + strlen(value) + 3;
     char *text = malloc(len);
@@ -194,13 +165,32 @@ add_header(const inf_curl_t *curl, struct curl_slist **headers,
         return inf_err_nomem();
     }
     snprintf(text, len, "%s: %s", name, value);
-    struct curl_slist *list = curl->slist_append(*headers, text);
+    struct curl_slist *list = h->curl->slist_append(h->headers, text);
     explicit_bzero(text, len);
     free(text);
     if (list == NULL) {
         return inf_err_nomem();
     }
-    *headers = list;
+    h->headers = list;
+    return NULL;
+}
+
+inf_err_t *
+inf_object_http_sign_aws(inf_object_http_t *h, const char *region,
+    const char *key_id, const char *secret_key)
+{
+    char scope[128];
+
+    snprintf(scope, sizeof(scope), "aws:amz:%s:s3", region);
+    if (h->curl->easy_setopt(h->easy, CURLOPT_AWS_SIGV4, scope) != CURLE_OK
+        || h->curl->easy_setopt(h->easy, CURLOPT_USERNAME, key_id)
+            != CURLE_OK
+        || h->curl->easy_setopt(h->easy, CURLOPT_PASSWORD, secret_key)
+            != CURLE_OK)
+    {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "%s repositories need a "
+            "libcurl that signs (AWS Signature Version 4)", h->what->scheme);
+    }
     return NULL;
 }
 
@@ -208,13 +198,13 @@ add_header(const inf_curl_t *curl, struct curl_slist **headers,
 static size_t
 on_header(char *data, size_t size, size_t count, void *userp)
 {
-    inf_s3_http_t *h = userp;
+    inf_object_http_t *h = userp;
     size_t len = size * count;
     char *etag = h->answer->etag;
 
     if (len > 5 && strncasecmp(data, "etag:", 5) == 0) {
         size_t n = 0;
-        for (size_t i = 5; i < len && n + 1 < INF_S3_ETAG_MAX; i++) {
+        for (size_t i = 5; i < len && n + 1 < INF_OBJECT_ETAG_MAX; i++) {
             if (data[i] > ' ' && data[i] != '"') {
                 etag[n++] = data[i];
             }
@@ -227,7 +217,7 @@ on_header(char *data, size_t size, size_t count, void *userp)
 static size_t
 on_body(char *data, size_t size, size_t count, void *userp)
 {
-    inf_s3_http_t *h = userp;
+    inf_object_http_t *h = userp;
     size_t len = size * count;
     long status = 0;
 
@@ -250,7 +240,7 @@ static int
 on_progress(void *userp, curl_off_t down_all, curl_off_t down,
     curl_off_t up_all, curl_off_t up)
 {
-    const inf_s3_http_t *h = userp;
+    const inf_object_http_t *h = userp;
     (void) down_all;
     (void) down;
     (void) up_all;
@@ -259,7 +249,7 @@ on_progress(void *userp, curl_off_t down_all, curl_off_t down,
 }
 
 static inf_err_t *
-judge(inf_s3_http_t *h, CURLcode code)
+judge(inf_object_http_t *h, CURLcode code)
 {
     unsigned status = h->answer->status;
     char name[64];
@@ -287,8 +277,8 @@ judge(inf_s3_http_t *h, CURLcode code)
         name[0] != '\0' ? ", " : "", name, text[0] != '\0' ? ": " : "", text);
 }
 
-/* The first <name>text</name> of an S3 error document, for error texts; "":
-   none. */
+/* The first <name>text</name> of a service's error document, for error texts;
+   "": none. */
 static void
 find_element(const char *text, const char *name, char *out, size_t cap)
 {

@@ -1,4 +1,4 @@
-#include "core/storage/s3_client.h"
+#include "core/storage/object_client.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,8 +13,7 @@
 #include "core/base/lock.h"
 #include "core/base/os/environment.h"
 #include "core/base/os/thread.h"
-#include "core/storage/s3_credentials.h"
-#include "core/storage/s3_http.h"
+#include "core/storage/object_http.h"
 
 #define CLIENT_RANK     60
 #define CONNECTIONS     8u
@@ -25,17 +24,18 @@
 #define PAGES_EMPTY     100u                    /* of one listing            */
 #define LISTING_MAX     ((size_t) 1000000)      /* limit of keys             */
 
-struct inf_s3_client_s {
-    char                 *text;             /* address as given              */
-    inf_s3_address_t      address;          /* set in new()                  */
-    _Atomic bool          cancelled;        /* seq_cst; permanent            */
-    inf_lock_t            lock;             /* rank 60; guards the fields
+struct inf_object_client_s {
+    char                       *text;       /* address as given              */
+    inf_object_address_t        address;    /* these are set in new()        */
+    const inf_object_service_t *service;
+    _Atomic bool                cancelled;  /* seq_cst; permanent            */
+    inf_lock_t                  lock;       /* rank 60; guards the fields
                                                below                         */
-    inf_cond_t            wake;             /* cancelled                     */
-    inf_s3_credentials_t  who;
-    bool                  known;            /* credentials were read         */
-    inf_s3_http_t        *idle[CONNECTIONS];
-    unsigned              idle_count;
+    inf_cond_t                  wake;       /* cancelled, or credentials     */
+    inf_object_credentials_t   *who;        /* NULL: not found yet           */
+    bool                        finding;    /* a thread finds credentials    */
+    inf_object_http_t          *idle[CONNECTIONS];
+    unsigned                    idle_count;
 };
 
 /* Destination of an answer's bytes: memory, or an offset in a file. */
@@ -49,6 +49,12 @@ typedef struct {
     bool       over;                        /* more than limit               */
 } sink_t;
 
+/* The object or page of a request. */
+typedef struct {
+    const char              *key;
+    const inf_object_page_t *page;          /* not NULL: a page              */
+} wanted_t;
+
 typedef struct {
     size_t     file;
     uint64_t   first;
@@ -56,46 +62,45 @@ typedef struct {
 } part_t;
 
 typedef struct {
-    inf_s3_client_t      *client;           /* these are set before threads
+    inf_object_client_t      *client;       /* these are set before threads
                                                start                         */
-    const inf_s3_fetch_t *files;
-    part_t               *parts;
-    size_t                part_count;
+    const inf_object_fetch_t *files;
+    part_t                   *parts;
+    size_t                    part_count;
 
-    atomic_size_t         next;             /* seq_cst: next part to take    */
-    atomic_bool           stop;             /* seq_cst: err is set           */
-    inf_lock_t            lock;             /* rank 61; guards err           */
-    inf_err_t            *err;              /* the first                     */
+    atomic_size_t             next;         /* seq_cst: next part to take    */
+    atomic_bool               stop;         /* seq_cst: err is set           */
+    inf_lock_t                lock;         /* rank 61; guards err           */
+    inf_err_t                *err;          /* the first                     */
 } fetch_t;
 
-static inf_err_t *get(inf_s3_client_t *c, const char *key, const char *query,
-    inf_s3_get_t *what, sink_t *sink, const char *etag);
-static inf_err_t *get_once(inf_s3_client_t *c, const char *key,
-    const char *query, inf_s3_get_t *what, const char *etag,
+static inf_err_t *get(inf_object_client_t *c, const wanted_t *wanted,
+    inf_object_get_t *what, sink_t *sink);
+static bool may_be_expired(const inf_object_service_t *service,
+    unsigned status);
+static inf_err_t *get_once(inf_object_client_t *c, const wanted_t *wanted,
+    inf_object_get_t *what, const inf_object_credentials_t *who,
     unsigned *status);
 static bool take_bytes(void *userp, const char *data, size_t len);
 static void sink_reset(sink_t *s);
-static inf_err_t *make_url(const inf_s3_client_t *c,
-    const inf_s3_credentials_t *who, const char *key, const char *query,
-    char **out);
-static void put_encoded(inf_buf_t *b, const char *text, bool slashes);
-static inf_err_t *borrow(inf_s3_client_t *c, inf_s3_http_t **http,
-    inf_s3_credentials_t *who);
-static void give_back(inf_s3_client_t *c, inf_s3_http_t *http,
-    inf_s3_credentials_t *who);
-static inf_err_t *check_end(const inf_s3_listing_t *l, unsigned empty);
-static inf_err_t *copy_credentials(const inf_s3_credentials_t *from,
-    inf_s3_credentials_t *to);
-static void forget_credentials(inf_s3_client_t *c);
-static bool pause_before(inf_s3_client_t *c, unsigned attempt);
+static inf_err_t *make_url(const inf_object_client_t *c,
+    const inf_object_credentials_t *who, const wanted_t *wanted, char **out);
+static inf_err_t *borrow(inf_object_client_t *c, inf_object_http_t **http);
+static void give_back(inf_object_client_t *c, inf_object_http_t *http);
+static inf_err_t *check_end(const inf_object_listing_t *l, unsigned empty);
+static inf_err_t *find_credentials(inf_object_client_t *c,
+    inf_object_credentials_t **out);
+static void forget_credentials(inf_object_client_t *c,
+    const inf_object_credentials_t *who);
+static bool pause_before(inf_object_client_t *c, unsigned attempt);
 static inf_err_t *cut_into_parts(fetch_t *f, size_t count);
 static void *fetch_main(void *arg);
 static inf_err_t *fetch_part(fetch_t *f, const part_t *p);
 
 inf_err_t *
-inf_s3_client_new(const char *address, inf_s3_client_t **out)
+inf_object_client_new(const char *address, inf_object_client_t **out)
 {
-    inf_s3_client_t *c = calloc(1, sizeof(*c));
+    inf_object_client_t *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return inf_err_nomem();
     }
@@ -104,10 +109,11 @@ inf_s3_client_new(const char *address, inf_s3_client_t **out)
     inf_cond_init(&c->wake);
     atomic_init(&c->cancelled, false);
     c->text = strdup(address);
+    c->service = inf_object_service_of(address);
     inf_err_t *err = c->text == NULL ? inf_err_nomem()
-        : inf_s3_address_parse(address, &c->address);
+        : inf_object_address_parse(address, &c->address);
     if (err != NULL) {
-        inf_s3_client_free(c);
+        inf_object_client_free(c);
         return err;
     }
     *out = c;
@@ -115,17 +121,17 @@ inf_s3_client_new(const char *address, inf_s3_client_t **out)
 }
 
 void
-inf_s3_client_free(inf_s3_client_t *c)
+inf_object_client_free(inf_object_client_t *c)
 {
     if (c == NULL) {
         return;
     }
 
     for (unsigned i = 0; i < c->idle_count; i++) {
-        inf_s3_http_close(c->idle[i]);
+        inf_object_http_close(c->idle[i]);
     }
-    inf_s3_credentials_fini(&c->who);
-    inf_s3_address_fini(&c->address);
+    inf_object_credentials_unref(c->service, c->who);
+    inf_object_address_fini(&c->address);
     inf_cond_fini(&c->wake);
     inf_lock_fini(&c->lock);
     free(c->text);
@@ -133,7 +139,7 @@ inf_s3_client_free(inf_s3_client_t *c)
 }
 
 void
-inf_s3_client_cancel(inf_s3_client_t *c)
+inf_object_client_cancel(inf_object_client_t *c)
 {
     inf_lock(&c->lock);
     atomic_store(&c->cancelled, true);
@@ -141,52 +147,34 @@ inf_s3_client_cancel(inf_s3_client_t *c)
     inf_cond_broadcast(&c->wake);
 }
 
-const inf_s3_address_t *
-inf_s3_client_address(const inf_s3_client_t *c)
+const inf_object_address_t *
+inf_object_client_address(const inf_object_client_t *c)
 {
     return &c->address;
 }
 
 inf_err_t *
-inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
-    size_t limit, inf_s3_listing_t *out)
+inf_object_client_list(inf_object_client_t *c, const char *prefix,
+    bool recursive, size_t limit, inf_object_listing_t *out)
 {
-    inf_buf_t query;
     inf_buf_t page;
     unsigned empty = 0;
     inf_err_t *err = NULL;
 
-    inf_s3_listing_init(out);
-    inf_buf_init(&query);
+    inf_object_listing_init(out);
     inf_buf_init(&page);
 
     do {
-        /* sorted, as the signature requires */
-        inf_buf_reset(&query);
-        if (out->next != NULL) {
-            inf_buf_puts(&query, "continuation-token=");
-            put_encoded(&query, out->next, false);
-            inf_buf_putc(&query, '&');
-        }
-        inf_buf_puts(&query, recursive ? "encoding-type=url&list-type=2"
-            : "delimiter=%2F&encoding-type=url&list-type=2");
-        if (limit > 0) {
-            inf_buf_printf(&query, "&max-keys=%zu", limit);
-        }
-        inf_buf_puts(&query, "&prefix=");
-        put_encoded(&query, prefix, false);
-        inf_buf_putc(&query, '\0');
-        err = inf_buf_status(&query);
+        const inf_object_page_t ask = { prefix, recursive, limit, out->next };
+        const wanted_t wanted = { .page = &ask };
+        sink_t sink = { .buf = &page, .limit = PAGES_MAX_BYTES };
+        inf_object_get_t what = { .userp = &sink };
 
-        if (err == NULL) {
-            sink_t sink = { .buf = &page, .limit = PAGES_MAX_BYTES };
-            inf_s3_get_t what = { .userp = &sink };
-            err = get(c, "", inf_buf_slice(&query).data, &what, &sink, NULL);
-        }
+        err = get(c, &wanted, &what, &sink);
         if (err == NULL) {
             inf_slice_t xml = inf_buf_slice(&page);
             size_t before = out->count;
-            err = inf_s3_listing_parse(out, xml.data, xml.len);
+            err = c->service->parse_page(out, xml.data, xml.len);
             empty += out->count == before;
         }
         if (err == NULL && out->next != NULL) {
@@ -196,9 +184,8 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
         && (limit == 0 || out->count < limit));
 
     inf_buf_fini(&page);
-    inf_buf_fini(&query);
     if (err != NULL) {
-        inf_s3_listing_fini(out);
+        inf_object_listing_fini(out);
         return inf_err_add(err, "%s: cannot list '%s'", c->text, prefix);
     }
     return NULL;
@@ -207,7 +194,7 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
 /* Checks a listing against limits, since a service may always claim more
    pages. */
 static inf_err_t *
-check_end(const inf_s3_listing_t *l, unsigned empty)
+check_end(const inf_object_listing_t *l, unsigned empty)
 {
     return empty <= PAGES_EMPTY && l->count <= LISTING_MAX ? NULL
         : inf_err_new(INF_ERR_INTERNAL, "the listing has no end: %zu keys, %u"
@@ -215,15 +202,16 @@ check_end(const inf_s3_listing_t *l, unsigned empty)
 }
 
 inf_err_t *
-inf_s3_client_read(inf_s3_client_t *c, const char *key, size_t limit,
+inf_object_client_read(inf_object_client_t *c, const char *key, size_t limit,
     char **data, size_t *len)
 {
+    const wanted_t wanted = { .key = key };
     inf_buf_t buf;
     sink_t sink = { .buf = &buf, .limit = limit };
-    inf_s3_get_t what = { .userp = &sink };
+    inf_object_get_t what = { .userp = &sink };
 
     inf_buf_init(&buf);
-    inf_err_t *err = get(c, key, NULL, &what, &sink, NULL);
+    inf_err_t *err = get(c, &wanted, &what, &sink);
     if (err != NULL) {
         inf_buf_fini(&buf);
         return inf_err_add(err, "%s: cannot read '%s'", c->text, key);
@@ -234,7 +222,7 @@ inf_s3_client_read(inf_s3_client_t *c, const char *key, size_t limit,
 }
 
 inf_err_t *
-inf_s3_client_fetch(inf_s3_client_t *c, const inf_s3_fetch_t *files,
+inf_object_client_fetch(inf_object_client_t *c, const inf_object_fetch_t *files,
     size_t count)
 {
     fetch_t f = { .client = c, .files = files };
@@ -264,17 +252,17 @@ inf_s3_client_fetch(inf_s3_client_t *c, const inf_s3_fetch_t *files,
     return f.err;
 }
 
-/* Sends a request with retries of temporary errors.  Expired credentials, which
-   may be a 400, are read again once. */
+/* Sends a request with retries of temporary errors.  Credentials that may have
+   expired are found anew once. */
 static inf_err_t *
-get(inf_s3_client_t *c, const char *key, const char *query,
-    inf_s3_get_t *what, sink_t *sink, const char *etag)
+get(inf_object_client_t *c, const wanted_t *wanted, inf_object_get_t *what,
+    sink_t *sink)
 {
     inf_err_t *err = NULL;
     bool renewed = false;
 
-    what->take = take_bytes;
     for (unsigned attempt = 0; attempt < TRIES; attempt++) {
+        inf_object_credentials_t *who = NULL;
         unsigned status = 0;
 
         inf_err_free(err);
@@ -283,7 +271,17 @@ get(inf_s3_client_t *c, const char *key, const char *query,
                 "it is not asked any more");
         }
         sink_reset(sink);
-        err = get_once(c, key, query, what, etag, &status);
+        err = find_credentials(c, &who);
+        if (err == NULL) {
+            err = get_once(c, wanted, what, who, &status);
+        }
+        bool expired = err != NULL && !renewed
+            && may_be_expired(c->service, status);
+        if (expired) {
+            renewed = true;
+            forget_credentials(c, who);
+        }
+        inf_object_credentials_unref(c->service, who);
         if (err == NULL) {
             return NULL;
         }
@@ -297,48 +295,62 @@ get(inf_s3_client_t *c, const char *key, const char *query,
             return inf_err_new(INF_ERR_INVALID_ARG, "more than %zu bytes",
                 sink->limit);
         }
-        if ((status == 400 || status == 401 || status == 403) && !renewed) {
-            renewed = true;
-            forget_credentials(c);
-            continue;
-        }
-        if (inf_err_code(err) != INF_ERR_UNAVAILABLE) {
+        if (!expired && inf_err_code(err) != INF_ERR_UNAVAILABLE) {
             return err;
         }
     }
     return err;
 }
 
-static inf_err_t *
-get_once(inf_s3_client_t *c, const char *key, const char *query,
-    inf_s3_get_t *what, const char *etag, unsigned *status)
+static bool
+may_be_expired(const inf_object_service_t *service, unsigned status)
 {
-    inf_s3_credentials_t who;
-    inf_s3_http_t *http;
-    inf_s3_answer_t answer;
+    for (size_t i = 0; i < INF_OBJECT_RENEW_MAX; i++) {
+        if (status != 0 && service->renew[i] == status) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static inf_err_t *
+get_once(inf_object_client_t *c, const wanted_t *wanted,
+    inf_object_get_t *what, const inf_object_credentials_t *who,
+    unsigned *status)
+{
+    const inf_object_service_t *service = c->service;
+    inf_object_http_t *http;
+    inf_object_answer_t answer;
     char *url;
 
-    inf_err_t *err = borrow(c, &http, &who);
+    inf_err_t *err = borrow(c, &http);
     if (err != NULL) {
         return err;
     }
 
-    err = make_url(c, &who, key, query, &url);
+    err = make_url(c, who, wanted, &url);
     if (err == NULL) {
+        what->scheme = service->scheme;
         what->url = url;
-        what->who = &who;
-        what->etag = etag;
+        what->authorities = service->authorities == NULL ? NULL
+            : inf_environment(service->authorities);
         what->cancelled = &c->cancelled;
-        err = inf_s3_http_get(http, what, &answer);
+        what->authorize = service->authorize;
+        what->who = who;
+        what->take = take_bytes;
+        err = inf_object_http_get(http, what, &answer);
         *status = answer.status;
-        if (err == NULL && etag != NULL && strcmp(etag, answer.etag) != 0) {
+        if (err == NULL && what->etag != NULL
+            && strcmp(what->etag, answer.etag) != 0)
+        {
             err = inf_err_new(INF_ERR_INVALID_ARG, "the object changed while"
-                " it was fetched: ETag \"%s\", not \"%s\"", answer.etag, etag);
+                " it was fetched: ETag \"%s\", not \"%s\"", answer.etag,
+                what->etag);
         }
         free(url);
     }
 
-    give_back(c, http, &who);
+    give_back(c, http);
     return err;
 }
 
@@ -385,40 +397,17 @@ sink_reset(sink_t *s)
 }
 
 static inf_err_t *
-make_url(const inf_s3_client_t *c, const inf_s3_credentials_t *who,
-    const char *key, const char *query, char **out)
+make_url(const inf_object_client_t *c, const inf_object_credentials_t *who,
+    const wanted_t *wanted, char **out)
 {
-    const char *endpoint = c->address.endpoint;
     inf_buf_t url;
 
-    if (endpoint == NULL) {
-        endpoint = inf_environment("AWS_ENDPOINT_URL_S3");
-    }
-    if (endpoint == NULL) {
-        endpoint = inf_environment("AWS_ENDPOINT_URL");
-    }
-
     inf_buf_init(&url);
-    if (endpoint == NULL) {
-        inf_buf_puts(&url, "https://s3.");
-        put_encoded(&url, who->region, false);
-        inf_buf_puts(&url, ".amazonaws.com");
+    if (wanted->page != NULL) {
+        c->service->put_page_url(&url, &c->address, who, wanted->page);
     } else {
-        size_t len = strlen(endpoint);
-        while (len > 0 && endpoint[len - 1] == '/') {
-            len--;
-        }
-        inf_buf_put(&url, endpoint, len);
+        c->service->put_object_url(&url, &c->address, who, wanted->key);
     }
-    inf_buf_printf(&url, "/%s", c->address.bucket);
-    if (key[0] != '\0') {
-        inf_buf_putc(&url, '/');
-        put_encoded(&url, key, true);
-    }
-    if (query != NULL) {
-        inf_buf_printf(&url, "?%s", query);
-    }
-    inf_buf_putc(&url, '\0');
 
     inf_err_t *err = inf_buf_status(&url);
     if (err != NULL) {
@@ -429,57 +418,27 @@ make_url(const inf_s3_client_t *c, const inf_s3_credentials_t *who,
     return *out == NULL ? inf_err_nomem() : NULL;
 }
 
-/* RFC 3986's unreserved characters are not encoded. */
-static void
-put_encoded(inf_buf_t *b, const char *text, bool slashes)
-{
-    for (const char *p = text; *p != '\0'; p++) {
-        unsigned char c = (unsigned char) *p;
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
-            || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_'
-            || c == '~' || (slashes && c == '/');
-        if (plain) {
-            inf_buf_putc(b, (char) c);
-        } else {
-            inf_buf_printf(b, "%%%02X", c);
-        }
-    }
-}
-
 static inf_err_t *
-borrow(inf_s3_client_t *c, inf_s3_http_t **http, inf_s3_credentials_t *who)
+borrow(inf_object_client_t *c, inf_object_http_t **http)
 {
-    inf_err_t *err = NULL;
-
     *http = NULL;
-    *who = (inf_s3_credentials_t) { NULL, NULL, NULL, NULL };
     inf_lock(&c->lock);
-    if (!c->known) {
-        err = inf_s3_credentials_find(c->text, &c->who);
-        c->known = err == NULL;
-    }
-    if (err == NULL) {
-        err = copy_credentials(&c->who, who);
-    }
-    if (err == NULL && c->idle_count > 0) {
+    if (c->idle_count > 0) {
         *http = c->idle[--c->idle_count];
     }
     inf_unlock(&c->lock);
 
-    if (err == NULL && *http == NULL) {
-        err = inf_s3_http_open(http);
+    if (*http != NULL) {
+        return NULL;
     }
-    if (err != NULL) {
-        inf_s3_credentials_fini(who);
-    }
-    return err;
+    inf_err_t *err = inf_object_http_open(http);
+    return err == NULL ? NULL : inf_err_add(err, "%s repositories need"
+        " libcurl", c->service->scheme);
 }
 
 static void
-give_back(inf_s3_client_t *c, inf_s3_http_t *http, inf_s3_credentials_t *who)
+give_back(inf_object_client_t *c, inf_object_http_t *http)
 {
-    inf_s3_credentials_fini(who);
-
     inf_lock(&c->lock);
     if (c->idle_count < CONNECTIONS) {
         c->idle[c->idle_count++] = http;
@@ -487,38 +446,70 @@ give_back(inf_s3_client_t *c, inf_s3_http_t *http, inf_s3_credentials_t *who)
     }
     inf_unlock(&c->lock);
 
-    inf_s3_http_close(http);
+    inf_object_http_close(http);
 }
 
+/* The credentials that the client has, unless they are about to expire; one
+   thread at a time finds others, without the lock. */
 static inf_err_t *
-copy_credentials(const inf_s3_credentials_t *from, inf_s3_credentials_t *to)
+find_credentials(inf_object_client_t *c, inf_object_credentials_t **out)
 {
-    to->region = strdup(from->region);
-    to->key_id = from->key_id != NULL ? strdup(from->key_id) : NULL;
-    to->secret_key = from->secret_key != NULL ? strdup(from->secret_key)
-        : NULL;
-    to->session_token = from->session_token != NULL
-        ? strdup(from->session_token) : NULL;
+    inf_object_credentials_t *old = NULL;
+    inf_object_credentials_t *found = NULL;
 
-    return to->region == NULL
-        || (to->key_id == NULL) != (from->key_id == NULL)
-        || (to->secret_key == NULL) != (from->secret_key == NULL)
-        || (to->session_token == NULL) != (from->session_token == NULL)
-        ? inf_err_nomem() : NULL;
+    inf_lock(&c->lock);
+    while (c->finding && !atomic_load(&c->cancelled)) {
+        inf_cond_wait(&c->wake, &c->lock);
+    }
+    bool have = c->who != NULL && inf_clock_ns() < c->who->until_ns;
+    if (have) {
+        *out = inf_object_credentials_ref(c->who);
+    }
+    bool cancelled = atomic_load(&c->cancelled);
+    c->finding = c->finding || (!have && !cancelled);
+    inf_unlock(&c->lock);
+    if (have) {
+        return NULL;
+    }
+    if (cancelled) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "it is not asked any more");
+    }
+
+    inf_err_t *err = c->service->find(c->text, &c->cancelled, &found);
+    if (err == NULL) {
+        *out = inf_object_credentials_ref(found);
+    }
+
+    inf_lock(&c->lock);
+    old = c->who;
+    c->who = found;
+    c->finding = false;
+    inf_unlock(&c->lock);
+    inf_cond_broadcast(&c->wake);
+
+    inf_object_credentials_unref(c->service, old);
+    return err;
 }
 
+/* Forgets these, unless others have been found meanwhile. */
 static void
-forget_credentials(inf_s3_client_t *c)
+forget_credentials(inf_object_client_t *c,
+    const inf_object_credentials_t *who)
 {
+    inf_object_credentials_t *old = NULL;
+
     inf_lock(&c->lock);
-    inf_s3_credentials_fini(&c->who);
-    c->known = false;
+    if (c->who == who) {
+        old = c->who;
+        c->who = NULL;
+    }
     inf_unlock(&c->lock);
+    inf_object_credentials_unref(c->service, old);
 }
 
 /* Waits 0, 50, 200, 800 ms, 3.2 s.  false: no further attempt. */
 static bool
-pause_before(inf_s3_client_t *c, unsigned attempt)
+pause_before(inf_object_client_t *c, unsigned attempt)
 {
     uint64_t ms = attempt == 0 ? 0 : UINT64_C(50) << (2 * (attempt - 1));
     uint64_t until = inf_clock_ns() + ms * 1000000;
@@ -589,20 +580,22 @@ fetch_main(void *arg)
 static inf_err_t *
 fetch_part(fetch_t *f, const part_t *p)
 {
-    const inf_s3_object_t *o = f->files[p->file].object;
+    const inf_object_t *o = f->files[p->file].object;
     sink_t sink = {
         .limit = p->len,
         .fd = f->files[p->file].fd,
         .at = p->first
     };
-    inf_s3_get_t what = {
+    const wanted_t wanted = { .key = o->key };
+    inf_object_get_t what = {
+        .etag = o->etag,
         .userp = &sink,
         .ranged = p->len < o->size,
         .first = p->first,
         .last = p->first + p->len - (p->len > 0)
     };
 
-    inf_err_t *err = get(f->client, o->key, NULL, &what, &sink, o->etag);
+    inf_err_t *err = get(f->client, &wanted, &what, &sink);
     if (err == NULL && sink.got != p->len) {
         err = inf_err_new(INF_ERR_INVALID_ARG, "%llu bytes came, not %llu",
             (unsigned long long) sink.got, (unsigned long long) p->len);

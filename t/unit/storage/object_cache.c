@@ -4,7 +4,7 @@
 
 #include <dirent.h>
 
-#include "core/storage/s3_cache.h"
+#include "core/storage/object_cache.h"
 
 #define OTHER_USER 65534
 
@@ -42,18 +42,19 @@ base_path(const char *below)
 static inf_err_t *
 use_cache(void)
 {
-    const inf_s3_listing_t nothing = { 0 };
-    inf_s3_cache_t *cache;
+    const inf_object_listing_t nothing = { 0 };
+    inf_object_cache_t *cache;
     char *folder = NULL;
 
-    assert_ok(inf_s3_cache_new(&cache));
-    inf_err_t *err = inf_s3_cache_directory(cache, NULL, &nothing, 0, &folder);
+    assert_ok(inf_object_cache_new(&inf_service_s3, &cache));
+    inf_err_t *err = inf_object_cache_directory(cache, NULL, &nothing, 0,
+        &folder);
     if (err == NULL) {
         struct stat st;
         assert_int_equal(lstat(folder, &st), 0);
-        inf_s3_cache_release(cache, folder);
+        inf_object_cache_release(cache, folder);
     }
-    inf_s3_cache_free(cache);
+    inf_object_cache_free(cache);
     return err;
 }
 

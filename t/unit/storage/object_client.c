@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "core/storage/s3_client.h"
+#include "core/storage/object_client.h"
 #include "core/storage/storage.h"
 
 #define ANSWERS_MAX 3
@@ -30,7 +30,7 @@ typedef struct {
 } service_t;
 
 static service_t service = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static inf_s3_client_t *client;
+static inf_object_client_t *client;
 static char address[64];
 
 /* The next file is removed just before it is linked to. */
@@ -118,7 +118,7 @@ setup(void **state)
     assert_int_equal(pthread_create(&service.thread, NULL, serve, NULL), 0);
     snprintf(address, sizeof(address), "s3://127.0.0.1:%u/bucket",
         (unsigned) ntohs(at.sin_port));
-    assert_ok(inf_s3_client_new(address, &client));
+    assert_ok(inf_object_client_new(address, &client));
     return 0;
 }
 
@@ -126,7 +126,7 @@ static int
 teardown(void **state)
 {
     (void) state;
-    inf_s3_client_free(client);
+    inf_object_client_free(client);
     shutdown(service.fd, SHUT_RDWR);
     pthread_join(service.thread, NULL);
     close(service.fd);
@@ -169,7 +169,7 @@ read_one(size_t limit, char **data)
     size_t len;
 
     *data = NULL;
-    inf_err_t *err = inf_s3_client_read(client, "a b/c", limit, data, &len);
+    inf_err_t *err = inf_object_client_read(client, "a b/c", limit, data, &len);
     if (err == NULL) {
         assert_int_equal(len, strlen(*data));
     }
@@ -190,10 +190,10 @@ static inf_err_t *
 fetch_into(int fd)
 {
     char key[] = "k", etag[] = "e";
-    const inf_s3_object_t object = { .key = key, .etag = etag, .size = 5 };
-    const inf_s3_fetch_t file = { .object = &object, .fd = fd };
+    const inf_object_t object = { .key = key, .etag = etag, .size = 5 };
+    const inf_object_fetch_t file = { .object = &object, .fd = fd };
 
-    return inf_s3_client_fetch(client, &file, 1);
+    return inf_object_client_fetch(client, &file, 1);
 }
 
 static void
@@ -309,7 +309,7 @@ who_was_told_to_stop_asks_nothing(void **state)
 {
     (void) state;
     tell(OK("bytes"), NULL, NULL);
-    inf_s3_client_cancel(client);
+    inf_object_client_cancel(client);
     expect_failure(5, INF_ERR_UNAVAILABLE, "it is not asked any more", 0);
 }
 

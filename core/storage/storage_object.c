@@ -1,75 +1,75 @@
-#include "core/storage/storage_s3.h"
+#include "core/storage/storage_object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/buf.h"
 #include "core/base/path.h"
-#include "core/storage/s3_cache.h"
-#include "core/storage/s3_client.h"
+#include "core/storage/object_cache.h"
+#include "core/storage/object_client.h"
 
 #define LOCALIZE_TRIES 3u       /* objects may be replaced meanwhile         */
 
 typedef struct {
-    inf_storage_t    base;
-    char            *root;
-    inf_s3_client_t *client;
-    inf_s3_cache_t  *cache;
-} s3_t;
+    inf_storage_t        base;
+    char                *root;
+    inf_object_client_t *client;
+    inf_object_cache_t  *cache;
+} object_storage_t;
 
-static void s3_close(inf_storage_t *st);
-static inf_err_t *s3_list(const inf_storage_t *st, const char *dir,
+static void object_close(inf_storage_t *st);
+static inf_err_t *object_list(const inf_storage_t *st, const char *dir,
     inf_entries_t *out);
-static inf_err_t *s3_add(inf_entries_t *out, const inf_s3_object_t *o,
+static inf_err_t *object_add(inf_entries_t *out, const inf_object_t *o,
     size_t skip);
-static inf_err_t *s3_stat(const inf_storage_t *st, const char *path,
+static inf_err_t *object_stat(const inf_storage_t *st, const char *path,
     inf_entry_t *out);
-static inf_err_t *stat_object(const s3_t *s, const char *path,
+static inf_err_t *stat_object(const object_storage_t *s, const char *path,
     inf_entry_t *out, bool *found);
-static inf_err_t *s3_read(const inf_storage_t *st, const char *path,
+static inf_err_t *object_read(const inf_storage_t *st, const char *path,
     size_t limit, char **data, size_t *len);
-static inf_err_t *s3_contain(const inf_storage_t *st, const char *dir,
+static inf_err_t *object_contain(const inf_storage_t *st, const char *dir,
     const char *path);
-static inf_err_t *s3_localize(inf_storage_t *st, const char *dir,
+static inf_err_t *object_localize(inf_storage_t *st, const char *dir,
     char **local);
-static void s3_release(inf_storage_t *st, char *local);
-static void s3_cancel(inf_storage_t *st);
-static inf_err_t *key_of(const s3_t *s, const char *path, const char *tail,
-    char **out);
-static inf_err_t *first_with(const s3_t *s, const char *prefix,
-    inf_s3_listing_t *out);
+static void object_release(inf_storage_t *st, char *local);
+static void object_cancel(inf_storage_t *st);
+static inf_err_t *key_of(const object_storage_t *s, const char *path,
+    const char *tail, char **out);
+static inf_err_t *first_with(const object_storage_t *s, const char *prefix,
+    inf_object_listing_t *out);
 
-static const inf_storage_ops_t s3_ops = {
-    .close    = s3_close,
-    .list     = s3_list,
-    .stat     = s3_stat,
-    .read     = s3_read,
-    .contain  = s3_contain,
-    .localize = s3_localize,
-    .release  = s3_release,
+static const inf_storage_ops_t object_ops = {
+    .close    = object_close,
+    .list     = object_list,
+    .stat     = object_stat,
+    .read     = object_read,
+    .contain  = object_contain,
+    .localize = object_localize,
+    .release  = object_release,
     .remote   = true,
-    .cancel   = s3_cancel,
+    .cancel   = object_cancel,
 };
 
 inf_err_t *
-inf_storage_s3_open(const char *address, inf_storage_t **out, char **root)
+inf_storage_object_open(const char *address, inf_storage_t **out, char **root)
 {
-    s3_t *s = calloc(1, sizeof(*s));
+    object_storage_t *s = calloc(1, sizeof(*s));
     if (s == NULL) {
         return inf_err_nomem();
     }
 
-    s->base.ops = &s3_ops;
-    s->root = inf_s3_address_root(address);
+    s->base.ops = &object_ops;
+    s->root = inf_object_address_root(address);
     *root = s->root == NULL ? NULL : strdup(s->root);
     inf_err_t *err = *root == NULL ? inf_err_nomem()
-        : inf_s3_client_new(address, &s->client);
+        : inf_object_client_new(address, &s->client);
     if (err == NULL) {
-        err = inf_s3_cache_new(&s->cache);
+        err = inf_object_cache_new(inf_object_service_of(address), &s->cache);
     }
     if (err != NULL) {
         free(*root);
-        s3_close(&s->base);
+        object_close(&s->base);
         return err;
     }
 
@@ -78,23 +78,23 @@ inf_storage_s3_open(const char *address, inf_storage_t **out, char **root)
 }
 
 static void
-s3_close(inf_storage_t *st)
+object_close(inf_storage_t *st)
 {
-    s3_t *s = (s3_t *) st;
+    object_storage_t *s = (object_storage_t *) st;
 
     if (s->cache != NULL) {
-        inf_s3_cache_free(s->cache);
+        inf_object_cache_free(s->cache);
     }
-    inf_s3_client_free(s->client);
+    inf_object_client_free(s->client);
     free(s->root);
     free(s);
 }
 
 static inf_err_t *
-s3_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
+object_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
 {
-    const s3_t *s = (const s3_t *) st;
-    inf_s3_listing_t listing;
+    const object_storage_t *s = (const object_storage_t *) st;
+    inf_object_listing_t listing;
     char *prefix;
 
     inf_err_t *err = key_of(s, dir, "/", &prefix);
@@ -102,25 +102,25 @@ s3_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
         return err;
     }
 
-    err = inf_s3_client_list(s->client, prefix, false, 0, &listing);
+    err = inf_object_client_list(s->client, prefix, false, 0, &listing);
     if (err == NULL) {
         for (size_t i = 0; err == NULL && i < listing.count; i++) {
-            err = s3_add(out, &listing.items[i], strlen(prefix));
+            err = object_add(out, &listing.items[i], strlen(prefix));
         }
         if (err == NULL && listing.count == 0 && strcmp(dir, s->root) != 0) {
             err = inf_err_new(INF_ERR_NOT_FOUND, "failed to open directory "
                 "'%s': no object's key begins with it", dir);
         }
-        inf_s3_listing_fini(&listing);
+        inf_object_listing_fini(&listing);
     }
     free(prefix);
     return err;
 }
 
 static inf_err_t *
-s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
+object_add(inf_entries_t *out, const inf_object_t *o, size_t skip)
 {
-    char name[INF_S3_KEY_MAX + 1];
+    char name[INF_OBJECT_KEY_MAX + 1];
     size_t len = strlen(o->key);
     bool dir = len > 0 && o->key[len - 1] == '/';
 
@@ -144,15 +144,15 @@ s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
 /* Describes an entry; the bucket exists even if it is empty.  Where a directory
    has an object of its name, too, it is the directory. */
 static inf_err_t *
-s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
+object_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 {
-    const s3_t *s = (const s3_t *) st;
+    const object_storage_t *s = (const object_storage_t *) st;
     bool top = strcmp(path, s->root) == 0;
-    inf_s3_listing_t listing;
+    inf_object_listing_t listing;
     char *key;
 
     *out = (inf_entry_t) { .kind = INF_ENTRY_DIR };
-    if (top && inf_s3_client_address(s->client)->prefix[0] == '\0') {
+    if (top && inf_object_client_address(s->client)->prefix[0] == '\0') {
         return NULL;
     }
 
@@ -165,7 +165,7 @@ s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
         return err;
     }
     bool found = listing.count > 0;
-    inf_s3_listing_fini(&listing);
+    inf_object_listing_fini(&listing);
 
     if (!found && !top) {
         err = stat_object(s, path, out, &found);
@@ -176,9 +176,10 @@ s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 
 /* Finds an object: it is the first of the keys that begin with its key. */
 static inf_err_t *
-stat_object(const s3_t *s, const char *path, inf_entry_t *out, bool *found)
+stat_object(const object_storage_t *s, const char *path, inf_entry_t *out,
+    bool *found)
 {
-    inf_s3_listing_t listing;
+    inf_object_listing_t listing;
     char *key;
 
     inf_err_t *err = key_of(s, path, "", &key);
@@ -195,22 +196,22 @@ stat_object(const s3_t *s, const char *path, inf_entry_t *out, bool *found)
             out->size = listing.items[0].size;
             out->changed_ns = listing.items[0].modified_ns;
         }
-        inf_s3_listing_fini(&listing);
+        inf_object_listing_fini(&listing);
     }
     free(key);
     return err;
 }
 
 static inf_err_t *
-s3_read(const inf_storage_t *st, const char *path, size_t limit, char **data,
-    size_t *len)
+object_read(const inf_storage_t *st, const char *path, size_t limit,
+    char **data, size_t *len)
 {
-    const s3_t *s = (const s3_t *) st;
+    const object_storage_t *s = (const object_storage_t *) st;
     char *key;
 
     inf_err_t *err = key_of(s, path, "", &key);
     if (err == NULL) {
-        err = inf_s3_client_read(s->client, key, limit, data, len);
+        err = inf_object_client_read(s->client, key, limit, data, len);
         free(key);
     }
     return err;
@@ -218,7 +219,7 @@ s3_read(const inf_storage_t *st, const char *path, size_t limit, char **data,
 
 /* Compares texts, since there are no links. */
 static inf_err_t *
-s3_contain(const inf_storage_t *st, const char *dir, const char *path)
+object_contain(const inf_storage_t *st, const char *dir, const char *path)
 {
     size_t len = strlen(dir);
     (void) st;
@@ -233,25 +234,25 @@ s3_contain(const inf_storage_t *st, const char *dir, const char *path)
 }
 
 static inf_err_t *
-s3_localize(inf_storage_t *st, const char *dir, char **local)
+object_localize(inf_storage_t *st, const char *dir, char **local)
 {
-    s3_t *s = (s3_t *) st;
-    inf_s3_listing_t listing;
+    object_storage_t *s = (object_storage_t *) st;
+    inf_object_listing_t listing;
     inf_err_t *err = NULL;
     char *prefix;
 
     err = key_of(s, dir, "/", &prefix);
     for (unsigned i = 0; err == NULL && i < LOCALIZE_TRIES; i++) {
-        err = inf_s3_client_list(s->client, prefix, true, 0, &listing);
+        err = inf_object_client_list(s->client, prefix, true, 0, &listing);
         if (err != NULL) {
             break;
         }
 
         err = listing.count == 0 ? inf_err_new(INF_ERR_NOT_FOUND,
                 "'%s': no object's key begins with it", dir)
-            : inf_s3_cache_directory(s->cache, s->client, &listing,
+            : inf_object_cache_directory(s->cache, s->client, &listing,
                 strlen(prefix), local);
-        inf_s3_listing_fini(&listing);
+        inf_object_listing_fini(&listing);
         if (err == NULL) {
             break;
         }
@@ -268,24 +269,25 @@ s3_localize(inf_storage_t *st, const char *dir, char **local)
 }
 
 static void
-s3_release(inf_storage_t *st, char *local)
+object_release(inf_storage_t *st, char *local)
 {
-    s3_t *s = (s3_t *) st;
-    inf_s3_cache_release(s->cache, local);
+    object_storage_t *s = (object_storage_t *) st;
+    inf_object_cache_release(s->cache, local);
 }
 
 static void
-s3_cancel(inf_storage_t *st)
+object_cancel(inf_storage_t *st)
 {
-    const s3_t *s = (const s3_t *) st;
-    inf_s3_client_cancel(s->client);
+    const object_storage_t *s = (const object_storage_t *) st;
+    inf_object_client_cancel(s->client);
 }
 
 /* The key of a path, followed by tail unless it is "/" alone. */
 static inf_err_t *
-key_of(const s3_t *s, const char *path, const char *tail, char **out)
+key_of(const object_storage_t *s, const char *path, const char *tail,
+    char **out)
 {
-    const char *prefix = inf_s3_client_address(s->client)->prefix;
+    const char *prefix = inf_object_client_address(s->client)->prefix;
     size_t len = strlen(s->root);
     inf_buf_t key;
 
@@ -322,7 +324,8 @@ key_of(const s3_t *s, const char *path, const char *tail, char **out)
 }
 
 static inf_err_t *
-first_with(const s3_t *s, const char *prefix, inf_s3_listing_t *out)
+first_with(const object_storage_t *s, const char *prefix,
+    inf_object_listing_t *out)
 {
-    return inf_s3_client_list(s->client, prefix, true, 1, out);
+    return inf_object_client_list(s->client, prefix, true, 1, out);
 }

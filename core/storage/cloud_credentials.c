@@ -1,0 +1,156 @@
+#include "core/storage/cloud_credentials.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/buf.h"
+#include "core/base/os/environment.h"
+
+#define PIECE_BYTES    4096
+#define FILE_MAX_BYTES ((size_t) 1 << 20)
+
+static inf_err_t *parse_file(const char *file, inf_json_doc_t *doc);
+static inf_err_t *read_whole(const char *file, inf_buf_t *text);
+static json_t *best_entry(json_t *entries, const char *address);
+
+inf_err_t *
+inf_cloud_entry_find(const char *service, const char *address,
+    inf_cloud_entry_t *out)
+{
+    *out = (inf_cloud_entry_t) {
+        .file = inf_environment("TRITON_CLOUD_CREDENTIAL_PATH"),
+        .service = service,
+    };
+    if (out->file == NULL) {
+        return NULL;
+    }
+
+    inf_err_t *err = parse_file(out->file, &out->doc);
+    if (err != NULL) {
+        return err;
+    }
+
+    json_t *entries = json_object_get(out->doc.root, service);
+    if (entries != NULL && !json_is_object(entries)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': "
+            "\"%s\" must be an object", out->file, service);
+    }
+    out->value = best_entry(entries, address);
+    return out->value != NULL ? NULL : inf_err_new(INF_ERR_NOT_FOUND,
+        "Cannot match credential for path  %s", address);
+}
+
+void
+inf_cloud_entry_fini(inf_cloud_entry_t *e)
+{
+    inf_json_doc_fini(&e->doc);
+}
+
+/* doc is valid, perhaps empty, in any case. */
+static inf_err_t *
+parse_file(const char *file, inf_json_doc_t *doc)
+{
+    inf_buf_t text;
+
+    *doc = (inf_json_doc_t) { NULL };
+    inf_buf_init(&text);
+    inf_err_t *err = read_whole(file, &text);
+    if (err == NULL) {
+        err = inf_json_doc_parse(doc, inf_buf_slice(&text),
+            INF_JSON_DOC_NO_DUPLICATES);
+    }
+    if (err != NULL) {
+        err = inf_err_add(err, "cloud credentials '%s'", file);
+    }
+
+    explicit_bzero(text.data, text.len);
+    inf_buf_fini(&text);
+    return err;
+}
+
+static inf_err_t *
+read_whole(const char *file, inf_buf_t *text)
+{
+    char piece[PIECE_BYTES];
+    size_t n;
+
+    FILE *f = fopen(file, "re");
+    if (f == NULL) {
+        return inf_err_recode(inf_err_os(errno, "cannot open it"),
+            INF_ERR_INVALID_ARG);
+    }
+    if (!inf_buf_reserve(text, FILE_MAX_BYTES)) {   /* so that it is not
+                                                       moved                 */
+        fclose(f);
+        return inf_err_nomem();
+    }
+
+    while ((n = fread(piece, 1, sizeof(piece), f)) > 0
+        && n <= FILE_MAX_BYTES - text->len)
+    {
+        inf_buf_put(text, piece, n);
+    }
+    bool failed = ferror(f) != 0;
+    fclose(f);
+    explicit_bzero(piece, sizeof(piece));
+
+    if (failed || n > 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, failed ? "it can't be read"
+            : "it has more than %zu bytes", FILE_MAX_BYTES);
+    }
+    return inf_buf_status(text);
+}
+
+/* The entry whose key is the longest prefix of the address. */
+static json_t *
+best_entry(json_t *entries, const char *address)
+{
+    json_t *best = NULL;
+    json_t *entry;
+    const char *key;
+    size_t best_len = 0;
+
+    json_object_foreach(entries, key, entry) {
+        size_t len = strlen(key);
+        if (strncmp(key, address, len) == 0
+            && (best == NULL || len > best_len))
+        {
+            best = entry;
+            best_len = len;
+        }
+    }
+    return best;
+}
+
+inf_err_t *
+inf_cloud_text(const char *file, const json_t *object, const char *key,
+    char **out)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (value == NULL) {
+        return NULL;
+    }
+    if (!json_is_string(value)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': "
+            "\"%s\" must be a string", file, key);
+    }
+    if (json_string_length(value) == 0 || *out != NULL) {
+        return NULL;
+    }
+    *out = strdup(json_string_value(value));
+    return *out == NULL ? inf_err_nomem() : NULL;
+}
+
+void
+inf_cloud_wipe(char **text)
+{
+    if (*text != NULL) {
+        explicit_bzero(*text, strlen(*text));
+        free(*text);
+        *text = NULL;
+    }
+}

@@ -1,0 +1,43 @@
+/*
+ * cloud_credentials.h - the file of credentials of all services that
+ *                       TRITON_CLOUD_CREDENTIAL_PATH names.
+ *
+ * Owner    The caller finishes the document, whose entries are borrowed, and
+ *          wipes texts.
+ * Thread   any; reads the environment and files in each call.
+ * Units    none.
+ * Errors   NOT_FOUND: no entry matches.  INVALID_ARG, with file and key.
+ * Route    environment, file -> [cloud credentials] -> credentials of a
+ *          service
+ *
+ * The file is {"s3": {PREFIX: entry, ...}, ...}; the entry with the longest
+ * prefix of the address is used, and the environment then ignored.
+ */
+
+#ifndef INF_STORAGE_CLOUD_CREDENTIALS_H
+#define INF_STORAGE_CLOUD_CREDENTIALS_H
+
+#include "core/base/error.h"
+#include "core/proto/json_doc.h"
+
+typedef struct {
+    const char     *file;       /* NULL: the variable is not set             */
+    const char     *service;    /* "s3"                                      */
+    inf_json_doc_t  doc;
+    json_t         *value;      /* of the prefix; of any type                */
+} inf_cloud_entry_t;
+
+/* Finds the entry of an address; fini ends it in any case. */
+INF_CHECK inf_err_t *inf_cloud_entry_find(const char *service,
+    const char *address, inf_cloud_entry_t *out);
+void inf_cloud_entry_fini(inf_cloud_entry_t *e);
+
+/* The text of object's key, malloc'ed; *out stays NULL if it is missing or
+   empty.  An error names the file. */
+INF_CHECK inf_err_t *inf_cloud_text(const char *file, const json_t *object,
+    const char *key, char **out);
+
+/* Wipes and frees the text, which may be NULL, and sets it to NULL. */
+void inf_cloud_wipe(char **text);
+
+#endif /* INF_STORAGE_CLOUD_CREDENTIALS_H */
