@@ -1,5 +1,8 @@
 #include "core/proto/base64.h"
 
+static void put(inf_buf_t *out, inf_slice_t bytes, const char *digits,
+    bool padded);
+
 /* 0 to 63; 64: skipped; 65: padding; 66: not base64 */
 static uint8_t
 value_of(char c)
@@ -73,4 +76,39 @@ inf_base64_decode(inf_slice_t text, uint8_t *out, size_t *len)
 
     *len = n;
     return true;
+}
+
+void
+inf_base64_put(inf_buf_t *out, inf_slice_t bytes)
+{
+    put(out, bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        "0123456789+/", true);
+}
+
+void
+inf_base64_put_url(inf_buf_t *out, inf_slice_t bytes)
+{
+    put(out, bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+        "0123456789-_", false);
+}
+
+static void
+put(inf_buf_t *out, inf_slice_t bytes, const char *digits, bool padded)
+{
+    const unsigned char *p = (const unsigned char *) bytes.data;
+
+    for (size_t i = 0; i < bytes.len; i += 3) {
+        size_t n = bytes.len - i < 3 ? bytes.len - i : 3;
+        unsigned bits = (unsigned) p[i] << 16;
+        bits |= n > 1 ? (unsigned) p[i + 1] << 8 : 0;
+        bits |= n > 2 ? (unsigned) p[i + 2] : 0;
+
+        for (size_t c = 0; c < 4; c++) {
+            if (c <= n) {
+                inf_buf_putc(out, digits[(bits >> (18 - 6 * c)) & 0x3f]);
+            } else if (padded) {
+                inf_buf_putc(out, '=');
+            }
+        }
+    }
 }

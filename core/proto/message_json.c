@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/proto/base64.h"
 #include "core/proto/message_utf8.h"
 #include "core/proto/number.h"
 
@@ -32,7 +33,6 @@ static void write_real(inf_buf_t *out, const ProtobufCFieldDescriptor *f,
     double v);
 static void write_enum(inf_buf_t *out, const ProtobufCEnumDescriptor *desc,
     int v);
-static void write_base64(inf_buf_t *out, inf_slice_t s);
 static size_t string_plain(inf_slice_t s);
 static void string_escape(inf_buf_t *out, unsigned char c);
 static bool field_is_written(const writer_t *w, const ProtobufCMessage *m,
@@ -212,7 +212,9 @@ write_value(const writer_t *w, const ProtobufCMessageDescriptor *desc,
         inf_json_put_string(w->out, v.s);
         break;
     case PROTOBUF_C_TYPE_BYTES:
-        write_base64(w->out, v.s);
+        inf_buf_putc(w->out, '"');
+        inf_base64_put(w->out, v.s);
+        inf_buf_putc(w->out, '"');
         break;
     case PROTOBUF_C_TYPE_MESSAGE:
         return write_message(w, v.m);
@@ -296,28 +298,6 @@ write_enum(inf_buf_t *out, const ProtobufCEnumDescriptor *desc, int v)
     }
     inf_buf_putc(out, '"');
     inf_buf_puts(out, name->name);
-    inf_buf_putc(out, '"');
-}
-
-static void
-write_base64(inf_buf_t *out, inf_slice_t s)
-{
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *p = (const unsigned char *) s.data;
-
-    inf_buf_putc(out, '"');
-    for (size_t i = 0; i < s.len; i += 3) {
-        size_t n = s.len - i < 3 ? s.len - i : 3;
-        unsigned bits = (unsigned) p[i] << 16;
-        bits |= n > 1 ? (unsigned) p[i + 1] << 8 : 0;
-        bits |= n > 2 ? (unsigned) p[i + 2] : 0;
-
-        inf_buf_putc(out, digits[bits >> 18]);
-        inf_buf_putc(out, digits[(bits >> 12) & 0x3f]);
-        inf_buf_putc(out, n > 1 ? digits[(bits >> 6) & 0x3f] : '=');
-        inf_buf_putc(out, n > 2 ? digits[bits & 0x3f] : '=');
-    }
     inf_buf_putc(out, '"');
 }
 

@@ -38,6 +38,32 @@ what_is_base64_is_decoded(void **state)
 }
 
 static void
+encodes(const char *bytes, size_t len, const char *text, const char *url)
+{
+    inf_buf_t out;
+
+    inf_buf_init(&out);
+    inf_base64_put(&out, inf_slice(bytes, len));
+    inf_buf_putc(&out, ' ');
+    inf_base64_put_url(&out, inf_slice(bytes, len));
+    assert_true(strncmp(out.data, text, strlen(text)) == 0);
+    assert_string_equal(out.data + strlen(text) + 1, url);
+    inf_buf_fini(&out);
+}
+
+static void
+bytes_are_encoded_for_json_and_urls(void **state)
+{
+    (void) state;
+    encodes("", 0, "", "");
+    encodes("f", 1, "Zg==", "Zg");
+    encodes("fo", 2, "Zm8=", "Zm8");
+    encodes("foo", 3, "Zm9v", "Zm9v");
+    encodes("foob", 4, "Zm9vYg==", "Zm9vYg");
+    encodes("\x00\xff\x80\xff\xfe", 5, "AP+A//4=", "AP-A__4");
+}
+
+static void
 what_is_not_is_rejected(void **state)
 {
     (void) state;
@@ -58,6 +84,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_base64_is_decoded),
         cmocka_unit_test(what_is_not_is_rejected),
+        cmocka_unit_test(bytes_are_encoded_for_json_and_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
