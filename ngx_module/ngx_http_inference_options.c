@@ -525,7 +525,7 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
                            "\"%V %V\": a local directory%s is wanted",
                            &cmd->name, value,
                            option->kind == INF_OPTION_REPOSITORY
-                           ? " or s3://bucket/path" : "");
+                           ? ", s3://bucket/path or gs://bucket/path" : "");
         return NGX_CONF_ERROR;
     }
 

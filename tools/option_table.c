@@ -60,8 +60,8 @@ const option_t option_table[] = {
       .help = "file that the log is appended to (stderr)" },
 
     { "model-repository", GROUP_REPOSITORY, KIND_LIST, AT(repositories),
-      .help = "directory of models, or s3://... (repeatable; required, or "
-      "AIP_STORAGE_URI)", .check = check_repository },
+      .help = "directory of models, s3://... or gs://... (repeatable; "
+      "required, or AIP_STORAGE_URI)", .check = check_repository },
     { "model-store", GROUP_REPOSITORY, KIND_LIST, AT(repositories),
       .help = "the same", .check = check_repository },
     { "exit-on-error", GROUP_REPOSITORY, KIND_BOOL, AT(exit_on_error),

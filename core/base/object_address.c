@@ -7,7 +7,7 @@
 
 typedef struct {
     const char  *text;
-    /* Takes the endpoint that rest begins with, if any. */
+    /* Takes the endpoint that rest begins with, if any; NULL: never one. */
     inf_err_t *(*take_endpoint)(const char **rest, char **endpoint);
 } scheme_t;
 
@@ -20,6 +20,7 @@ static inf_err_t *address_bad(const char *address, const char *what);
 
 static const scheme_t schemes[] = {
     { INF_S3_SCHEME, s3_endpoint },
+    { INF_GS_SCHEME, NULL },
 };
 
 inf_err_t *
@@ -29,11 +30,13 @@ inf_object_address_parse(const char *address, inf_object_address_t *out)
 
     *out = (inf_object_address_t) { NULL, NULL, NULL };
     if (scheme == NULL) {
-        return address_bad(address, "it does not begin with s3://");
+        return address_bad(address, "it does not begin with s3:// or"
+            " gs://");
     }
 
     const char *rest = address + strlen(scheme->text);
-    inf_err_t *err = scheme->take_endpoint(&rest, &out->endpoint);
+    inf_err_t *err = scheme->take_endpoint == NULL ? NULL
+        : scheme->take_endpoint(&rest, &out->endpoint);
     if (err != NULL) {
         return err;
     }

@@ -9,7 +9,8 @@
  * Route    directive, storage -> [address] -> object client
  *
  * Forms: s3://bucket/path, s3://host:port/bucket/path,
- * s3://http://host:port/bucket/path, s3://https://host:port/bucket/path.
+ * s3://http://host:port/bucket/path, s3://https://host:port/bucket/path,
+ * gs://bucket/path.
  * Slashes at the end, and several in a row, are treated as in a file's path.
  */
 
@@ -22,6 +23,7 @@
 #include "core/base/error.h"
 
 #define INF_S3_SCHEME "s3://"
+#define INF_GS_SCHEME "gs://"
 
 typedef struct {
     char *endpoint;         /* "http://host:port"; NULL: the provider's own */
@@ -34,7 +36,8 @@ typedef struct {
 static inline bool
 inf_object_address_has_scheme(const char *text)
 {
-    return strncmp(text, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) == 0;
+    return strncmp(text, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) == 0
+        || strncmp(text, INF_GS_SCHEME, strlen(INF_GS_SCHEME)) == 0;
 }
 
 /* On success out owns its texts until fini. */

@@ -12,8 +12,9 @@
 #define PIECE_BYTES    4096
 #define FILE_MAX_BYTES ((size_t) 1 << 20)
 
-static inf_err_t *parse_file(const char *file, inf_json_doc_t *doc);
 static inf_err_t *read_whole(const char *file, inf_buf_t *text);
+static inf_err_t *without_words(inf_err_t *err);
+static void wipe_strings(json_t *value);
 static json_t *best_entry(json_t *entries, const char *address);
 
 inf_err_t *
@@ -28,7 +29,7 @@ inf_cloud_entry_find(const char *service, const char *address,
         return NULL;
     }
 
-    inf_err_t *err = parse_file(out->file, &out->doc);
+    inf_err_t *err = inf_cloud_file_parse(out->file, &out->doc);
     if (err != NULL) {
         return err;
     }
@@ -46,12 +47,11 @@ inf_cloud_entry_find(const char *service, const char *address,
 void
 inf_cloud_entry_fini(inf_cloud_entry_t *e)
 {
-    inf_json_doc_fini(&e->doc);
+    inf_cloud_json_fini(&e->doc);
 }
 
-/* doc is valid, perhaps empty, in any case. */
-static inf_err_t *
-parse_file(const char *file, inf_json_doc_t *doc)
+inf_err_t *
+inf_cloud_file_parse(const char *file, inf_json_doc_t *doc)
 {
     inf_buf_t text;
 
@@ -63,12 +63,30 @@ parse_file(const char *file, inf_json_doc_t *doc)
             INF_JSON_DOC_NO_DUPLICATES);
     }
     if (err != NULL) {
-        err = inf_err_add(err, "cloud credentials '%s'", file);
+        err = inf_err_add(without_words(err), "cloud credentials '%s'", file);
     }
 
-    explicit_bzero(text.data, text.len);
+    if (text.data != NULL) {
+        explicit_bzero(text.data, text.len);
+    }
     inf_buf_fini(&text);
     return err;
+}
+
+/* An error without the words of the file, which may be a secret. */
+static inf_err_t *
+without_words(inf_err_t *err)
+{
+    const char *text = inf_err_msg(err);
+    const char *words = strstr(text, " near ");
+
+    if (words == NULL) {
+        return err;
+    }
+    inf_err_t *other = inf_err_new(inf_err_code(err), "%.*s",
+        (int) (words - text), text);
+    inf_err_free(err);
+    return other;
 }
 
 static inf_err_t *
@@ -102,6 +120,33 @@ read_whole(const char *file, inf_buf_t *text)
             : "it has more than %zu bytes", FILE_MAX_BYTES);
     }
     return inf_buf_status(text);
+}
+
+void
+inf_cloud_json_fini(inf_json_doc_t *doc)
+{
+    wipe_strings(doc->root);
+    inf_json_doc_fini(doc);
+}
+
+/* The parser bounds the depth. */
+static void
+wipe_strings(json_t *value)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+
+    json_object_foreach(value, key, item) {
+        wipe_strings(item);
+    }
+    json_array_foreach(value, i, item) {
+        wipe_strings(item);
+    }
+    if (json_is_string(value)) {
+        explicit_bzero((char *) json_string_value(value),
+            json_string_length(value));
+    }
 }
 
 /* The entry whose key is the longest prefix of the address. */

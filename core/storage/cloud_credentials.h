@@ -1,6 +1,7 @@
 /*
  * cloud_credentials.h - the file of credentials of all services that
- *                       TRITON_CLOUD_CREDENTIAL_PATH names.
+ *                       TRITON_CLOUD_CREDENTIAL_PATH names, and JSON with
+ *                       secrets.
  *
  * Owner    The caller finishes the document, whose entries are borrowed, and
  *          wipes texts.
@@ -31,6 +32,13 @@ typedef struct {
 INF_CHECK inf_err_t *inf_cloud_entry_find(const char *service,
     const char *address, inf_cloud_entry_t *out);
 void inf_cloud_entry_fini(inf_cloud_entry_t *e);
+
+/* Reads a file of JSON; doc is valid, perhaps empty, in any case. */
+INF_CHECK inf_err_t *inf_cloud_file_parse(const char *file,
+    inf_json_doc_t *doc);
+
+/* Wipes all strings of the document and finishes it. */
+void inf_cloud_json_fini(inf_json_doc_t *doc);
 
 /* The text of object's key, malloc'ed; *out stays NULL if it is missing or
    empty.  An error names the file. */

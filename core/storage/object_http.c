@@ -5,9 +5,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/proto/json_doc.h"
 #include "core/storage/curl_library.h"
 
 #define CONNECT_MS     10000L
+#define LOCAL_MS       1000L    /* likewise, to a service of this machine    */
 #define SLOW_BYTES     1024L    /* bytes per second, for SLOW_SECONDS: below it
                                    the request fails                         */
 #define SLOW_SECONDS   30L
@@ -31,6 +33,9 @@ static size_t on_body(char *data, size_t size, size_t count, void *userp);
 static int on_progress(void *userp, curl_off_t down_all, curl_off_t down,
     curl_off_t up_all, curl_off_t up);
 static inf_err_t *judge(inf_object_http_t *h, CURLcode code);
+static void find_oauth_error(const char *complaint, char *name,
+    size_t name_cap, char *text, size_t text_cap);
+static void copy_words(const char *from, size_t len, char *out, size_t cap);
 static void find_element(const char *text, const char *name, char *out,
     size_t cap);
 
@@ -113,7 +118,8 @@ set_up(inf_object_http_t *h)
     rc |= curl->easy_setopt(e, CURLOPT_HTTP_VERSION,
         (long) CURL_HTTP_VERSION_1_1);
     rc |= curl->easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    rc |= curl->easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    rc |= curl->easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS,
+        what->link_local ? LOCAL_MS : CONNECT_MS);
     rc |= curl->easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
     rc |= curl->easy_setopt(e, CURLOPT_LOW_SPEED_TIME, SLOW_SECONDS);
     rc |= curl->easy_setopt(e, CURLOPT_ERRORBUFFER, h->reason);
@@ -126,6 +132,12 @@ set_up(inf_object_http_t *h)
     rc |= curl->easy_setopt(e, CURLOPT_XFERINFODATA, h);
     if (what->authorities != NULL) {
         rc |= curl->easy_setopt(e, CURLOPT_CAINFO, what->authorities);
+    }
+    if (what->link_local) {
+        rc |= curl->easy_setopt(e, CURLOPT_PROXY, "");
+    }
+    if (what->form != NULL) {
+        rc |= curl->easy_setopt(e, CURLOPT_POSTFIELDS, what->form);
     }
     if (what->ranged) {
         snprintf(range, sizeof(range), "%llu-%llu",
@@ -143,7 +155,7 @@ set_up(inf_object_http_t *h)
         snprintf(quoted, sizeof(quoted), "\"%s\"", what->etag);
         err = inf_object_http_add_header(h, "If-Match", quoted);
     }
-    if (err == NULL) {
+    if (err == NULL && what->authorize != NULL) {
         err = what->authorize(h, what);
     }
     if (err == NULL && h->headers != NULL
@@ -254,6 +266,7 @@ judge(inf_object_http_t *h, CURLcode code)
     unsigned status = h->answer->status;
     char name[64];
     char text[256];
+    char details[256];
 
     if (h->stopped) {
         return inf_err_new(INF_ERR_INTERNAL, "the answer is not taken");
@@ -266,15 +279,57 @@ judge(inf_object_http_t *h, CURLcode code)
             ? h->reason : h->curl->easy_strerror(code));
     }
 
-    find_element(h->complaint, "Code", name, sizeof(name));
-    find_element(h->complaint, "Message", text, sizeof(text));
+    find_element(h->complaint, "Details", details, sizeof(details));
+    if (h->complaint[0] == '{') {
+        find_oauth_error(h->complaint, name, sizeof(name), text,
+            sizeof(text));
+    } else {
+        find_element(h->complaint, "Code", name, sizeof(name));
+        find_element(h->complaint, "Message", text, sizeof(text));
+    }
     inf_err_code_t kind = status >= 500 || status == 429 || status == 408
         ? INF_ERR_UNAVAILABLE
         : status == 404 ? INF_ERR_NOT_FOUND
         : status == 412 || status == 416 ? INF_ERR_INVALID_ARG
         : INF_ERR_INTERNAL;
-    return inf_err_new(kind, "HTTP status %u%s%s%s%s", status,
+    inf_err_t *err = inf_err_new(kind, "HTTP status %u%s%s%s%s", status,
         name[0] != '\0' ? ", " : "", name, text[0] != '\0' ? ": " : "", text);
+    return details[0] == '\0' ? err : inf_err_note(err, "%s", details);
+}
+
+/* RFC 6749, section 5.2. */
+static void
+find_oauth_error(const char *complaint, char *name, size_t name_cap,
+    char *text, size_t text_cap)
+{
+    inf_json_doc_t doc = { NULL };
+    inf_slice_t value;
+
+    name[0] = '\0';
+    text[0] = '\0';
+    inf_err_free(inf_json_doc_parse(&doc, inf_slice(complaint,
+        strlen(complaint)), 0));
+    if (inf_json_doc_string(json_object_get(doc.root, "error"), &value)) {
+        copy_words(value.data, value.len, name, name_cap);
+    }
+    if (inf_json_doc_string(json_object_get(doc.root, "error_description"),
+        &value))
+    {
+        copy_words(value.data, value.len, text, text_cap);
+    }
+    inf_json_doc_fini(&doc);
+}
+
+/* Copies a part that fits, without control characters. */
+static void
+copy_words(const char *from, size_t len, char *out, size_t cap)
+{
+    size_t n = len < cap ? len : cap - 1;
+
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (unsigned char) from[i] < ' ' ? ' ' : from[i];
+    }
+    out[n] = '\0';
 }
 
 /* The first <name>text</name> of a service's error document, for error texts;
@@ -292,12 +347,5 @@ find_element(const char *text, const char *name, char *out, size_t cap)
     }
 
     from += strlen(tag);
-    size_t len = strcspn(from, "<");
-    if (len >= cap) {
-        len = cap - 1;
-    }
-    for (size_t i = 0; i < len; i++) {
-        out[i] = (unsigned char) from[i] < ' ' ? ' ' : from[i];
-    }
-    out[len] = '\0';
+    copy_words(from, strcspn(from, "<"), out, cap);
 }

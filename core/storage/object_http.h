@@ -7,7 +7,8 @@
  * Units    bytes; ms.
  * Errors   UNAVAILABLE: no answer, or an error of the service: retry.
  *          NOT_FOUND, INVALID_ARG (the object was replaced), INTERNAL
- *          (rejected): the service's code and text.
+ *          (rejected): the service's code and text, of an XML error document
+ *          or an error of OAuth 2.0.
  * Route    object client -> [http] -> libcurl, opened at its first use
  */
 
@@ -29,6 +30,10 @@ typedef struct inf_object_get_s inf_object_get_t;
 struct inf_object_get_s {
     const char         *scheme;     /* "s3://", for errors                   */
     const char         *url;        /* with canonical path and query         */
+    const char         *form;       /* body of a POST, encoded as a form's;
+                                       NULL: a GET                           */
+    bool                link_local; /* a service of this machine: through no
+                                       proxy, and it connects in a second    */
     const char         *authorities;    /* file of certificates that https://
                                        trusts; NULL: the system's            */
     const char         *etag;       /* condition of the request; NULL: any
@@ -38,7 +43,7 @@ struct inf_object_get_s {
     bool                ranged;
     uint64_t            first;      /* first and last byte                   */
     uint64_t            last;
-    /* Adds headers that show who asks. */
+    /* Adds headers that show who asks; NULL: none. */
     inf_err_t        *(*authorize)(inf_object_http_t *h,
                            const inf_object_get_t *what);
     const void         *who;

@@ -75,6 +75,7 @@ typedef struct {
 } inf_object_service_t;
 
 extern const inf_object_service_t inf_service_s3;
+extern const inf_object_service_t inf_service_gs;
 
 /* The service of an address; NULL: its scheme is that of none. */
 const inf_object_service_t *inf_object_service_of(const char *address);

@@ -52,13 +52,13 @@ inf_storage_address_is_remote(const char *address)
 static inf_err_t *
 storage_scheme_check(const char *address)
 {
-    static const char *const schemes[] = { "gs://", "as://" };
+    static const char *const schemes[] = { "as://" };
 
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         if (strncmp(address, schemes[i], strlen(schemes[i])) == 0) {
             return inf_err_new(INF_ERR_UNSUPPORTED, "model repository '%s': "
                 "%s file-system not supported by this build; use a local "
-                "directory or s3://", address, schemes[i]);
+                "directory, s3:// or gs://", address, schemes[i]);
         }
     }
 

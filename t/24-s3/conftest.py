@@ -1,29 +1,32 @@
-"""An S3 service for each file of tests, a bucket, a directory for each."""
+"""A service for each file of tests, a bucket, a directory for each."""
 
+import os
 import re
 import shutil
 import tempfile
 
 import pytest
 
-from lib.s3 import Service
+from lib import gs, s3
 
 
-@pytest.fixture(scope="module")
-def service():
-    with Service() as s:
+@pytest.fixture(scope="module", params=["s3", "gs"])
+def service(request, tmp_path_factory):
+    """Tests that concern one alone name it: ONLY_S3 of test_s3.py."""
+    with s3.Service() if request.param == "s3" else gs.Service(
+            tmp_path_factory.mktemp("gs")) as s:
         yield s
 
 
 @pytest.fixture
 def bucket(service, request):
     name = "b-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:50]
-    return service.bucket(name.strip("-") + "-x")
+    return service.bucket(name.strip("-") + "-" + os.urandom(4).hex())
 
 
 @pytest.fixture
 def mount():
-    path = tempfile.mkdtemp(prefix="inf-s3-")
+    path = tempfile.mkdtemp(prefix="inf-objects-")
     yield path
     shutil.rmtree(path)
 

@@ -13,6 +13,9 @@ from lib.s3 import IN, KEY_ID, REGION, SECRET, Service, upload, works
 from lib.server import SLOW
 from lib.wire import tensor
 
+# of tests that concern nothing of other services
+ONLY_S3 = pytest.mark.parametrize("service", ["s3"], indirect=True)
+
 
 def folders(mount):
     found = []
@@ -43,7 +46,7 @@ def test_models_of_a_prefix_are_served_and_the_folder_goes(
 
 def test_without_a_mount_directory_objects_are_kept_in_tmp(service, bucket,
                                                            serve):
-    folder = pathlib.Path(f"/tmp/inference-s3-{os.geteuid()}")
+    folder = pathlib.Path(f"/tmp/inference-{service.name}-{os.geteuid()}")
     before = folder.exists()
     upload(service, bucket, "", lambda f: models.identity(f, "m", IN))
     unset = [e for e in service.environment("") if "MOUNT_DIRECTORY" not in e]
@@ -126,7 +129,9 @@ def test_a_large_object_comes_in_parts_and_whole(
     dict(kind="status", pattern="list-type", times=2, status=503,
          body=b"<Error><Code>SlowDown</Code></Error>"),
     dict(kind="slow", pattern="weights", times=1, seconds=1),
+    dict(kind="status", pattern="weights", times=2, status=429),
     dict(kind="etag", pattern="weights", times=1),
+    dict(kind="status", pattern="weights", times=1, status=412),
 ], ids=lambda f: f["kind"].replace(" ", "-") + str(f.get("status", "")))
 def test_trouble_that_passes_is_not_noticed(
         service, bucket, serve, mount, fault):
@@ -172,6 +177,7 @@ def test_trouble_that_stays_hurts_one_model(
         service.gate.faults.clear()
 
 
+@ONLY_S3
 def test_wrong_secret_is_told_with_the_services_words(
         service, bucket, serve, mount):
     upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
@@ -182,34 +188,40 @@ def test_wrong_secret_is_told_with_the_services_words(
     service.gate.bad_signatures.clear()
 
 
-def test_no_such_bucket_and_no_such_service(service, serve, mount):
-    server = serve(service.address("no-such-bucket/r"),
-                   "s3://127.0.0.1:1/bucket/r", wait="live")
+def test_no_such_bucket(service, serve):
+    server = serve(service.address("no-such-bucket/r"), wait="live")
     server.wait_log(r"\[error\][^\n]*no-such-bucket[^\n]*NoSuchBucket")
+
+
+@ONLY_S3
+def test_no_such_service(service, serve):
+    server = serve("s3://127.0.0.1:1/bucket/r", wait="live")
     server.wait_log(r"\[error\][^\n]*127\.0\.0\.1:1/bucket[^\n]*onnect",
                     seconds=30)
 
 
-def test_a_service_of_a_private_authority(serve, mount, tmp_path):
+@ONLY_S3
+def test_a_service_of_a_private_authority(service, serve, mount, tmp_path):
     """Without AWS_CA_BUNDLE the system's authorities decide."""
     tmp_path.chmod(0o755)
     authority = certificate.authority(tmp_path)
-    with Service(certificate.signed(tmp_path, authority)) as service:
-        service.bucket("own")
-        upload(service, "own", "r", lambda f: models.identity(f, "m", IN))
-        address = service.address("own/r")
-        works(serve(address, env=service.environment(
+    with Service(certificate.signed(tmp_path, authority)) as private:
+        private.bucket("own")
+        upload(private, "own", "r", lambda f: models.identity(f, "m", IN))
+        address = private.address("own/r")
+        works(serve(address, env=private.environment(
             mount, AWS_CA_BUNDLE=authority[0])), "m")
-        assert not service.gate.bad_signatures
+        assert not private.gate.bad_signatures
 
-        server = serve(address, env=service.environment(mount), wait="live")
+        server = serve(address, env=private.environment(mount), wait="live")
         server.wait_log(r"\[error\][^\n]*own/r[^\n]*certificate",
                         seconds=30)
-        server = serve(address, wait="live", env=service.environment(
+        server = serve(address, wait="live", env=private.environment(
             mount, AWS_CA_BUNDLE=tmp_path / "nowhere"))
         server.wait_log(r"\[error\][^\n]*own/r[^\n]*nowhere", seconds=30)
 
 
+@ONLY_S3
 def test_a_credential_file_with_two_services(
         service, bucket, serve, mount, tmp_path):
     upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
@@ -305,7 +317,8 @@ def test_a_prefix_that_no_key_has_is_not_there(service, bucket, serve):
     server = serve(service.address(f"{bucket}/typo"), wait="live",
                    parts="health metadata config infer repository",
                    http="    inference_model_control poll interval=200ms;\n")
-    server.wait_log("/typo' can't be listed: 's3://[^']*/typo' is not there")
+    server.wait_log(f"/typo' can't be listed: '{service.scheme}[^']*/typo' "
+                    "is not there")
     assert server.get("/v2/health/ready").status == 400
     assert "typo" in server.post("/v2/repository/index", b"").error
     upload(service, bucket, "typo", lambda f: models.identity(f, "m", IN))
@@ -409,6 +422,7 @@ def test_what_is_removed_from_a_bucket_is_seen(service, bucket, serve):
     works(server, "other")
 
 
+@ONLY_S3
 def test_credentials_that_are_renewed(service, bucket, serve, mount, tmp_path):
     """A key that has ended is looked up anew in its file."""
     upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
@@ -443,6 +457,7 @@ def test_credentials_that_are_renewed(service, bucket, serve, mount, tmp_path):
         service.gate.bad_signatures.clear()
 
 
+@ONLY_S3
 def test_a_token_that_has_expired_is_looked_up_anew(service, bucket, serve):
     """S3 answers 400."""
     upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))

@@ -10,6 +10,8 @@ from lib.s3 import IN, upload, works
 from lib.server import SLOW
 from lib.wire import request_bytes
 
+pytestmark = pytest.mark.parametrize("service", ["s3"], indirect=True)
+
 ALL_PARTS = "health metadata config infer repository"
 KILLED = [r"exited on signal 9"]
 

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from lib import backends, models, process, python_backend, wire
+from lib import backends, gs, models, process, python_backend, wire
 from lib.launcher import PROGRAM, launcher_env, rejected
-from lib.s3 import KEY_ID, REGION, SECRET, Service, upload
+from lib.s3 import Service, upload
 from lib.server import BACKENDS, BUILD, SLOW, free_port
 from lib.wire import tensor
 
@@ -523,9 +523,7 @@ def test_exit_on_error_waits_for_other_machines(begin, tmp_path, repository):
     """A model that comes late counts, and one that can't be loaded."""
     with Service() as service:
         service.bucket("late")
-        env = dict(AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET,
-                   AWS_DEFAULT_REGION=REGION,
-                   TRITON_AWS_MOUNT_DIRECTORY=str(tmp_path))
+        env = service.variables(str(tmp_path))
         arguments = (f"--model-repository={repository}",
                      f"--model-repository={service.address('late')}",
                      "--exit-on-error=true")
@@ -545,6 +543,29 @@ def test_exit_on_error_waits_for_other_machines(begin, tmp_path, repository):
             lambda: server.status("/v2/models/one/ready") == 200, 30 * SLOW)
         assert server.process.wait(30 * SLOW) == 1
         assert "failed to load all models" in server.log.read_text()
+
+
+def test_repositories_of_google_cloud_storage(begin, tmp_path, repository):
+    with gs.Service(tmp_path) as service:
+        for name in ("a", "b"):
+            service.bucket(f"in-{name}")
+            upload(service, f"in-{name}", "r", lambda f, n=name:
+                   models.identity(f, n, [("IN", "FP32", [-1])]))
+        env = {k: str(v) for k, v in service.variables(tmp_path).items()}
+        server = begin("--model-repository=gs://in-a/r/", env={
+            **env, "AIP_STORAGE_URI": "gs://in-b/r"})
+        server.wait_ready()
+        assert server.ask("a").status == 200
+        assert server.status("/v2/models/b/ready") != 200
+        server.stop()
+
+        server = begin(f"--model-repository={repository}",
+                       "--model-repository=gs://in-a/r",
+                       "--model-store=gs://in-b//r/", env=env)
+        server.wait_ready()
+        for name in ("one", "a", "b"):
+            assert server.status(f"/v2/models/{name}/ready") == 200
+        server.stop()
 
 
 def test_repository_from_the_environment(begin, repository):

@@ -29,10 +29,11 @@ OPTIONS = {
     "model-repository": [("conf", "/other", 'inference_repository "/other";'),
                          ("conf", "s3://b/p",
                           'inference_repository "s3://b/p";'),
-                         ("end", "gs://b/p", "local directories and s3://"),
-                         ("end", "as://a/b", "local directories and s3://")],
+                         ("conf", "gs://b/p/",
+                          'inference_repository "gs://b/p/";'),
+                         ("end", "as://a/b", "directories, s3://... and gs")],
     "model-store": [("conf", "/other", 'inference_repository "/other";'),
-                    ("end", "gs://b/p", "local directories and s3://")],
+                    ("end", "as://a/b", "directories, s3://... and gs")],
     "exit-on-error": [("conf", "false", "inference_repository"),
                       ("end", "maybe", "is true or false")],
     "disable-auto-complete-config": [("conf", None,
@@ -537,7 +538,7 @@ def test_log_format_of_the_core():
      ["--allow-sagemaker=1"], "SAGEMAKER_TRITON_PING_MODE is ready or live"),
     ({"SAGEMAKER_TRITON_INFERENCE_TYPE": "guess"},
      ["--allow-sagemaker=1"], "infer, generate or generate_stream"),
-    ({"AIP_STORAGE_URI": "gs://bucket/models"}, [], "gs://bucket/models"),
+    ({"AIP_STORAGE_URI": "as://bucket/models"}, [], "as://bucket/models"),
 ])
 def test_wrong_environment(env, options, text):
     done = config(*options, repository="AIP_STORAGE_URI" not in env, env=env)

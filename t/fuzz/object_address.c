@@ -22,23 +22,24 @@ same(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void
+check(const char *scheme, const uint8_t *data, size_t size)
 {
     inf_object_address_t a, again;
-    char *text = malloc(size + sizeof(INF_S3_SCHEME));
+    size_t before = strlen(scheme);
+    char *text = malloc(before + size + 1);
 
-    memcpy(text, INF_S3_SCHEME, strlen(INF_S3_SCHEME));
+    memcpy(text, scheme, before);
     if (size > 0) {
-        memcpy(text + strlen(INF_S3_SCHEME), data, size);
+        memcpy(text + before, data, size);
     }
-    text[strlen(INF_S3_SCHEME) + size] = '\0';
+    text[before + size] = '\0';
 
     inf_err_t *err = inf_object_address_parse(text, &a);
     if (err != NULL) {
         inf_err_free(err);
         free(text);
-        return 0;
+        return;
     }
 
     size_t len = strlen(a.prefix);
@@ -55,5 +56,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     inf_object_address_fini(&again);
     free(root);
     free(text);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    check(INF_S3_SCHEME, data, size);
+    check(INF_GS_SCHEME, data, size);
     return 0;
 }

@@ -46,6 +46,9 @@ class Service:
 
     pair: (certificate, key) of a service that speaks TLS."""
 
+    name = "s3"
+    scheme = "s3://"
+
     def __init__(self, pair=None):
         self.pair = pair
 
@@ -59,7 +62,7 @@ class Service:
         self.client = boto3.client(
             "s3", endpoint_url=f"http://{host}:{port}", region_name=REGION,
             aws_access_key_id=KEY_ID, aws_secret_access_key=SECRET)
-        self.gate = Gate(self)
+        self.gate = Gate(self, self.handler)
         if self.pair:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*self.pair)
@@ -82,13 +85,16 @@ class Service:
         scheme = "https://" if self.pair else ""
         return f"s3://{scheme}{self.endpoint}/{path}"
 
-    @staticmethod
-    def environment(mount, **more):
-        """inference_env lines for a core that asks this service."""
-        values = dict(AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET,
-                      AWS_DEFAULT_REGION=REGION,
-                      TRITON_AWS_MOUNT_DIRECTORY=mount, **more)
-        return [f'"{k}={v}"' for k, v in values.items()]
+    def variables(self, mount, **more):
+        """The environment of a core that asks this service."""
+        return dict(AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET,
+                    AWS_DEFAULT_REGION=REGION,
+                    TRITON_AWS_MOUNT_DIRECTORY=mount, **more)
+
+    def environment(self, mount, **more):
+        """The same as lines of inference_env."""
+        return [f'"{k}={v}"'
+                for k, v in self.variables(mount, **more).items()]
 
     def bucket(self, name):
         self.client.create_bucket(Bucket=name, CreateBucketConfiguration={
@@ -115,13 +121,13 @@ class Service:
 class Gate(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, service):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, service, handler):
+        super().__init__(("127.0.0.1", 0), handler)
         self.service = service
         self.lock = threading.Lock()
         self.asked = collections.Counter()      # by path
         self.bytes = 0                          # sent in bodies
-        self.bad_signatures = []
+        self.bad_signatures = []                # requests not allowed
         self.secrets = {KEY_ID: SECRET}
         self.faults = []
         self.speaks = threading.Event()         # else nobody is answered
@@ -181,16 +187,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault["kind"] == "slow":
             time.sleep(fault["seconds"])
 
-        problem = self.signature_problem(path, query)
-        if problem:
-            with gate.lock:
-                gate.bad_signatures.append((self.path, problem))
-            self.answer(403, {}, b"<Error><Code>SignatureDoesNotMatch</Code>"
-                        b"<Message>" + problem.encode() + b"</Message>"
-                        b"</Error>")
-            return
-
-        status, headers, body = self.ask_inner()
+        status, headers, body = self.decide(path, query)
         if fault["kind"] == "etag":
             headers["ETag"] = '"0123456789abcdef0123456789abcdef"'
         if fault["kind"] == "longer":
@@ -200,14 +197,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         self.answer(status, headers, body)
 
+    def decide(self, path, query):
+        """(status, headers, body)"""
+        problem = self.signature_problem(path, query)
+        return self.ask_inner() if problem is None else self.deny(
+            403, "SignatureDoesNotMatch", problem)
+
+    def deny(self, status, code, message, details=""):
+        with self.server.lock:
+            self.server.bad_signatures.append((self.path, message))
+        if details:
+            details = f"<Details>{details}</Details>"
+        return status, {}, (f"<Error><Code>{code}</Code><Message>{message}"
+                            f"</Message>{details}</Error>").encode()
+
     def ask_inner(self):
         connection = http.client.HTTPConnection(*self.server.service.inner)
         headers = {k: v for k, v in self.headers.items()
                    if k.lower() in ("range", "if-match")}
         headers["Host"] = "127.0.0.1"
-        # the inner service looks at keys only by name
-        headers["Authorization"] = self.headers.get("Authorization", "")
-        headers["X-Amz-Date"] = self.headers.get("X-Amz-Date", "")
+        headers |= self.inner_credentials()
         connection.request("GET", self.path, headers={
             k: v for k, v in headers.items() if v})
         answer = connection.getresponse()
@@ -216,6 +225,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                    ("etag", "content-type", "content-range", "last-modified")}
         connection.close()
         return answer.status, headers, body
+
+    def inner_credentials(self):
+        """The inner service looks at keys only by name."""
+        return {"Authorization": self.headers.get("Authorization", ""),
+                "X-Amz-Date": self.headers.get("X-Amz-Date", "")}
 
     def answer(self, status, headers, body, cut=None):
         self.send_response(status)
@@ -275,3 +289,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for part in (day, region, "s3", "aws4_request", to_sign):
             key = hmac.new(key, part.encode(), hashlib.sha256).digest()
         return None if key.hex() == signature else f"signature of {request!r}"
+
+
+Service.handler = Handler

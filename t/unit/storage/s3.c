@@ -65,7 +65,7 @@ bad_addresses_say_what_is_missing(void **state)
         { "s3://../etc", "bucket's name" },
         { "s3://buck et/a", "bucket's name" },
         { "s3://host:port/bucket", "bucket's name" },
-        { "gs://bucket", "does not begin with s3://" },
+        { "ftp://bucket", "does not begin with s3://" },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -1,0 +1,159 @@
+#include "core/storage/access_token.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/buf.h"
+#include "core/base/clock.h"
+#include "core/proto/json_doc.h"
+#include "core/storage/cloud_credentials.h"
+#include "core/storage/object_http.h"
+
+#define ANSWER_MAX     ((size_t) 64 << 10)
+#define LIFE_S         300u     /* of a token that does not say              */
+#define LIFE_MAX_S     86400u
+#define MARGIN_S       60u      /* before it expires; of a short life half   */
+
+static inf_err_t *add_header(inf_object_http_t *h,
+    const inf_object_get_t *what);
+static bool take_bytes(void *userp, const char *data, size_t len);
+static bool is_header_text(inf_slice_t s);
+static inf_err_t *read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
+    inf_access_token_t *out);
+
+inf_err_t *
+inf_access_token_ask(const inf_token_request_t *ask, unsigned *status,
+    inf_access_token_t *out)
+{
+    inf_object_http_t *http;
+    inf_object_answer_t answer = { 0, "" };
+    inf_buf_t body;
+
+    *status = 0;
+    *out = (inf_access_token_t) { NULL, 0 };
+    inf_err_t *err = inf_object_http_open(&http);
+    if (err != NULL) {
+        return inf_err_add(err, "%s repositories need libcurl", ask->scheme);
+    }
+
+    inf_buf_init(&body);
+    if (!inf_buf_reserve(&body, ANSWER_MAX)) {      /* so that it is not
+                                                       moved                 */
+        err = inf_err_nomem();
+    }
+    if (err == NULL) {
+        const inf_object_get_t what = {
+            .scheme = ask->scheme,
+            .url = ask->url,
+            .form = ask->form,
+            .link_local = ask->link_local,
+            .cancelled = ask->cancelled,
+            .authorize = add_header,
+            .who = ask,
+            .take = take_bytes,
+            .userp = &body,
+        };
+        err = inf_object_http_get(http, &what, &answer);
+        *status = answer.status;
+    }
+    if (err == NULL) {
+        err = inf_access_token_parse(inf_buf_slice(&body), inf_clock_ns(),
+            out);
+    }
+
+    if (body.data != NULL) {
+        explicit_bzero(body.data, body.len);
+    }
+    inf_buf_fini(&body);
+    inf_object_http_close(http);
+    return err == NULL ? NULL : inf_err_add(err, "%s", ask->url);
+}
+
+static inf_err_t *
+add_header(inf_object_http_t *h, const inf_object_get_t *what)
+{
+    const inf_token_request_t *ask = what->who;
+
+    return ask->header == NULL ? NULL
+        : inf_object_http_add_header(h, ask->header, ask->value);
+}
+
+static bool
+take_bytes(void *userp, const char *data, size_t len)
+{
+    inf_buf_t *body = userp;
+
+    if (len > ANSWER_MAX - body->len) {
+        return false;
+    }
+    inf_buf_put(body, data, len);
+    return true;
+}
+
+inf_err_t *
+inf_access_token_parse(inf_slice_t json, uint64_t now_ns,
+    inf_access_token_t *out)
+{
+    inf_json_doc_t doc = { NULL };
+
+    *out = (inf_access_token_t) { NULL, 0 };
+    inf_err_t *err = inf_json_doc_parse(&doc, json, 0);
+    if (err != NULL) {          /* its text may have a part of the token     */
+        inf_err_code_t code = inf_err_code(err);
+        inf_err_free(err);
+        return code == INF_ERR_UNAVAILABLE ? inf_err_nomem()
+            : inf_err_new(INF_ERR_INTERNAL, "the answer is no JSON");
+    }
+
+    err = read_answer(&doc, now_ns, out);
+    inf_cloud_json_fini(&doc);
+    return err;
+}
+
+static inf_err_t *
+read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
+    inf_access_token_t *out)
+{
+    const json_t *life = json_object_get(doc->root, "expires_in");
+    inf_slice_t text;
+    uint64_t seconds = LIFE_S;
+
+    if (!inf_json_doc_string(json_object_get(doc->root, "access_token"),
+        &text) || !is_header_text(text))
+    {
+        return inf_err_new(INF_ERR_INTERNAL, "the answer has no"
+            " \"access_token\"");
+    }
+    if (life != NULL && !inf_json_doc_uint64(life, &seconds)) {
+        return inf_err_new(INF_ERR_INTERNAL, "\"expires_in\" of the answer"
+            " is no number");
+    }
+    if (seconds > LIFE_MAX_S) {
+        seconds = LIFE_MAX_S;
+    }
+
+    out->text = strndup(text.data, text.len);
+    if (out->text == NULL) {
+        return inf_err_nomem();
+    }
+    seconds -= seconds < 2 * MARGIN_S ? seconds / 2 : MARGIN_S;
+    out->until_ns = now_ns + seconds * UINT64_C(1000000000);
+    return NULL;
+}
+
+static bool
+is_header_text(inf_slice_t s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.data[i] <= ' ' || s.data[i] > '~') {
+            return false;
+        }
+    }
+    return s.len > 0;
+}
+
+void
+inf_access_token_fini(inf_access_token_t *t)
+{
+    inf_cloud_wipe(&t->text);
+}

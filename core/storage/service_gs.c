@@ -1,0 +1,314 @@
+/* Google Cloud Storage, by its XML API. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/os/environment.h"
+#include "core/proto/json_doc.h"
+#include "core/storage/access_token.h"
+#include "core/storage/cloud_credentials.h"
+#include "core/storage/gs_credentials.h"
+#include "core/storage/jwt.h"
+#include "core/storage/object_service.h"
+#include "core/storage/percent.h"
+#include "core/storage/s3_listing.h"
+
+#define ENDPOINT      "https://storage.googleapis.com"
+#define SCOPE         "https://www.googleapis.com/auth/devstorage.read_only"
+#define METADATA_HOST "metadata.google.internal"
+#define METADATA_PATH "/computeMetadata/v1/instance/service-accounts/default" \
+                      "/token"
+#define GRANT_JWT     "urn:ietf:params:oauth:grant-type:jwt-bearer"
+#define JWT_LIFE_S    3600
+#define NO_ACCOUNT_S  60        /* until metadata are asked for again        */
+#define FORM_MAX      ((size_t) 64 << 10)
+
+typedef struct {
+    inf_object_credentials_t base;
+    char                    *bearer;        /* "Bearer <token>"; NULL:
+                                               anonymous                     */
+} who_t;
+
+static const char *emulator(void);
+static inf_err_t *gs_find(const char *address, const _Atomic bool *cancelled,
+    inf_object_credentials_t **out);
+static inf_err_t *find_token(const inf_gs_credentials_t *c,
+    const _Atomic bool *cancelled, inf_access_token_t *out);
+static inf_err_t *ask_account(const inf_gs_credentials_t *c,
+    const _Atomic bool *cancelled, inf_access_token_t *out);
+static inf_err_t *put_grant(inf_buf_t *form, const inf_gs_credentials_t *c);
+static inf_err_t *put_assertion(inf_buf_t *form,
+    const inf_gs_credentials_t *c);
+static void put_field(inf_buf_t *form, const char *name, const char *value);
+static inf_err_t *ask_metadata(const _Atomic bool *cancelled,
+    inf_access_token_t *out);
+static void gs_free(inf_object_credentials_t *c);
+static void put_bucket(inf_buf_t *url, const inf_object_address_t *a);
+static void gs_put_object_url(inf_buf_t *url, const inf_object_address_t *a,
+    const inf_object_credentials_t *who, const char *key);
+static void gs_put_page_url(inf_buf_t *url, const inf_object_address_t *a,
+    const inf_object_credentials_t *who, const inf_object_page_t *page);
+static inf_err_t *gs_authorize(inf_object_http_t *h,
+    const inf_object_get_t *what);
+
+const inf_object_service_t inf_service_gs = {
+    .scheme         = INF_GS_SCHEME,
+    .name           = "gs",
+    .mount          = "TRITON_GCS_MOUNT_DIRECTORY",
+    .renew          = { 401 },
+    .find           = gs_find,
+    .free           = gs_free,
+    .put_object_url = gs_put_object_url,
+    .put_page_url   = gs_put_page_url,
+    .parse_page     = inf_s3_listing_parse,
+    .authorize      = gs_authorize,
+};
+
+/* The endpoint that a variable names; NULL: Google's. */
+static const char *
+emulator(void)
+{
+    const char *cpp = inf_environment("CLOUD_STORAGE_EMULATOR_ENDPOINT");
+
+    return cpp != NULL ? cpp : inf_environment("STORAGE_EMULATOR_HOST");
+}
+
+static inf_err_t *
+gs_find(const char *address, const _Atomic bool *cancelled,
+    inf_object_credentials_t **out)
+{
+    inf_access_token_t token = { NULL, UINT64_MAX };
+    inf_gs_credentials_t c;
+
+    inf_err_t *err = inf_gs_credentials_find(address, emulator() != NULL, &c);
+    if (err != NULL) {
+        return err;
+    }
+    err = find_token(&c, cancelled, &token);
+    inf_gs_credentials_fini(&c);
+    if (err != NULL) {
+        return err;
+    }
+
+    who_t *who = calloc(1, sizeof(*who));
+    if (who != NULL && token.text != NULL
+        && asprintf(&who->bearer, "Bearer %s", token.text) < 0)
+    {
+        free(who);
+        who = NULL;
+    }
+    if (who == NULL) {
+        inf_access_token_fini(&token);
+        return inf_err_nomem();
+    }
+    atomic_init(&who->base.refs, 1);
+    who->base.until_ns = token.until_ns;
+    inf_access_token_fini(&token);
+    *out = &who->base;
+    return NULL;
+}
+
+/* Leaves out as it is for anonymous requests. */
+static inf_err_t *
+find_token(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
+    inf_access_token_t *out)
+{
+    switch (c->account) {
+    case INF_GS_ANONYMOUS:
+        return NULL;
+    case INF_GS_METADATA:
+        return ask_metadata(cancelled, out);
+    case INF_GS_USER:
+    case INF_GS_SERVICE:
+        break;
+    }
+    inf_err_t *err = ask_account(c, cancelled, out);
+    return err == NULL ? NULL
+        : inf_err_add(err, "cloud credentials '%s'", c->file);
+}
+
+static inf_err_t *
+ask_account(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
+    inf_access_token_t *out)
+{
+    inf_buf_t form;
+    unsigned status;
+
+    inf_buf_init(&form);
+    if (!inf_buf_reserve(&form, FORM_MAX)) {    /* so that it is not moved   */
+        return inf_err_nomem();
+    }
+    inf_err_t *err = put_grant(&form, c);
+    if (err == NULL) {
+        const inf_token_request_t ask = {
+            .scheme = INF_GS_SCHEME,
+            .url = c->token_uri,
+            .form = form.data,
+            .cancelled = cancelled,
+        };
+        err = inf_access_token_ask(&ask, &status, out);
+    }
+    explicit_bzero(form.data, form.len);
+    inf_buf_fini(&form);
+    return err;
+}
+
+static inf_err_t *
+put_grant(inf_buf_t *form, const inf_gs_credentials_t *c)
+{
+    inf_err_t *err = NULL;
+
+    if (c->account == INF_GS_USER) {
+        inf_buf_puts(form, "grant_type=refresh_token");
+        put_field(form, "client_id", c->client_id);
+        put_field(form, "client_secret", c->client_secret);
+        put_field(form, "refresh_token", c->refresh_token);
+    } else {
+        inf_buf_puts(form, "grant_type=");
+        inf_percent_encode(form, GRANT_JWT, false);
+        inf_buf_puts(form, "&assertion=");
+        err = put_assertion(form, c);
+    }
+    return err != NULL ? err : inf_buf_status(form);
+}
+
+/* The characters of a token need no encoding. */
+static inf_err_t *
+put_assertion(inf_buf_t *form, const inf_gs_credentials_t *c)
+{
+    json_int_t now = (json_int_t) (inf_clock_wall_ms() / 1000);
+    json_t *header = json_pack("{s:s, s:s, s:s*}", "alg", "RS256", "typ",
+        "JWT", "kid", c->private_key_id);
+    json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss",
+        c->client_email, "scope", SCOPE, "aud", c->token_uri, "iat", now,
+        "exp", now + JWT_LIFE_S);
+    inf_buf_t parts[2];
+
+    inf_buf_init(&parts[0]);
+    inf_buf_init(&parts[1]);
+    inf_err_t *err = inf_json_doc_put(header, &parts[0]);
+    if (err == NULL) {
+        err = inf_json_doc_put(claims, &parts[1]);
+    }
+    if (err == NULL) {
+        err = inf_jwt_put(form, inf_buf_slice(&parts[0]),
+            inf_buf_slice(&parts[1]), c->private_key);
+        err = err == NULL ? NULL : inf_err_add(err, "\"private_key\"");
+    }
+    inf_buf_fini(&parts[0]);
+    inf_buf_fini(&parts[1]);
+    json_decref(header);
+    json_decref(claims);
+    return err;
+}
+
+static void
+put_field(inf_buf_t *form, const char *name, const char *value)
+{
+    inf_buf_printf(form, "&%s=", name);
+    inf_percent_encode(form, value, false);
+}
+
+/* A machine that is not Google's has no such service, and one of Google's may
+   have no account, or not yet. */
+static inf_err_t *
+ask_metadata(const _Atomic bool *cancelled, inf_access_token_t *out)
+{
+    const char *host = inf_environment("GCE_METADATA_HOST");
+    unsigned status;
+    char *url;
+
+    if (asprintf(&url, "http://%s" METADATA_PATH,
+        host != NULL ? host : METADATA_HOST) < 0)
+    {
+        return inf_err_nomem();
+    }
+    const inf_token_request_t ask = {
+        .scheme = INF_GS_SCHEME,
+        .url = url,
+        .header = "Metadata-Flavor",
+        .value = "Google",
+        .link_local = true,
+        .cancelled = cancelled,
+    };
+    inf_access_token_t token;
+
+    inf_err_t *err = inf_access_token_ask(&ask, &status, &token);
+    free(url);
+    if (err == NULL) {
+        *out = token;
+    } else if (status == 404 || (status == 0 && host == NULL
+        && inf_err_code(err) == INF_ERR_UNAVAILABLE))
+    {
+        inf_err_free(err);
+        out->until_ns = inf_clock_ns() + NO_ACCOUNT_S * UINT64_C(1000000000);
+        err = NULL;
+    }
+    return err;
+}
+
+static void
+gs_free(inf_object_credentials_t *c)
+{
+    who_t *who = (who_t *) c;
+
+    inf_cloud_wipe(&who->bearer);
+    free(who);
+}
+
+static void
+put_bucket(inf_buf_t *url, const inf_object_address_t *a)
+{
+    const char *endpoint = emulator();
+
+    if (endpoint == NULL) {
+        endpoint = ENDPOINT;
+    } else if (strstr(endpoint, "://") == NULL) {
+        inf_buf_puts(url, "http://");
+    }
+    size_t len = strlen(endpoint);
+    while (len > 0 && endpoint[len - 1] == '/') {
+        len--;
+    }
+    inf_buf_put(url, endpoint, len);
+    inf_buf_printf(url, "/%s", a->bucket);
+}
+
+static void
+gs_put_object_url(inf_buf_t *url, const inf_object_address_t *a,
+    const inf_object_credentials_t *who, const char *key)
+{
+    (void) who;
+
+    put_bucket(url, a);
+    inf_buf_putc(url, '/');
+    inf_percent_encode(url, key, true);
+}
+
+static void
+gs_put_page_url(inf_buf_t *url, const inf_object_address_t *a,
+    const inf_object_credentials_t *who, const inf_object_page_t *page)
+{
+    (void) who;
+
+    put_bucket(url, a);
+    inf_buf_putc(url, '?');
+    inf_s3_listing_put_query(url, page);
+}
+
+/* Without the second header the service would send objects that are stored
+   compressed as other bytes than those it lists. */
+static inf_err_t *
+gs_authorize(inf_object_http_t *h, const inf_object_get_t *what)
+{
+    const who_t *who = what->who;
+    inf_err_t *err = NULL;
+
+    if (who->bearer != NULL) {
+        err = inf_object_http_add_header(h, "Authorization", who->bearer);
+    }
+    return err != NULL ? err : inf_object_http_add_header(h,
+        "Accept-Encoding", "gzip");
+}
