@@ -298,17 +298,11 @@ gs_put_page_url(inf_buf_t *url, const inf_object_address_t *a,
     inf_s3_listing_put_query(url, page);
 }
 
-/* Without the second header the service would send objects that are stored
-   compressed as other bytes than those it lists. */
 static inf_err_t *
 gs_authorize(inf_object_http_t *h, const inf_object_get_t *what)
 {
     const who_t *who = what->who;
-    inf_err_t *err = NULL;
 
-    if (who->bearer != NULL) {
-        err = inf_object_http_add_header(h, "Authorization", who->bearer);
-    }
-    return err != NULL ? err : inf_object_http_add_header(h,
-        "Accept-Encoding", "gzip");
+    return who->bearer == NULL ? NULL
+        : inf_object_http_add_header(h, "Authorization", who->bearer);
 }

@@ -2,6 +2,7 @@
 renewed, and what is told when there are none."""
 
 import json
+import threading
 
 import pytest
 
@@ -115,8 +116,19 @@ def test_a_token_that_is_valid_no_more_is_asked_for_again(
     assert server.wait_for("/v2/models/n/ready")
     works(server, "n")
     assert service.kinds() == ["jwt-bearer"] * 2
+    assert " 401" not in server.log_text()
     assert {problem for _, problem in service.gate.bad_signatures} == {
         "Authentication required."}
+
+
+def test_requests_of_one_time_ask_for_one_token(service, bucket, serve):
+    """The four parts of an object, all of which are answered 401."""
+    upload(service, bucket, "r", lambda f: models.identity(
+        f, "m", IN).joinpath("1/weights").write_bytes(bytes(32 << 20)))
+    service.gate.break_next(kind="status", pattern="weights", times=4,
+                            status=401, barrier=threading.Barrier(4))
+    works(serve(service.address(f"{bucket}/r")), "m")
+    assert service.kinds() == ["jwt-bearer"] * 2
 
 
 def test_a_token_that_is_not_taken_is_asked_for_twice(service, far, serve):

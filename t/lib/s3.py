@@ -178,6 +178,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             gate.kept -= 1
 
         fault = gate.fault_for(self.path) or {"kind": None}
+        if "barrier" in fault:
+            fault["barrier"].wait(600)          # for others of this fault
         if fault["kind"] == "cut before":
             self.cut()
             return
