@@ -19,9 +19,11 @@
 
 struct inf_object_cache_s {
     const inf_object_service_t *service;    /* set in new()                  */
-    inf_lock_t         lock;    /* rank 59; guards all below                 */
-    char              *objects; /* directory; NULL: not opened yet           */
-    inf_private_dir_t *run;     /* contains this process's directories       */
+    inf_lock_t                  lock;       /* rank 59; guards all below     */
+    char                       *objects;    /* directory; NULL: not opened
+                                               yet                           */
+    inf_private_dir_t          *run;        /* contains this process's
+                                               directories                   */
 };
 
 /* An object being fetched to the model's directory. */

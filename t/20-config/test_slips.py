@@ -102,8 +102,10 @@ def test_strict_fails_where_the_model_can_never_come(check):
         assert 'did you mean "digits"?' in output
 
 
-def test_a_remote_repository_may_have_it(check):
-    output = check(http="inference_repository s3://127.0.0.1:1/bucket/models;",
+@pytest.mark.parametrize("address", ["s3://127.0.0.1:1/bucket/models",
+                                     "gs://bucket/models/"])
+def test_a_remote_repository_may_have_it(check, address):
+    output = check(http=f"inference_repository {address};",
                    server=location("digit") + location("digits 2").replace(
                        "/m", "/n"))
     assert "no repository" not in output
