@@ -525,7 +525,8 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
                            "\"%V %V\": a local directory%s is wanted",
                            &cmd->name, value,
                            option->kind == INF_OPTION_REPOSITORY
-                           ? ", s3://bucket/path or gs://bucket/path" : "");
+                           ? ", s3://bucket/path, gs://bucket/path or "
+                             "as://account/container/path" : "");
         return NGX_CONF_ERROR;
     }
 
@@ -547,8 +548,10 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
 
     for (i = 0; i < *n; i++) {
         if (ngx_strcmp((*list)[i], value->data) == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate \"%V %V\"",
-                               &cmd->name, value);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate \"%V %*s\"",
+                               &cmd->name,
+                               inf_object_address_shown((char *) value->data),
+                               value->data);
             return NGX_CONF_ERROR;
         }
     }
@@ -568,8 +571,8 @@ ngx_http_inference_check_address(ngx_conf_t *cf, ngx_str_t *directive,
     err = inf_object_address_parse((char *) address->data, &parsed);
 
     if (err != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V %V\": %s", directive,
-                           address, inf_err_msg(err));
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\": %s", directive,
+                           inf_err_msg(err));
         inf_err_free(err);
         return NGX_ERROR;
     }

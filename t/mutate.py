@@ -71,6 +71,8 @@ NEAREST = [
     ("core/storage/*object*", ["24-s3"]),
     ("core/storage/cloud_credentials.c", ["24-s3"]),
     ("core/storage/*gs*", ["24-s3"]),
+    ("core/storage/*azure*", ["24-s3"]),
+    ("core/storage/service_as.c", ["24-s3"]),
     ("core/storage/access_token.c", ["24-s3"]),
     ("core/storage/jwt.c", ["24-s3"]),
     ("core/storage/*", ["22-repository"]),

@@ -60,7 +60,7 @@ const option_t option_table[] = {
       .help = "file that the log is appended to (stderr)" },
 
     { "model-repository", GROUP_REPOSITORY, KIND_LIST, AT(repositories),
-      .help = "directory of models, s3://... or gs://... (repeatable; "
+      .help = "directory of models, s3://, gs:// or as://... (repeatable; "
       "required, or AIP_STORAGE_URI)", .check = check_repository },
     { "model-store", GROUP_REPOSITORY, KIND_LIST, AT(repositories),
       .help = "the same", .check = check_repository },

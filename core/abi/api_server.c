@@ -10,6 +10,7 @@
 #include "core/abi/plugins.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/object_address.h"
 #include "core/proto/config_json.h"
 #include "core/proto/message.h"
 #include "core/proto/message_json.h"
@@ -346,8 +347,9 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
         const inf_parameter_t *p = (const void *) name_mapping[i];
         aliases[i] = (inf_scan_alias_t) { .dir = p->name, .name = p->text };
         if (p->type != INF_PARAMETER_STRING) {
-            err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s',"
+            err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%.*s',"
                 " the name that '%s' is mapped to must be a string",
+                (int) inf_object_address_shown(repository_path),
                 repository_path, p->name);
         }
     }
@@ -491,7 +493,8 @@ check_repository(const char *path)
     }
     inf_storage_close(storage);
     free(root);
-    return inf_err_add(err, "model repository '%s'", path);
+    return inf_err_add(err, "model repository '%.*s'",
+        (int) inf_object_address_shown(path), path);
 }
 
 /* Starts a server; returns when every model to load has been loaded or has

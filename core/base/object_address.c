@@ -5,36 +5,67 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AZURE_DOMAIN ".blob.core.windows.net"
+
 typedef struct {
     const char  *text;
     /* Takes the endpoint that rest begins with, if any; NULL: never one. */
     inf_err_t *(*take_endpoint)(const char **rest, char **endpoint);
+    const char  *no_bucket;             /* errors                            */
+    const char  *bad_bucket;
+    const char  *marks;                 /* that a bucket's name may have     */
 } scheme_t;
 
 static const scheme_t *find_scheme(const char *text);
+static inf_err_t *parse_text(const scheme_t *scheme, const char *text,
+    inf_object_address_t *out);
+static inf_err_t *take_query(const char *query, inf_object_address_t *out);
 static inf_err_t *s3_endpoint(const char **rest, char **endpoint);
 static size_t endpoint_len(const char *rest, const char **scheme);
-static bool bucket_is_good(const char *bucket);
+static inf_err_t *as_endpoint(const char **rest, char **endpoint);
+static bool bucket_is_good(const char *bucket, const char *marks);
 static void collapse_slashes(char *path);
-static inf_err_t *address_bad(const char *address, const char *what);
+static inf_err_t *address_bad(const char *what);
 
 static const scheme_t schemes[] = {
-    { INF_S3_SCHEME, s3_endpoint },
-    { INF_GS_SCHEME, NULL },
+    { INF_S3_SCHEME, s3_endpoint, "it names no bucket", "the bucket's name may"
+      " hold letters, digits, dots, dashes and underscores", "._-" },
+    { INF_GS_SCHEME, NULL, "it names no bucket", "the bucket's name may hold"
+      " letters, digits, dots, dashes and underscores", "._-" },
+    { INF_AS_SCHEME, as_endpoint, "it names no container", "the container's"
+      " name may hold letters, digits, dashes and \"$\"", "-$" },
 };
 
+/* Errors name the address without its query. */
 inf_err_t *
 inf_object_address_parse(const char *address, inf_object_address_t *out)
 {
     const scheme_t *scheme = find_scheme(address);
+    size_t len = inf_object_address_shown(address);
 
-    *out = (inf_object_address_t) { NULL, NULL, NULL };
-    if (scheme == NULL) {
-        return address_bad(address, "it does not begin with s3:// or"
-            " gs://");
+    *out = (inf_object_address_t) { NULL, NULL, NULL, NULL };
+    char *text = strndup(address, len);
+    if (text == NULL) {
+        return inf_err_nomem();
     }
 
-    const char *rest = address + strlen(scheme->text);
+    inf_err_t *err = scheme != NULL ? parse_text(scheme, text, out)
+        : address_bad("it does not begin with s3://, gs:// or as://");
+    if (err == NULL && address[len] == '?') {
+        err = take_query(address + len + 1, out);
+    }
+    if (err != NULL) {
+        inf_object_address_fini(out);
+        err = inf_err_add(err, "model repository '%s'", text);
+    }
+    free(text);
+    return err;
+}
+
+static inf_err_t *
+parse_text(const scheme_t *scheme, const char *text, inf_object_address_t *out)
+{
+    const char *rest = text + strlen(scheme->text);
     inf_err_t *err = scheme->take_endpoint == NULL ? NULL
         : scheme->take_endpoint(&rest, &out->endpoint);
     if (err != NULL) {
@@ -47,7 +78,6 @@ inf_object_address_parse(const char *address, inf_object_address_t *out)
     out->bucket = strndup(rest, strcspn(rest, "/"));
     out->prefix = strdup(rest + strcspn(rest, "/"));
     if (out->bucket == NULL || out->prefix == NULL) {
-        inf_object_address_fini(out);
         return inf_err_nomem();
     }
     collapse_slashes(out->prefix);
@@ -55,16 +85,30 @@ inf_object_address_parse(const char *address, inf_object_address_t *out)
         memmove(out->prefix, out->prefix + 1, strlen(out->prefix));
     }
 
-    if (out->bucket[0] == '\0') {
-        inf_object_address_fini(out);
-        return address_bad(address, "it names no bucket");
+    return out->bucket[0] == '\0' ? address_bad(scheme->no_bucket)
+        : !bucket_is_good(out->bucket, scheme->marks)
+            ? address_bad(scheme->bad_bucket)
+        : NULL;
+}
+
+/* The service judges the other parameters of a query. */
+static inf_err_t *
+take_query(const char *query, inf_object_address_t *out)
+{
+    for (const char *p = query; *p != '\0'; p++) {
+        if (!isgraph((unsigned char) *p)
+            || strchr("\"#<>\\^`{|}", *p) != NULL)
+        {
+            return address_bad("its query has a character that must be"
+                " percent-encoded");
+        }
     }
-    if (!bucket_is_good(out->bucket)) {
-        inf_object_address_fini(out);
-        return address_bad(address, "the bucket's name may hold letters, "
-            "digits, dots, dashes and underscores");
+    if (strncmp(query, "sig=", 4) != 0 && strstr(query, "&sig=") == NULL) {
+        return address_bad("its query is no shared access signature: it has no"
+            " sig=");
     }
-    return NULL;
+    out->query = strdup(query);
+    return out->query == NULL ? inf_err_nomem() : NULL;
 }
 
 void
@@ -73,7 +117,11 @@ inf_object_address_fini(inf_object_address_t *a)
     free(a->endpoint);
     free(a->bucket);
     free(a->prefix);
-    *a = (inf_object_address_t) { NULL, NULL, NULL };
+    if (a->query != NULL) {
+        explicit_bzero(a->query, strlen(a->query));
+    }
+    free(a->query);
+    *a = (inf_object_address_t) { NULL, NULL, NULL, NULL };
 }
 
 char *
@@ -84,7 +132,7 @@ inf_object_address_root(const char *address)
     const char *inner = strncmp(rest, "https://", 8) == 0 ? "https://"
         : strncmp(rest, "http://", 7) == 0 ? "http://" : "";
 
-    char *root = strdup(address);
+    char *root = strndup(address, inf_object_address_shown(address));
     if (root != NULL) {
         collapse_slashes(root + strlen(scheme) + strlen(inner));
     }
@@ -147,14 +195,49 @@ endpoint_len(const char *rest, const char **scheme)
     return len;
 }
 
+/* An account stands alone or with its domain. */
+static inf_err_t *
+as_endpoint(const char **rest, char **endpoint)
+{
+    size_t domain = strlen(AZURE_DOMAIN);
+    size_t whole = strcspn(*rest, "/");
+    size_t len = whole;
+
+    if (whole > domain
+        && strncmp(*rest + whole - domain, AZURE_DOMAIN, domain) == 0)
+    {
+        len -= domain;
+    }
+    if (len == 0) {
+        return address_bad("it names no storage account");
+    }
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char) (*rest)[i];
+        if (!isalnum(c) && c != '-') {
+            return address_bad("it does not begin with a storage account, such"
+                " as as://account/container or as://account" AZURE_DOMAIN
+                "/container");
+        }
+    }
+
+    if (asprintf(endpoint, "https://%.*s%s", (int) len, *rest, AZURE_DOMAIN)
+        < 0)
+    {
+        *endpoint = NULL;
+        return inf_err_nomem();
+    }
+    *rest += whole;
+    return NULL;
+}
+
 static bool
-bucket_is_good(const char *bucket)
+bucket_is_good(const char *bucket, const char *marks)
 {
     if (strcmp(bucket, ".") == 0 || strcmp(bucket, "..") == 0) {
         return false;
     }
     for (const char *p = bucket; *p != '\0'; p++) {
-        if (!isalnum((unsigned char) *p) && strchr("._-", *p) == NULL) {
+        if (!isalnum((unsigned char) *p) && strchr(marks, *p) == NULL) {
             return false;
         }
     }
@@ -179,8 +262,7 @@ collapse_slashes(char *path)
 }
 
 static inf_err_t *
-address_bad(const char *address, const char *what)
+address_bad(const char *what)
 {
-    return inf_err_new(INF_ERR_INVALID_ARG, "model repository '%s': %s",
-        address, what);
+    return inf_err_new(INF_ERR_INVALID_ARG, "%s", what);
 }

@@ -33,7 +33,7 @@ typedef enum {
     INF_OPTION_QUANTILES,       /* "0.5:0.05,0.9:0.01"                       */
     INF_OPTION_CONFIG_NAME,     /* a file's name without ".pbtxt"            */
     INF_OPTION_DIRECTORY,       /* added to a list                           */
-    INF_OPTION_REPOSITORY       /* likewise, or s3:// or gs://               */
+    INF_OPTION_REPOSITORY       /* likewise, or in object storage            */
 } inf_option_kind_t;
 
 typedef enum {

@@ -6,6 +6,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/log.h"
+#include "core/base/object_address.h"
 #include "core/proto/message.h"
 #include "core/storage/storage.h"
 #include "core/storage/storage_local.h"
@@ -297,8 +298,9 @@ chain_settle(inf_agents_t *c, const inf_agents_model_t *model)
             : check_directory(c->storage, c->dir);
     }
     if (err != NULL) {
-        return inf_err_add(err, "repo agent '%s' left the model at '%s'",
-            last->entry->name, last->location);
+        return inf_err_add(err, "repo agent '%s' left the model at '%.*s'",
+            last->entry->name, (int) inf_object_address_shown(last->location),
+            last->location);
     }
 
     inf_log(INF_LOG_NOTICE, "model=%s is loaded from %s, where its agents left"

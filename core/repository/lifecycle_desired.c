@@ -173,8 +173,8 @@ report(const inf_inventory_t *l)
         if (n->duplicate) {
             inf_log(INF_LOG_ERROR, "model '%s' appears in two or more"
                 " repositories: '%s' and '%s'", n->id.name,
-                l->list->items[n->repository]->address,
-                l->list->items[n->other]->address);
+                l->list->items[n->repository]->shown,
+                l->list->items[n->other]->shown);
         } else if (n->problem != NULL
             && l->q.occasion == INF_INVENTORY_START)
         {

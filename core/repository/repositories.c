@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/object_address.h"
+
 #define CHANGE_RANK       57
 #define REPOSITORIES_RANK 62
 
@@ -152,7 +154,7 @@ inf_repositories_add(inf_repositories_t *r, const inf_registration_t *what,
         inf_err_t *why = inf_repository_poll(item);
         err = why == NULL ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
             "failed to register '%s', repository not found: %s",
-            what->address, inf_err_msg(why));
+            item->shown, inf_err_msg(why));
         inf_err_free(why);
     }
     if (err == NULL) {
@@ -191,7 +193,8 @@ inf_repositories_remove(inf_repositories_t *r, const char *address)
     const inf_repository_t *item = find(r->now, address);
     inf_err_t *err = item != NULL ? take_out(r, item, &list)
         : inf_err_new(INF_ERR_INVALID_ARG,
-            "failed to unregister '%s', repository not found", address);
+            "failed to unregister '%.*s', repository not found",
+            (int) inf_object_address_shown(address), address);
     inf_unlock(&r->change);
 
     inf_repository_list_unref(list);
@@ -338,7 +341,7 @@ find_in(const inf_repository_list_t *list, uint32_t states, const char *space)
     for (size_t i = 0; i < list->total; i++) {
         const inf_repository_t *item = list->items[i];
         if (inf_repository_is_in(item, states) && (!list->namespacing
-                || space[0] == '\0' || strcmp(item->address, space) == 0))
+                || space[0] == '\0' || strcmp(item->shown, space) == 0))
         {
             return item;
         }
@@ -456,8 +459,8 @@ list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
         err = known != NULL ? NULL
             : inf_repository_open(addresses[i], r->open, &item);
         if (err != NULL) {
-            inf_err_log(inf_err_add(err, "repository \"%s\" is left out",
-                addresses[i]));
+            inf_err_log(inf_err_add(err, "repository \"%.*s\" is left out",
+                (int) inf_object_address_shown(addresses[i]), addresses[i]));
             continue;
         }
 
@@ -533,7 +536,7 @@ list_add(inf_repository_list_t *list, inf_repository_t *item, bool listed)
             .aliases = item->aliases,
             .alias_count = item->alias_count,
             .aliases_only = item->aliases_only,
-            .space = list->namespacing ? item->address : NULL
+            .space = list->namespacing ? item->shown : NULL
         };
     }
 }
@@ -581,7 +584,7 @@ check_new(const inf_repository_list_t *list, const inf_repository_t *item)
     if (find(list, item->address) != NULL) {
         return inf_err_new(INF_ERR_ALREADY_EXISTS,
             "model repository '%s' has already been registered",
-            item->address);
+            item->shown);
     }
 
     for (size_t i = 0; i < list->count; i++) {

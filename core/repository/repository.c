@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/object_address.h"
+
 #define REPOSITORY_RANK 63
 
 static inf_err_t *listing_new(inf_listing_t **out);
@@ -25,7 +27,9 @@ inf_repository_open(const char *address, inf_storage_open_fn open,
     atomic_init(&r->refs, 1);
     inf_lock_init(&r->lock, REPOSITORY_RANK);
     r->address = strndup(address, address_len(address));
-    inf_err_t *err = r->address != NULL
+    r->shown = r->address == NULL ? NULL
+        : strndup(r->address, inf_object_address_shown(r->address));
+    inf_err_t *err = r->shown != NULL
         ? open(address, &r->storage, &r->root) : inf_err_nomem();
     if (err != NULL) {
         r->storage = NULL;
@@ -66,6 +70,7 @@ inf_repository_unref(inf_repository_t *r)
     inf_lock_fini(&r->lock);
     inf_storage_close(r->storage);
     free(r->root);
+    free(r->shown);
     free(r->address);
     free(r);
 }
@@ -88,7 +93,7 @@ inf_repository_set_aliases(inf_repository_t *r,
         }
         if (why != NULL) {
             return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s',"
-                " mapping of '%s' to '%s': %s", r->address, dir, name, why);
+                " mapping of '%s' to '%s': %s", r->shown, dir, name, why);
         }
         for (size_t k = 0; k < i; k++) {
             if (strcmp(aliases[k].name, name) == 0) {
@@ -111,7 +116,7 @@ inf_err_t *
 inf_repository_mapping_conflict(const inf_repository_t *r, const char *name)
 {
     return inf_err_new(INF_ERR_ALREADY_EXISTS, "failed to register '%s', there"
-        " is a conflicting mapping for '%s'", r->address, name);
+        " is a conflicting mapping for '%s'", r->shown, name);
 }
 
 inf_err_t *

@@ -51,6 +51,9 @@ typedef struct {
     inf_storage_t         *storage;
     char                  *root;        /* in the storage's notation         */
     char                  *address;     /* without trailing slashes          */
+    char                  *shown;       /* likewise, without a query, which may
+                                           be a secret: for logs, and the
+                                           namespace of its models           */
     inf_scan_alias_t      *aliases;
     size_t                 alias_count;
     bool                   aliases_only;    /* other directories are no models */

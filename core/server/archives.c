@@ -620,8 +620,8 @@ list_one(inf_registry_reader_t *models, const inf_repository_t *item,
 
     nginx_inference__archive__init(row);
     row->modelname = inf_arena_strdup(arena, name, strlen(name));
-    row->modelurl = inf_arena_strdup(arena, item->address,
-        strlen(item->address));
+    row->modelurl = inf_arena_strdup(arena, item->shown,
+        strlen(item->shown));
     r->models[r->n_models++] = row;
     return row->modelname != NULL && row->modelurl != NULL ? NULL
         : inf_err_nomem();

@@ -17,6 +17,8 @@
 static inf_err_t *add_header(inf_object_http_t *h,
     const inf_object_get_t *what);
 static bool take_bytes(void *userp, const char *data, size_t len);
+static bool read_life(const inf_json_doc_t *doc, uint64_t *seconds);
+static bool read_number(const json_t *v, uint64_t *out);
 static bool is_header_text(inf_slice_t s);
 static inf_err_t *read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
     inf_access_token_t *out);
@@ -114,7 +116,6 @@ static inf_err_t *
 read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
     inf_access_token_t *out)
 {
-    const json_t *life = json_object_get(doc->root, "expires_in");
     inf_slice_t text;
     uint64_t seconds = LIFE_S;
 
@@ -124,9 +125,9 @@ read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
         return inf_err_new(INF_ERR_INTERNAL, "the answer has no"
             " \"access_token\"");
     }
-    if (life != NULL && !inf_json_doc_uint64(life, &seconds)) {
+    if (!read_life(doc, &seconds)) {
         return inf_err_new(INF_ERR_INTERNAL, "\"expires_in\" of the answer"
-            " is no number");
+            " is no number, or \"expires_on\" without it");
     }
     if (seconds > LIFE_MAX_S) {
         seconds = LIFE_MAX_S;
@@ -139,6 +140,43 @@ read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
     seconds -= seconds < 2 * MARGIN_S ? seconds / 2 : MARGIN_S;
     out->until_ns = now_ns + seconds * UINT64_C(1000000000);
     return NULL;
+}
+
+/* Azure's managed identities have expires_on (seconds since 1970), some of them
+   alone. */
+static bool
+read_life(const inf_json_doc_t *doc, uint64_t *seconds)
+{
+    const json_t *life = json_object_get(doc->root, "expires_in");
+    const json_t *end = json_object_get(doc->root, "expires_on");
+    uint64_t now = inf_clock_wall_ms() / 1000;
+    uint64_t at;
+
+    if (life != NULL || end == NULL) {
+        return life == NULL || read_number(life, seconds);
+    }
+    if (!read_number(end, &at)) {
+        return false;
+    }
+    *seconds = at > now ? at - now : 0;
+    return true;
+}
+
+/* Azure's services write numbers as strings, too. */
+static bool
+read_number(const json_t *v, uint64_t *out)
+{
+    const char *text = json_string_value(v);
+    char *end;
+
+    if (text == NULL) {
+        return inf_json_doc_uint64(v, out);
+    }
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    *out = strtoull(text, &end, 10);
+    return *end == '\0';
 }
 
 static bool

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/buf.h"
+#include "core/base/object_address.h"
 #include "core/base/os/environment.h"
 
 #define PIECE_BYTES    4096
@@ -41,7 +42,8 @@ inf_cloud_entry_find(const char *service, const char *address,
     }
     out->value = best_entry(entries, address);
     return out->value != NULL ? NULL : inf_err_new(INF_ERR_NOT_FOUND,
-        "Cannot match credential for path  %s", address);
+        "Cannot match credential for path  %.*s",
+        (int) inf_object_address_shown(address), address);
 }
 
 void

@@ -25,7 +25,7 @@
 #define LISTING_MAX     ((size_t) 1000000)      /* limit of keys             */
 
 struct inf_object_client_s {
-    char                       *text;       /* address as given              */
+    char                       *text;       /* address as given, with query  */
     inf_object_address_t        address;    /* these are set in new()        */
     const inf_object_service_t *service;
     _Atomic bool                cancelled;  /* seq_cst; permanent            */
@@ -74,6 +74,7 @@ typedef struct {
     inf_err_t                *err;          /* the first                     */
 } fetch_t;
 
+static int shown(const inf_object_client_t *c);
 static inf_err_t *get(inf_object_client_t *c, const wanted_t *wanted,
     inf_object_get_t *what, sink_t *sink);
 static bool may_be_expired(const inf_object_service_t *service,
@@ -186,7 +187,8 @@ inf_object_client_list(inf_object_client_t *c, const char *prefix,
     inf_buf_fini(&page);
     if (err != NULL) {
         inf_object_listing_fini(out);
-        return inf_err_add(err, "%s: cannot list '%s'", c->text, prefix);
+        return inf_err_add(err, "%.*s: cannot list '%s'", shown(c), c->text,
+            prefix);
     }
     return NULL;
 }
@@ -214,7 +216,8 @@ inf_object_client_read(inf_object_client_t *c, const char *key, size_t limit,
     inf_err_t *err = get(c, &wanted, &what, &sink);
     if (err != NULL) {
         inf_buf_fini(&buf);
-        return inf_err_add(err, "%s: cannot read '%s'", c->text, key);
+        return inf_err_add(err, "%.*s: cannot read '%s'", shown(c), c->text,
+            key);
     }
 
     *data = inf_buf_give(&buf, len);
@@ -250,6 +253,12 @@ inf_object_client_fetch(inf_object_client_t *c, const inf_object_fetch_t *files,
     inf_lock_fini(&f.lock);
     free(f.parts);
     return f.err;
+}
+
+static int
+shown(const inf_object_client_t *c)
+{
+    return (int) inf_object_address_shown(c->text);
 }
 
 /* Sends a request with retries of temporary errors.  Credentials that may have
@@ -347,6 +356,7 @@ get_once(inf_object_client_t *c, const wanted_t *wanted,
                 " it was fetched: ETag \"%s\", not \"%s\"", answer.etag,
                 what->etag);
         }
+        explicit_bzero(url, strlen(url));       /* a query may be a secret   */
         free(url);
     }
 
@@ -601,5 +611,6 @@ fetch_part(fetch_t *f, const part_t *p)
             (unsigned long long) sink.got, (unsigned long long) p->len);
     }
     return err == NULL ? NULL
-        : inf_err_add(err, "%s: cannot fetch '%s'", f->client->text, o->key);
+        : inf_err_add(err, "%.*s: cannot fetch '%s'", shown(f->client),
+            f->client->text, o->key);
 }

@@ -7,6 +7,7 @@
 static const inf_object_service_t *const services[] = {
     &inf_service_s3,
     &inf_service_gs,
+    &inf_service_as,
 };
 
 const inf_object_service_t *

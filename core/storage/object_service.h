@@ -76,6 +76,7 @@ typedef struct {
 
 extern const inf_object_service_t inf_service_s3;
 extern const inf_object_service_t inf_service_gs;
+extern const inf_object_service_t inf_service_as;
 
 /* The service of an address; NULL: its scheme is that of none. */
 const inf_object_service_t *inf_object_service_of(const char *address);

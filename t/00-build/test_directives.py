@@ -16,13 +16,20 @@ BAD_HTTP = [
     ("inference_agents s3://bucket/x;", ["s3://bucket/x"]),
     ("inference_agents agents;", ["inference_agents", "agents"]),
     ("inference_agents /a; inference_agents /a/;", ["duplicate", "/a"]),
-    ("inference_repository as://a/b;", ["as://a/b", "s3://", "gs://"]),
+    ("inference_repository hdfs://a/b;",
+     ["hdfs://a/b", "s3://", "gs://", "as://"]),
     ("inference_repository s3://host:9000/;", ["names no bucket"]),
     ("inference_repository s3://bucket!/x;", ["the bucket's name"]),
     ("inference_repository gs://;", ["names no bucket"]),
     ("inference_repository gs://host:1/x;", ["the bucket's name"]),
     ("inference_repository s3://b/x; inference_repository s3://b/x;",
      ["duplicate", "s3://b/x"]),
+    ("inference_repository as://acc;", ["as://acc", "names no container"]),
+    ("inference_repository as://acc.example.com/c;",
+     ["as://acc.example.com/c", "storage account"]),
+    ("inference_repository as://acc/c?sp=r;", ["no shared access signature"]),
+    ("inference_repository as://acc/c; inference_repository as://acc/c;",
+     ["duplicate", "as://acc/c"]),
     ("inference_backends s3://bucket/x;", ["s3://bucket/x"]),
     ("inference_backend_config onnxruntime nothing;",
      ["nothing", "onnxruntime"]),
@@ -217,6 +224,19 @@ def check_rejected(server, directive, words):
 def test_bad_http_directive_is_rejected(make_server, directive, words):
     server = make_server(http="    " + directive, start=False)
     check_rejected(server, directive, words)
+
+
+@pytest.mark.parametrize("directive", [
+    "inference_repository as://acc?sig=hidden;",
+    "inference_repository as://acc/c?sp=hidden;",
+    "inference_repository as://acc/c?sig=hidden; inference_repository "
+    "as://acc/c?sig=hidden;",
+])
+def test_a_signature_in_a_bad_directive_is_not_told(make_server, directive):
+    server = make_server(http="    " + directive, start=False)
+    status, output = server.check_config()
+    assert status != 0 and "as://acc" in output
+    assert "hidden" not in output
 
 
 @pytest.mark.parametrize("directive,words", BAD_LOCATION,

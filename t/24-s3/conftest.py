@@ -7,14 +7,18 @@ import tempfile
 
 import pytest
 
-from lib import gs, s3
+from lib import azure, gs, s3
 
 
-@pytest.fixture(scope="module", params=["s3", "gs"])
+def services(directory):
+    return {"s3": s3.Service, "as": azure.Service,
+            "gs": lambda: gs.Service(directory.mktemp("gs"))}
+
+
+@pytest.fixture(scope="module", params=["s3", "gs", "as"])
 def service(request, tmp_path_factory):
     """Tests that concern one alone name it: ONLY_S3 of test_s3.py."""
-    with s3.Service() if request.param == "s3" else gs.Service(
-            tmp_path_factory.mktemp("gs")) as s:
+    with services(tmp_path_factory)[request.param]() as s:
         yield s
 
 

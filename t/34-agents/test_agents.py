@@ -468,8 +468,8 @@ BAD = {
                 "left the model at"),
     "relative": ([agent("record", goto="no/where")], "left the model at"),
     "file": ([agent("record", goto="/etc/passwd")], "that is not a directory"),
-    "remote": ([agent("record", remote="gs://bucket/m")],
-               "left the model at 'gs://bucket/m'"),
+    "remote": ([agent("record", remote="as://account")],
+               "left the model at 'as://account'"),
     "empty folder": ([agent("record", goto="/proc/self/net")], "version"),
 }
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from lib import backends, gs, models, process, python_backend, wire
+from lib import azure, backends, gs, models, process, python_backend, wire
 from lib.launcher import PROGRAM, launcher_env, rejected
 from lib.s3 import Service, upload
 from lib.server import BACKENDS, BUILD, SLOW, free_port
@@ -545,23 +545,26 @@ def test_exit_on_error_waits_for_other_machines(begin, tmp_path, repository):
         assert "failed to load all models" in server.log.read_text()
 
 
-def test_repositories_of_google_cloud_storage(begin, tmp_path, repository):
-    with gs.Service(tmp_path) as service:
+@pytest.mark.parametrize("cloud", ["gs", "as"])
+def test_repositories_of_clouds(begin, tmp_path, repository, cloud):
+    with azure.Service() if cloud == "as" else gs.Service(tmp_path) as service:
         for name in ("a", "b"):
             service.bucket(f"in-{name}")
             upload(service, f"in-{name}", "r", lambda f, n=name:
                    models.identity(f, n, [("IN", "FP32", [-1])]))
         env = {k: str(v) for k, v in service.variables(tmp_path).items()}
-        server = begin("--model-repository=gs://in-a/r/", env={
-            **env, "AIP_STORAGE_URI": "gs://in-b/r"})
+        server = begin(f"--model-repository={service.address('in-a/r/')}",
+                       env={**env,
+                            "AIP_STORAGE_URI": service.address("in-b/r")})
         server.wait_ready()
         assert server.ask("a").status == 200
         assert server.status("/v2/models/b/ready") != 200
         server.stop()
 
         server = begin(f"--model-repository={repository}",
-                       "--model-repository=gs://in-a/r",
-                       "--model-store=gs://in-b//r/", env=env)
+                       f"--model-repository={service.address('in-a/r')}",
+                       f"--model-store={service.address('in-b//r/')}",
+                       env=env)
         server.wait_ready()
         for name in ("one", "a", "b"):
             assert server.status(f"/v2/models/{name}/ready") == 200

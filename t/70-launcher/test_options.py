@@ -31,9 +31,11 @@ OPTIONS = {
                           'inference_repository "s3://b/p";'),
                          ("conf", "gs://b/p/",
                           'inference_repository "gs://b/p/";'),
-                         ("end", "as://a/b", "directories, s3://... and gs")],
+                         ("conf", "as://a/b?sv=1&sig=x%2F",
+                          'inference_repository "as://a/b?sv=1&sig=x%2F";'),
+                         ("end", "hdfs://b", "local directories, s3://...")],
     "model-store": [("conf", "/other", 'inference_repository "/other";'),
-                    ("end", "as://a/b", "directories, s3://... and gs")],
+                    ("end", "hdfs://b", "local directories, s3://...")],
     "exit-on-error": [("conf", "false", "inference_repository"),
                       ("end", "maybe", "is true or false")],
     "disable-auto-complete-config": [("conf", None,
@@ -538,7 +540,7 @@ def test_log_format_of_the_core():
      ["--allow-sagemaker=1"], "SAGEMAKER_TRITON_PING_MODE is ready or live"),
     ({"SAGEMAKER_TRITON_INFERENCE_TYPE": "guess"},
      ["--allow-sagemaker=1"], "infer, generate or generate_stream"),
-    ({"AIP_STORAGE_URI": "as://bucket/models"}, [], "as://bucket/models"),
+    ({"AIP_STORAGE_URI": "hdfs://bucket/models"}, [], "hdfs://bucket/models"),
 ])
 def test_wrong_environment(env, options, text):
     done = config(*options, repository="AIP_STORAGE_URI" not in env, env=env)

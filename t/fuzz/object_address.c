@@ -1,5 +1,6 @@
-/* Any address of a bucket: no crash; what is read has a bucket that is one
-   word, and the root of an address has the same parts again. */
+/* Any address of a bucket or container: no crash; what is read has a bucket that
+   is one word, and the root of an address has the same parts again, but no
+   query. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +47,14 @@ check(const char *scheme, const uint8_t *data, size_t size)
     need(a.bucket[0] != '\0' && strchr(a.bucket, '/') == NULL);
     need(len == 0 || (a.prefix[0] != '/' && a.prefix[len - 1] != '/'));
     need(strstr(a.prefix, "//") == NULL);
+    need(a.query == NULL || strstr(a.query, "sig=") != NULL);
 
     char *root = inf_object_address_root(text);
     err = inf_object_address_parse(root, &again);
     need(err == NULL && same(a.endpoint, again.endpoint)
         && same(a.bucket, again.bucket) && same(a.prefix, again.prefix));
+    need(again.query == NULL);
+    need(inf_object_address_shown(root) == strlen(root));
 
     inf_object_address_fini(&a);
     inf_object_address_fini(&again);
@@ -63,5 +67,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     check(INF_S3_SCHEME, data, size);
     check(INF_GS_SCHEME, data, size);
+    check(INF_AS_SCHEME, data, size);
     return 0;
 }

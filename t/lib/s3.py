@@ -107,6 +107,14 @@ class Service:
     def remove(self, bucket, key):
         self.client.delete_object(Bucket=bucket, Key=key)
 
+    @staticmethod
+    def endless_page(keys):
+        """Of a listing that always has more."""
+        return b"<ListBucketResult><IsTruncated>true</IsTruncated>" \
+            b"<NextContinuationToken>more</NextContinuationToken>" + b"".join(
+                b"<CommonPrefixes><Prefix>r/m%d/</Prefix></CommonPrefixes>" % i
+                for i in range(keys)) + b"</ListBucketResult>"
+
     def upload(self, bucket, prefix, directory):
         """A repository directory, file by file; empty directories as marks."""
         for path in sorted(directory.rglob("*")):

@@ -29,7 +29,7 @@ PLACEHOLDERS = {
     "flag": "on|off", "number": "NUMBER", "time": "TIME", "size": "SIZE",
     "microseconds": "Nus", "text": "TEXT", "quantiles": "Q:ERROR,...",
     "config_name": "NAME", "directory": "DIRECTORY",
-    "repository": "DIRECTORY|s3://...|gs://..."}
+    "repository": "DIRECTORY|s3://...|gs://...|as://..."}
 NO_BOUND = (0, 2 ** 31 - 1, 2 ** 32 - 1)
 GROUPS = {"DEPRECATED": "Deprecated"}       # of options: their headings
 LABELS = ("Syntax", "Default", "Context", "Values", "Reload", "Option")

@@ -328,8 +328,8 @@ two_agents_move_the_model_one_after_the_other(void **state)
         " '/nonexistent/inf' } }", INF_ERR_NOT_FOUND,
         "repo agent 'record' left the model at '/nonexistent/inf'");
     load_fails("{ name: 'record' parameters { key: 'remote' value:"
-        " 'gs://bucket/m' } }", INF_ERR_UNSUPPORTED,
-        "repo agent 'record' left the model at 'gs://bucket/m'");
+        " 'as://account' } }", INF_ERR_INVALID_ARG,
+        "repo agent 'record' left the model at 'as://account'");
 }
 
 static void

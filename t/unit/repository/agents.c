@@ -440,7 +440,7 @@ static void
 go_to_moon(inf_agent_model_t *m)
 {
     assert_ok(inf_agent_model_relocate(m, INF_ARTIFACT_REMOTE_FILESYSTEM,
-        "gs://crater/m"));
+        "as://crater"));
 }
 
 static void
@@ -458,7 +458,8 @@ a_location_that_is_no_folder_fails_the_load(void **state)
     fake.then = go_to_file;
     assert_error(load(AB, &c), INF_ERR_INVALID_ARG, "that is not a directory");
     fake.then = go_to_moon;
-    assert_error(load(AB, &c), INF_ERR_UNSUPPORTED, "gs://");
+    assert_error(load(AB, &c), INF_ERR_INVALID_ARG,
+        "left the model at 'as://crater'");
     assert_null(c);
 }
 
@@ -475,7 +476,7 @@ a_later_agent_may_repair_the_location(void **state)
     fake.when_too = "LOAD b";
     fake.then_too = go_to_other;
     assert_ok(load(AB, &c));
-    assert_non_null(strstr(fake.seen, "gs://crater/m;"));
+    assert_non_null(strstr(fake.seen, "as://crater;"));
     assert_string_equal(inf_agents_dir(c), tree_path(w.tree, "other"));
     inf_agents_free(c);
 }

@@ -196,7 +196,7 @@ static void
 what_cannot_be_opened_is_left_out(void **state)
 {
     (void) state;
-    char wrong[] = "gs://bucket";
+    char wrong[] = "as://account";
     char *addresses[] = { wrong, w.places[0] };
     bool other;
 

@@ -1,8 +1,11 @@
-/* Listings, dates and signatures of Azure Blob Storage. */
+/* Addresses, credentials, listings, dates and signatures of Azure Blob
+   Storage. */
 
 #include "temp_tree.h"
 
 #include "core/base/buf.h"
+#include "core/base/object_address.h"
+#include "core/storage/azure_credentials.h"
 #include "core/storage/azure_signature.h"
 #include "core/storage/http_date.h"
 #include "core/storage/azure_listing.h"
@@ -13,6 +16,185 @@
 
 #define PAGE(blobs) "<EnumerationResults><Blobs>" blobs "</Blobs>" \
     "</EnumerationResults>"
+
+static void
+addresses_name_account_container_and_prefix(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *address;
+        const char *container;
+        const char *prefix;
+        const char *query;          /* NULL: none                            */
+        const char *root;
+    } rows[] = {
+        { "as://acc/c", "c", "", NULL, "as://acc/c" },
+        { "as://acc.blob.core.windows.net/my-c//a///b//", "my-c", "a/b", NULL,
+          "as://acc.blob.core.windows.net/my-c/a/b" },
+        { "as://acc//$web/a b", "$web", "a b", NULL, "as://acc/$web/a b" },
+        { "as://acc/c?sv=2021&sig=a%2Fb/c", "c", "", "sv=2021&sig=a%2Fb/c",
+          "as://acc/c" },
+        { "as://acc/c/a/?sig=x?y", "c", "a", "sig=x?y", "as://acc/c/a" },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        inf_object_address_t a;
+        assert_ok(inf_object_address_parse(rows[i].address, &a));
+        assert_string_equal(a.endpoint, "https://acc.blob.core.windows.net");
+        assert_string_equal(a.bucket, rows[i].container);
+        assert_string_equal(a.prefix, rows[i].prefix);
+        if (rows[i].query == NULL) {
+            assert_null(a.query);
+        } else {
+            assert_string_equal(a.query, rows[i].query);
+        }
+        inf_object_address_fini(&a);
+
+        char *root = inf_object_address_root(rows[i].address);
+        assert_string_equal(root, rows[i].root);
+        free(root);
+    }
+}
+
+static void
+bad_addresses_say_what_is_missing_and_no_signature(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *address;
+        const char *part;
+    } rows[] = {
+        { "as://", "names no storage account" },
+        { "as:///c", "names no storage account" },
+        { "as://.blob.core.windows.net/c", "such as as://account/container" },
+        { "as://acc", "names no container" },
+        { "as://acc/?sig=secret", "names no container" },
+        { "as://acc.example.com/c?sig=secret", "storage account" },
+        { "as://127.0.0.1:10000/acc/c", "storage account" },
+        { "as://acc/c.d/x?sig=secret", "container's name" },
+        { "as://acc/c/x?secret", "no shared access signature" },
+        { "as://acc/c/x?", "no shared access signature" },
+        { "as://acc/c/x?sig=secret#", "percent-encoded" },
+        { "as://acc/c/x?a=b c&sig=secret", "percent-encoded" },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        inf_object_address_t a;
+        inf_err_t *err = inf_object_address_parse(rows[i].address, &a);
+        assert_non_null(err);
+        assert_null(strstr(inf_err_msg(err), "secret"));
+        assert_error(err, INF_ERR_INVALID_ARG, rows[i].part);
+        assert_null(a.bucket);
+    }
+}
+
+static void
+clear_environment(void)
+{
+    static const char *const names[] = {
+        "TRITON_CLOUD_CREDENTIAL_PATH", "AZURE_STORAGE_ACCOUNT",
+        "AZURE_STORAGE_KEY", "AZURE_STORAGE_AUTH_TYPE",
+        "AZURE_STORAGE_CLIENT_ID",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        unsetenv(names[i]);
+    }
+}
+
+static void
+the_environment_gives_a_key_or_an_identity(void **state)
+{
+    (void) state;
+    inf_azure_credentials_t c;
+
+    clear_environment();
+    assert_ok(inf_azure_credentials_find("as://a/c", &c));
+    assert_int_equal(c.auth, INF_AZURE_ANONYMOUS);
+    assert_null(c.account);
+
+    setenv("AZURE_STORAGE_AUTH_TYPE", "key", 1);
+    assert_ok(inf_azure_credentials_find("as://a/c", &c));
+    assert_int_equal(c.auth, INF_AZURE_ANONYMOUS);
+
+    setenv("AZURE_STORAGE_ACCOUNT", "acc", 1);
+    setenv("AZURE_STORAGE_KEY", "a2V5", 1);
+    setenv("AZURE_STORAGE_CLIENT_ID", "id", 1);
+    assert_ok(inf_azure_credentials_find("as://a/c", &c));
+    assert_int_equal(c.auth, INF_AZURE_KEY);
+    assert_string_equal(c.account, "acc");
+    assert_string_equal(c.key, "a2V5");
+    assert_string_equal(c.client_id, "id");
+    inf_azure_credentials_fini(&c);
+    assert_null(c.key);
+
+    setenv("AZURE_STORAGE_AUTH_TYPE", "managed_identity", 1);
+    assert_ok(inf_azure_credentials_find("as://a/c", &c));
+    assert_int_equal(c.auth, INF_AZURE_MANAGED_IDENTITY);
+    inf_azure_credentials_fini(&c);
+    setenv("AZURE_STORAGE_AUTH_TYPE", "default", 1);
+    assert_ok(inf_azure_credentials_find("as://a/c", &c));
+    assert_int_equal(c.auth, INF_AZURE_ANY_IDENTITY);
+    inf_azure_credentials_fini(&c);
+
+    setenv("AZURE_STORAGE_AUTH_TYPE", "msi", 1);
+    assert_error(inf_azure_credentials_find("as://a/c", &c),
+        INF_ERR_INVALID_ARG, "AZURE_STORAGE_AUTH_TYPE: 'msi' is not key,"
+        " managed_identity or default");
+    assert_null(c.key);
+}
+
+static void
+the_longest_prefix_of_the_file_wins(void **state)
+{
+    (void) state;
+    static const struct {
+        const char      *text;
+        inf_azure_auth_t auth;
+        const char      *part;      /* of an error; NULL: none               */
+    } rows[] = {
+        { "{\"as\":{\"\":{},\"as://a/c\":{\"account_str\":\"\","
+          "\"account_key\":\"a2V5\"}}}", INF_AZURE_KEY, NULL },
+        { "{\"as\":{\"as://a/c\":{\"auth_type\":\"default\"}}}",
+          INF_AZURE_ANY_IDENTITY, NULL },
+        { "{\"as\":{\"\":{\"auth_type\":\"managed_identity\","
+          "\"client_id\":\"id\"}}}", INF_AZURE_MANAGED_IDENTITY, NULL },
+        { "{\"as\":{\"\":{}}}", INF_AZURE_ANONYMOUS, NULL },
+        { "{\"as\":{\"as://b\":{}}}", INF_AZURE_ANONYMOUS,
+          "Cannot match credential for path  as://a/c/m" },
+        { "{\"s3\":{}}", INF_AZURE_ANONYMOUS, "Cannot match credential" },
+        { "{\"as\":{\"\":\"x\"}}", INF_AZURE_ANONYMOUS,
+          "an entry of \"as\" must be an object" },
+        { "{\"as\":{\"\":{\"account_key\":5}}}", INF_AZURE_ANONYMOUS,
+          "\"account_key\" must be a string" },
+        { "{\"as\":{\"\":{\"auth_type\":\"sas\"}}}", INF_AZURE_ANONYMOUS,
+          "\"auth_type\": 'sas' is not key" },
+    };
+    char *tree = tree_new();
+
+    clear_environment();
+    setenv("AZURE_STORAGE_KEY", "ZW52", 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        inf_azure_credentials_t c;
+        tree_file(tree, "cloud.json", rows[i].text);
+        setenv("TRITON_CLOUD_CREDENTIAL_PATH", tree_path(tree, "cloud.json"),
+            1);
+        inf_err_t *err = inf_azure_credentials_find("as://a/c/m?sig=secret",
+            &c);
+        if (rows[i].part != NULL) {
+            assert_non_null(err);
+            assert_non_null(strstr(inf_err_msg(err), rows[i].part));
+            assert_null(strstr(inf_err_msg(err), "secret"));
+            inf_err_free(err);
+        } else {
+            assert_ok(err);
+            assert_int_equal(c.auth, rows[i].auth);
+            assert_null(c.account);
+            inf_azure_credentials_fini(&c);
+        }
+    }
+    tree_free(tree);
+}
 
 static void
 pages_of_a_listing_join(void **state)
@@ -219,6 +401,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_name_account_container_and_prefix),
+        cmocka_unit_test(bad_addresses_say_what_is_missing_and_no_signature),
+        cmocka_unit_test(the_environment_gives_a_key_or_an_identity),
+        cmocka_unit_test(the_longest_prefix_of_the_file_wins),
         cmocka_unit_test(pages_of_a_listing_join),
         cmocka_unit_test(names_that_say_so_are_decoded),
         cmocka_unit_test(directories_that_are_blobs_are_left_out),

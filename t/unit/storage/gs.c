@@ -241,6 +241,12 @@ a_token_ends_before_it_expires(void **state)
         { "{\"access_token\":\"t\",\"expires_in\":9223372036854775807}",
           86340 },
         { "{\"token_type\":\"Bearer\",\"access_token\":\"t\"}", 240 },
+        /* as Azure's services write them */
+        { "{\"access_token\":\"t\",\"expires_in\":\"3599\","
+          "\"expires_on\":\"9\"}", 3539 },
+        { "{\"access_token\":\"t\",\"expires_on\":\"99999999999\"}", 86340 },
+        { "{\"access_token\":\"t\",\"expires_on\":99999999999}", 86340 },
+        { "{\"access_token\":\"t\",\"expires_on\":\"1586984735\"}", 0 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -271,6 +277,8 @@ what_is_no_token_is_an_error(void **state)
         { "{\"access_token\":\"\\u00fc\"}", "no \"access_token\"" },
         { "{\"access_token\":\"t\",\"expires_in\":-1}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_in\":\"x\"}", "\"expires_in\"" },
+        { "{\"access_token\":\"t\",\"expires_in\":\"-1\"}", "\"expires_in\"" },
+        { "{\"access_token\":\"t\",\"expires_on\":\"1 h\"}", "\"expires_on\"" },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

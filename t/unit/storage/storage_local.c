@@ -44,9 +44,10 @@ addresses_name_their_storage(void **state)
     assert_string_equal(root, "gs://bucket/x");
     free(root);
     inf_storage_close(st);
-    assert_error(inf_storage_open("as://b", &st, &root),
-        INF_ERR_UNSUPPORTED, "model repository 'as://b': as:// "
-        "file-system not supported");
+    assert_ok(inf_storage_open("as://acc//c/x/?sig=secret", &st, &root));
+    assert_string_equal(root, "as://acc/c/x");
+    free(root);
+    inf_storage_close(st);
     inf_storage_close(NULL);
 }
 
