@@ -28,6 +28,7 @@ static ngx_int_t ngx_http_inference_read_choice(const char *words,
     ngx_str_t *value, int64_t *number);
 static ngx_int_t ngx_http_inference_is_text(const inf_core_option_t *option,
     ngx_str_t *value);
+static size_t ngx_http_inference_before_query(ngx_str_t *value);
 static char *ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
     const inf_core_option_t *option, ngx_str_t *value);
 static ngx_int_t ngx_http_inference_check_address(ngx_conf_t *cf,
@@ -522,8 +523,9 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
 
     if (!remote && ngx_strnstr(value->data, "://", value->len) != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V %V\": a local directory%s is wanted",
-                           &cmd->name, value,
+                           "\"%V %*s\": a local directory%s is wanted",
+                           &cmd->name,
+                           ngx_http_inference_before_query(value), value->data,
                            option->kind == INF_OPTION_REPOSITORY
                            ? ", s3://bucket/path, gs://bucket/path or "
                              "as://account/container/path" : "");
@@ -665,9 +667,23 @@ ngx_http_inference_absolute(ngx_conf_t *cf, ngx_str_t *directive,
     }
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "the path in \"%V %V\" is not absolute",
-                       directive, path);
+                       "the path in \"%V %*s\" is not absolute", directive,
+                       ngx_http_inference_before_query(path), path->data);
     return NGX_ERROR;
+}
+
+
+/* The length of what errors show of a path that may be a URL, whose query may
+   have a signature. */
+
+static size_t
+ngx_http_inference_before_query(ngx_str_t *value)
+{
+    u_char  *query;
+
+    query = ngx_strlchr(value->data, value->data + value->len, '?');
+
+    return query ? (size_t) (query - value->data) : value->len;
 }
 
 

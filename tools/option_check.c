@@ -48,9 +48,9 @@ check_repository(const char *name, const char *value)
     const char *scheme = strstr(value, "://");
 
     if (scheme != NULL && !inf_object_address_has_scheme(value)) {
-        die("--%s=%s: repositories are local directories, s3://..., gs://..."
+        die("--%s=%.*s: repositories are local directories, s3://..., gs://..."
             " and as://...; use a copy, a mount of it, or an S3 endpoint of "
-            "that storage", name, value);
+            "that storage", name, (int) strcspn(value, "?"), value);
     }
 }
 

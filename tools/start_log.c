@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/object_address.h"
 #include "core/proto/core_options.h"
 #include "index_rows.h"
 #include "table.h"
@@ -120,10 +121,13 @@ static void
 add_list(table_t *t, const char *name, const list_t *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        char indexed[64];
+        char  indexed[64];
+        char *shown = strndup(list->value[i],
+                              inf_object_address_shown(list->value[i]));
 
         snprintf(indexed, sizeof(indexed), "%s[%zu]", name, i);
-        table_add(t, indexed, list->value[i]);
+        table_add(t, indexed, shown != NULL ? shown : "");
+        free(shown);
     }
 }
 

@@ -29,6 +29,9 @@ inf_repository_open(const char *address, inf_storage_open_fn open,
     r->address = strndup(address, address_len(address));
     r->shown = r->address == NULL ? NULL
         : strndup(r->address, inf_object_address_shown(r->address));
+    if (r->shown != NULL) {
+        r->shown[address_len(r->shown)] = '\0';    /* before a query, too   */
+    }
     inf_err_t *err = r->shown != NULL
         ? open(address, &r->storage, &r->root) : inf_err_nomem();
     if (err != NULL) {

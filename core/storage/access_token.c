@@ -16,6 +16,7 @@
 
 static inf_err_t *add_header(inf_object_http_t *h,
     const inf_object_get_t *what);
+static inf_err_t *name_url(inf_err_t *err, const char *url);
 static bool take_bytes(void *userp, const char *data, size_t len);
 static bool read_life(const inf_json_doc_t *doc, uint64_t *seconds);
 static bool read_number(const json_t *v, uint64_t *out);
@@ -48,6 +49,7 @@ inf_access_token_ask(const inf_token_request_t *ask, unsigned *status,
             .scheme = ask->scheme,
             .url = ask->url,
             .form = ask->form,
+            .authorities = ask->authorities,
             .link_local = ask->link_local,
             .cancelled = ask->cancelled,
             .authorize = add_header,
@@ -68,7 +70,24 @@ inf_access_token_ask(const inf_token_request_t *ask, unsigned *status,
     }
     inf_buf_fini(&body);
     inf_object_http_close(http);
-    return err == NULL ? NULL : inf_err_add(err, "%s", ask->url);
+    return err == NULL ? NULL : name_url(err, ask->url);
+}
+
+/* Without user, password and query, which may have secrets. */
+static inf_err_t *
+name_url(inf_err_t *err, const char *url)
+{
+    const char *scheme = strstr(url, "://");
+    int scheme_len = scheme == NULL ? 0 : (int) (scheme + 3 - url);
+    const char *host = url + scheme_len;
+    size_t authority = strcspn(host, "/?#");
+    const char *at = memrchr(host, '@', authority);
+
+    if (at != NULL) {
+        host = at + 1;
+    }
+    return inf_err_add(err, "%.*s%.*s", scheme_len, url,
+        (int) strcspn(host, "?#"), host);
 }
 
 static inf_err_t *

@@ -28,7 +28,9 @@ typedef struct {
     const char         *form;       /* of a POST; NULL: a GET                */
     const char         *header;     /* name and value; NULL: none            */
     const char         *value;
-    bool                link_local; /* as in object_http.h                   */
+    const char         *authorities;    /* as in object_http.h; NULL: the
+                                       system's                              */
+    bool                link_local; /* likewise                              */
     const _Atomic bool *cancelled;  /* likewise; seq_cst                     */
 } inf_token_request_t;
 

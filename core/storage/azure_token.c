@@ -99,9 +99,15 @@ principal(const char *tenant, const char *client_id,
     inf_azure_token_request_t *out)
 {
     const char *secret = inf_environment("AZURE_CLIENT_SECRET");
+    const char *host = inf_environment("AZURE_AUTHORITY_HOST");
     inf_err_t *err = NULL;
     inf_buf_t form;
     inf_buf_t url;
+
+    if (host != NULL && !inf_cloud_url_is_private(host)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "AZURE_AUTHORITY_HOST must"
+            " begin with https:// (http:// only for a loopback address)");
+    }
 
     inf_buf_init(&form);
     inf_buf_init(&url);

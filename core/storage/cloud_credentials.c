@@ -1,7 +1,6 @@
 #include "core/storage/cloud_credentials.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,4 +199,29 @@ inf_cloud_wipe(char **text)
         free(*text);
         *text = NULL;
     }
+}
+
+bool
+inf_cloud_url_is_private(const char *url)
+{
+    static const char *const hosts[] = { "localhost", "127.0.0.1", "[::1]" };
+
+    if (strncmp(url, "https://", 8) == 0) {
+        return true;
+    }
+    if (strncmp(url, "http://", 7) != 0) {
+        return false;
+    }
+    url += 7;
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        size_t len = strlen(hosts[i]);
+        if (strncmp(url, hosts[i], len) == 0) {
+            const char *rest = url + len;
+            if (*rest == ':') {
+                rest += 1 + strspn(rest + 1, "0123456789");
+            }
+            return *rest == '/' || *rest == '\0';
+        }
+    }
+    return false;
 }

@@ -18,6 +18,8 @@
 #ifndef INF_STORAGE_CLOUD_CREDENTIALS_H
 #define INF_STORAGE_CLOUD_CREDENTIALS_H
 
+#include <stdbool.h>
+
 #include "core/base/error.h"
 #include "core/proto/json_doc.h"
 
@@ -44,6 +46,10 @@ void inf_cloud_json_fini(inf_json_doc_t *doc);
    empty.  An error names the file. */
 INF_CHECK inf_err_t *inf_cloud_text(const char *file, const json_t *object,
     const char *key, char **out);
+
+/* Whether nobody else can read what is sent to the URL: https://, or a loopback
+   address. */
+bool inf_cloud_url_is_private(const char *url);
 
 /* Wipes and frees the text, which may be NULL, and sets it to NULL. */
 void inf_cloud_wipe(char **text);

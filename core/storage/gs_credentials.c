@@ -20,7 +20,6 @@ static inf_err_t *name_account(const json_t *root, const char *file,
     inf_gs_account_t *out);
 static inf_err_t *need(const inf_gs_credentials_t *c, const json_t *root,
     const char *key, char **out);
-static bool is_secure(const char *url);
 
 inf_err_t *
 inf_gs_credentials_find(const char *address, bool emulator,
@@ -148,7 +147,7 @@ read_account(const json_t *root, inf_gs_credentials_t *c)
         c->token_uri = strdup(TOKEN_URI);
         err = c->token_uri == NULL ? inf_err_nomem() : NULL;
     }
-    if (err == NULL && !is_secure(c->token_uri)) {
+    if (err == NULL && !inf_cloud_url_is_private(c->token_uri)) {
         err = inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': "
             "\"token_uri\" must begin with https:// (http:// only for a "
             "loopback address), not '%s'", c->file, c->token_uri);
@@ -189,30 +188,4 @@ need(const inf_gs_credentials_t *c, const json_t *root, const char *key,
             "\"%s\" is missing", c->file, key);
     }
     return err;
-}
-
-/* Whether nobody else can read what is sent there. */
-static bool
-is_secure(const char *url)
-{
-    static const char *const hosts[] = { "localhost", "127.0.0.1", "[::1]" };
-
-    if (strncmp(url, "https://", 8) == 0) {
-        return true;
-    }
-    if (strncmp(url, "http://", 7) != 0) {
-        return false;
-    }
-    url += 7;
-    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
-        size_t len = strlen(hosts[i]);
-        if (strncmp(url, hosts[i], len) == 0) {
-            const char *rest = url + len;
-            if (*rest == ':') {
-                rest += 1 + strspn(rest + 1, "0123456789");
-            }
-            return *rest == '/' || *rest == '\0';
-        }
-    }
-    return false;
 }

@@ -19,6 +19,7 @@
 #define CONNECTIONS     8u
 #define TRIES           5u
 #define PART_BYTES      ((uint64_t) 8 << 20)
+#define PARTS_MAX       (UINT64_C(1) << 20)     /* of one model              */
 #define FETCHERS        4u
 #define PAGES_MAX_BYTES ((size_t) 16 << 20)     /* of one page               */
 #define PAGES_EMPTY     100u                    /* of one listing            */
@@ -539,9 +540,15 @@ pause_before(inf_object_client_t *c, unsigned attempt)
 static inf_err_t *
 cut_into_parts(fetch_t *f, size_t count)
 {
-    size_t total = 0;
+    uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
-        total += (size_t) (f->files[i].object->size / PART_BYTES) + 1;
+        total += f->files[i].object->size / PART_BYTES + 1;
+        if (total > PARTS_MAX) {
+            return inf_err_new(INF_ERR_INVALID_ARG, "%.*s: the objects up"
+                " to '%s' have more than %llu bytes", shown(f->client),
+                f->client->text, f->files[i].object->key,
+                (unsigned long long) (PARTS_MAX * PART_BYTES));
+        }
     }
 
     f->parts = calloc(total + 1, sizeof(*f->parts));

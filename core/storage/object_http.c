@@ -14,6 +14,7 @@
                                    the request fails                         */
 #define SLOW_SECONDS   30L
 #define COMPLAINT_MAX  4096u
+#define DISCARD_MAX    65536u   /* of an error's body; then the request ends  */
 
 struct inf_object_http_s {
     const inf_curl_t       *curl;
@@ -22,6 +23,8 @@ struct inf_object_http_s {
     inf_object_answer_t    *answer;
     struct curl_slist      *headers;
     bool                    stopped;        /* take returned false           */
+    bool                    enough;         /* of an error's body            */
+    size_t                  discarded;
     size_t                  complaint_len;
     char                    complaint[COMPLAINT_MAX + 1];
     char                    reason[CURL_ERROR_SIZE];
@@ -80,6 +83,8 @@ inf_object_http_get(inf_object_http_t *h, const inf_object_get_t *what,
     h->answer = out;
     h->headers = NULL;
     h->stopped = false;
+    h->enough = false;
+    h->discarded = 0;
     h->complaint_len = 0;
     h->complaint[0] = '\0';
     h->reason[0] = '\0';
@@ -239,6 +244,12 @@ on_body(char *data, size_t size, size_t count, void *userp)
         return h->stopped ? 0 : len;
     }
 
+    h->discarded += len;
+    if (h->discarded > DISCARD_MAX) {
+        h->enough = true;
+        return 0;
+    }
+
     size_t room = COMPLAINT_MAX - h->complaint_len;
     size_t n = len < room ? len : room;
     memcpy(h->complaint + h->complaint_len, data, n);
@@ -274,7 +285,7 @@ judge(inf_object_http_t *h, CURLcode code)
     if (code == CURLE_OK && status == (h->what->ranged ? 206u : 200u)) {
         return NULL;
     }
-    if (code != CURLE_OK) {
+    if (code != CURLE_OK && !h->enough) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "%s", h->reason[0] != '\0'
             ? h->reason : h->curl->easy_strerror(code));
     }

@@ -47,7 +47,9 @@ ask_token(who_t *who, const inf_azure_credentials_t *c,
         .form = request.form,
         .header = request.header,
         .value = request.value,
-        .link_local = request.form == NULL,
+        .link_local = request.form == NULL
+            || strncmp(request.url, "http://", 7) == 0,
+        .authorities = inf_environment(inf_service_as.authorities),
         .cancelled = cancelled
     };
     err = inf_access_token_ask(&ask, &status, &token);
@@ -76,11 +78,13 @@ take_account(who_t *who, inf_azure_credentials_t *c,
     const char *host = strstr(a->endpoint, "://") + 3;
     inf_buf_t url;
 
-    if (endpoint != NULL && strncmp(endpoint, "http://", 7) != 0
-        && strncmp(endpoint, "https://", 8) != 0)
+    /* its text may have a key, if it is a connection string */
+    if (endpoint != NULL && ((strncmp(endpoint, "http://", 7) != 0
+            && strncmp(endpoint, "https://", 8) != 0)
+        || strpbrk(endpoint, "?#@") != NULL))
     {
         return inf_err_new(INF_ERR_INVALID_ARG, "AZURE_STORAGE_SERVICE_ENDPOINT"
-            " '%s' does not begin with http:// or https://", endpoint);
+            " is not http:// or https:// with a host, port and path");
     }
     if (c->account != NULL) {
         who->account = c->account;
@@ -174,7 +178,12 @@ as_find(const char *address, const _Atomic bool *cancelled,
 
     atomic_init(&who->base.refs, 1);
     who->base.until_ns = UINT64_MAX;
-    err = inf_azure_credentials_find(address, &c);
+    if (a.query != NULL) {          /* no other account, and no other key    */
+        c = (inf_azure_credentials_t) { INF_AZURE_ANONYMOUS, NULL, NULL,
+            NULL };
+    } else {
+        err = inf_azure_credentials_find(address, &c);
+    }
     if (err == NULL) {
         err = fill(who, &c, &a, cancelled);
         inf_azure_credentials_fini(&c);

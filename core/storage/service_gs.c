@@ -146,6 +146,7 @@ ask_account(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
             .scheme = INF_GS_SCHEME,
             .url = c->token_uri,
             .form = form.data,
+            .link_local = strncmp(c->token_uri, "http://", 7) == 0,
             .cancelled = cancelled,
         };
         err = inf_access_token_ask(&ask, &status, out);

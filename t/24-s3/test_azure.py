@@ -52,8 +52,10 @@ def test_a_wrong_key_is_told_with_the_services_words(service, model, serve,
     ("AZURE_STORAGE_KEY", "hidden!key",
      "the key of the storage account is not base64"),
     ("AZURE_STORAGE_AUTH_TYPE", "sas", "AZURE_STORAGE_AUTH_TYPE: 'sas'"),
-    ("AZURE_STORAGE_SERVICE_ENDPOINT", "127.0.0.1:10000",
-     "'127.0.0.1:10000' does not begin with http://"),
+    ("AZURE_STORAGE_SERVICE_ENDPOINT", "BlobEndpoint=http://h;sig=hidden",
+     "AZURE_STORAGE_SERVICE_ENDPOINT is not http:// or https://"),
+    ("AZURE_STORAGE_SERVICE_ENDPOINT", "http://127.0.0.1:1/a?sig=hidden",
+     "AZURE_STORAGE_SERVICE_ENDPOINT is not http:// or https://"),
     ("AZURE_STORAGE_SERVICE_ENDPOINT", "http://127.0.0.1:1/a",
      "127.0.0.1 port 1"),
 ])
@@ -85,6 +87,20 @@ def test_a_shared_access_signature_in_the_address(
     service.put(bucket, "r/m/config.pbtxt", b"wrong")
     server.wait_log(r"\[error\][^\n]*" + model)
     assert "hidden" not in server.log_text()
+
+
+def test_a_signature_goes_to_its_account_alone(service, bucket, model, serve,
+                                               mount, tmp_path):
+    """Other credentials are not looked for: neither the environment's account
+    nor a file without one for the address."""
+    file = tmp_path / "credentials.json"
+    file.write_text('{"s3": {}}')
+    for more in ({"AZURE_STORAGE_ACCOUNT": "other",
+                  "AZURE_STORAGE_AUTH_TYPE": "sas"},
+                 {"TRITON_CLOUD_CREDENTIAL_PATH": file}):
+        works(serve(f"{model}?{SIGNATURE}",
+                    env=service.environment(mount, **more)), "m")
+    assert not service.gate.bad_signatures
 
 
 def test_a_shared_access_signature_that_has_ended(service, bucket, model,
@@ -151,6 +167,7 @@ def test_the_identity_of_an_app(service, model, serve, mount):
 
 @pytest.mark.parametrize("proof", ["file", "secret"])
 def test_a_service_principal(service, model, serve, mount, tmp_path, proof):
+    """A proxy does not see what goes to this machine unencrypted."""
     file = tmp_path / "federated"
     file.write_text("a.b.c")
     service.grants.clear()
@@ -158,7 +175,9 @@ def test_a_service_principal(service, model, serve, mount, tmp_path, proof):
         "AZURE_CLIENT_SECRET": "hidden&secret"}
     server = serve(model, env=identity(
         service, mount, "default", AZURE_TENANT_ID="tenant",
-        AZURE_CLIENT_ID="client", AZURE_AUTHORITY_HOST=service.url, **more))
+        AZURE_CLIENT_ID="client",
+        AZURE_AUTHORITY_HOST=f"http://localhost:{service.port}",
+        http_proxy="http://127.0.0.1:1", no_proxy="127.0.0.1", **more))
     works(server, "m")
     (path, form), = service.grants
     assert path == "/tenant/oauth2/v2.0/token"

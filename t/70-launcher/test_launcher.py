@@ -563,11 +563,14 @@ def test_repositories_of_clouds(begin, tmp_path, repository, cloud):
 
         server = begin(f"--model-repository={repository}",
                        f"--model-repository={service.address('in-a/r')}",
-                       f"--model-store={service.address('in-b//r/')}",
+                       f"--model-store={service.address('in-b//r/')}"
+                       + (f"?{azure.SIGNATURE}" if cloud == "as" else ""),
                        env=env)
         server.wait_ready()
         for name in ("one", "a", "b"):
             assert server.status(f"/v2/models/{name}/ready") == 200
+        log = server.wait_log("Started Metrics Service")
+        assert "in-b" in log and "sig=" not in log
         server.stop()
 
 

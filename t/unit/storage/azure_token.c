@@ -122,6 +122,10 @@ what_cannot_be_asked_for_is_named(void **state)
     setenv("AZURE_FEDERATED_TOKEN_FILE", "/dev/zero", 1);
     assert_error(inf_azure_token_request(true, NULL, &r),
         INF_ERR_INVALID_ARG, "has more than 65536 bytes");
+
+    setenv("AZURE_AUTHORITY_HOST", "http://login.example", 1);
+    assert_error(inf_azure_token_request(true, NULL, &r),
+        INF_ERR_INVALID_ARG, "AZURE_AUTHORITY_HOST must begin with https://");
 }
 
 int

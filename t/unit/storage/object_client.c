@@ -18,6 +18,7 @@
 #define TROUBLE     "HTTP/1.1 503 Slow Down\r\n"
 #define FORBIDDEN   "HTTP/1.1 403 Forbidden\r\n"
 #define MISSING     "HTTP/1.1 404 Not Found\r\n"
+#define ENDLESS     "Endless"               /* in a head: another body       */
 
 /* One request a connection; the last answer is given again and again. */
 typedef struct {
@@ -64,6 +65,20 @@ next_answer(const char *request, char *text, size_t cap)
         strlen(body), body);
 }
 
+/* An error's body without end: until the client has enough of it. */
+static void
+answer_for_ever(int fd)
+{
+    static const char head[] = FORBIDDEN "\r\n";
+    char piece[4096];
+
+    memset(piece, 'x', sizeof(piece));
+    ssize_t n = send(fd, head, sizeof(head) - 1, MSG_NOSIGNAL);
+    while (n > 0) {
+        n = send(fd, piece, sizeof(piece), MSG_NOSIGNAL);
+    }
+}
+
 static void
 answer(int fd)
 {
@@ -79,6 +94,10 @@ answer(int fd)
     }
     if (n > 0) {
         size_t size = next_answer(request, text, sizeof(text));
+        if (strstr(text, ENDLESS) != NULL) {
+            answer_for_ever(fd);
+            return;
+        }
         assert_int_equal(write(fd, text, size), size);
     }
 }
@@ -209,6 +228,32 @@ an_object_is_asked_for_once_with_a_signature(void **state)
     assert_int_equal(asked(), 1);
     assert_true(last_request_has("GET /bucket/a%20b/c HTTP/1.1"));
     assert_true(last_request_has("Credential=first/"));
+}
+
+static void
+an_error_without_end_is_left(void **state)
+{
+    (void) state;
+
+    tell(FORBIDDEN ENDLESS ": yes\r\n", NULL, NULL);
+    expect_failure(5, INF_ERR_INTERNAL, "HTTP status 403", 2);
+}
+
+static void
+claims_of_more_bytes_than_any_model_has_cost_nothing(void **state)
+{
+    (void) state;
+    char key[] = "k", etag[] = "e";
+    const inf_object_t object = { .key = key, .etag = etag,
+        .size = INT64_MAX };
+    const inf_object_fetch_t files[] = {
+        { .object = &object, .fd = -1 }, { .object = &object, .fd = -1 }
+    };
+
+    tell(MISSING, NULL, NULL);
+    assert_error(inf_object_client_fetch(client, files, 2),
+        INF_ERR_INVALID_ARG, "'k' have more than 8796093022208 bytes");
+    assert_int_equal(asked(), 0);
 }
 
 static void
@@ -354,6 +399,8 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(an_object_is_asked_for_once_with_a_signature),
+        T(an_error_without_end_is_left),
+        T(claims_of_more_bytes_than_any_model_has_cost_nothing),
         T(trouble_that_passes_is_not_noticed),
         T(what_another_try_cannot_mend_is_not_tried_again),
         T(an_object_beyond_the_limit_is_told_at_once),

@@ -217,7 +217,7 @@ pages_of_a_listing_join(void **state)
         "<NextContinuationToken>t+1/=</NextContinuationToken>"
         "</ListBucketResult>";
     static const char second[] = "<ListBucketResult><Contents>"
-        "<Key>m/z</Key><ETag>e</ETag><Size>18446744073709551615</Size>"
+        "<Key>m/z</Key><ETag>e</ETag><Size>9223372036854775807</Size>"
         "</Contents></ListBucketResult>";
     inf_object_listing_t l;
 
@@ -234,7 +234,7 @@ pages_of_a_listing_join(void **state)
 
     assert_ok(inf_s3_listing_parse(&l, second, sizeof(second) - 1));
     assert_int_equal(l.count, 3);
-    assert_true(l.items[2].size == UINT64_MAX);
+    assert_true(l.items[2].size == INT64_MAX);
     assert_null(l.next);
     inf_object_listing_fini(&l);
 }
@@ -275,6 +275,18 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
           "</ListBucketResult>", "line 2" },
         { "<ListBucketResult><Contents><Key>a</Key><ETag>e</ETag>"
           "<Size>-4</Size></Contents></ListBucketResult>", "size" },
+        { "<ListBucketResult><Contents><Key>a</Key><ETag>e</ETag>"
+          "<Size> -4</Size></Contents></ListBucketResult>", "size" },
+        { "<ListBucketResult><Contents><Key>a</Key><ETag>e</ETag>"
+          "<Size>9223372036854775808</Size></Contents></ListBucketResult>",
+          "size" },
+        { "<ListBucketResult><Contents><Key>a</Key><ETag>e&#13;&#10;X: 1"
+          "</ETag></Contents></ListBucketResult>", "ETag" },
+        { "<ListBucketResult><CommonPrefixes><Prefix>m/x</Prefix>"
+          "</CommonPrefixes></ListBucketResult>", "end in a slash" },
+        { "<ListBucketResult><Contents><Key>a</Key><ETag>e</ETag>"
+          "<LastModified>2026-11-21T15:24:46.5.5Z</LastModified></Contents>"
+          "</ListBucketResult>", "time" },
         { "<ListBucketResult><Contents><Key>a</Key><ETag>e</ETag>"
           "<LastModified>yesterday</LastModified></Contents>"
           "</ListBucketResult>", "time" },
