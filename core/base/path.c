@@ -43,3 +43,14 @@ inf_path_is_inner(const char *path)
 
     return true;
 }
+
+size_t
+inf_path_len(const char *path)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/') {
+        len--;
+    }
+
+    return len;
+}

@@ -12,9 +12,14 @@
 #define INF_BASE_PATH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* "dir/name", malloc'ed; NULL: out of memory. */
 char *inf_path_join(const char *dir, const char *name);
+
+/* The length of a path or URL without the slashes at its end; one of slashes
+   alone keeps the first. */
+size_t inf_path_len(const char *path);
 
 /*
  * Whether a relative path stays in its directory by its text: not empty, not

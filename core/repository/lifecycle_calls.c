@@ -23,6 +23,9 @@ typedef struct {
 static void load_requested(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override, bool again, inf_lifecycle_done_fn done,
     void *userp);
+static void unload(inf_lifecycle_t *lc, const char *name,
+    inf_unload_cause_t cause, bool dependents, inf_lifecycle_done_fn done,
+    void *userp);
 static inf_edit_t *new_edit(const inf_lifecycle_t *lc, inf_edit_kind_t kind,
     inf_edit_kind_t by_name, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *begin_waiting(waiter_t *w, const char *name);
@@ -78,26 +81,27 @@ void
 inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     bool dependents, inf_lifecycle_done_fn done, void *userp)
 {
-    const inf_model_id_t id = inf_model_id(name);
-    inf_edit_t *edit = new_edit(lc, INF_EDIT_UNLOAD, INF_EDIT_UNLOAD_NAME,
-        done, userp);
-    if (edit != NULL) {
-        edit->cause = INF_UNLOAD_REQUEST;
-        edit->dependents = dependents;
-        inf_lifecycle_submit(lc, &id, edit);
-    }
+    unload(lc, name, INF_UNLOAD_REQUEST, dependents, done, userp);
 }
 
 void
 inf_lifecycle_remove_async(inf_lifecycle_t *lc, const char *name,
     inf_lifecycle_done_fn done, void *userp)
 {
+    unload(lc, name, INF_UNLOAD_REMOVED, true, done, userp);
+}
+
+/* Submits an unload. */
+static void
+unload(inf_lifecycle_t *lc, const char *name, inf_unload_cause_t cause,
+    bool dependents, inf_lifecycle_done_fn done, void *userp)
+{
     const inf_model_id_t id = inf_model_id(name);
     inf_edit_t *edit = new_edit(lc, INF_EDIT_UNLOAD, INF_EDIT_UNLOAD_NAME,
         done, userp);
     if (edit != NULL) {
-        edit->cause = INF_UNLOAD_REMOVED;
-        edit->dependents = true;
+        edit->cause = cause;
+        edit->dependents = dependents;
         inf_lifecycle_submit(lc, &id, edit);
     }
 }

@@ -29,6 +29,8 @@ static inf_err_t *check_new(const inf_repository_list_t *list,
 static void put_in_place(inf_repositories_t *r, inf_repository_list_t **list);
 static inf_err_t *take_out(inf_repositories_t *r, const inf_repository_t *item,
     inf_repository_list_t **list);
+static size_t choose(const inf_repository_list_t *list,
+    const inf_model_id_t *id, bool others, uint32_t *at);
 static bool is_expected(const inf_repository_list_t *list, size_t root,
     const inf_model_id_t *id);
 static inf_err_t *scan_some(const inf_repository_list_t *list,
@@ -359,29 +361,39 @@ inf_repository_list_scan(const inf_repository_list_t *list,
         return inf_err_nomem();
     }
 
-    size_t count = 0;
-    size_t others = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        if (is_expected(list, i, id)) {
-            at[count++] = (uint32_t) i;
-        } else if (!list->items[i]->listed_once) {
-            at[list->count - ++others] = (uint32_t) i;
-        }
-    }
-
+    size_t count = choose(list, id, false, at);
     inf_err_t *err = scan_some(list, at, count, id->name, out);
-    if (err == NULL && !list->namespacing && others > 0
-        && out->model_count == 0)
-    {
-        memmove(&at[count], &at[list->count - others], others * sizeof(*at));
-        inf_scan_fini(out);
-        err = scan_some(list, at, count + others, id->name, out);
+    if (err == NULL && !list->namespacing && out->model_count == 0) {
+        size_t all = choose(list, id, true, at);
+        if (all > count) {
+            inf_scan_fini(out);
+            err = scan_some(list, at, all, id->name, out);
+        }
     }
     free(at);
     if (err == NULL && list->namespacing && id->space[0] == '\0') {
         out->model_count = 0;
     }
     return err;
+}
+
+/* Chooses the repositories in which the model may be.  others: also those that
+   are not expected to have it, but of those listed once. */
+static size_t
+choose(const inf_repository_list_t *list, const inf_model_id_t *id,
+    bool others, uint32_t *at)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (is_expected(list, i, id)
+            || (others && !list->items[i]->listed_once))
+        {
+            at[count++] = (uint32_t) i;
+        }
+    }
+
+    return count;
 }
 
 /* Whether the model may be in that repository, as far as known without asking a

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/object_address.h"
+#include "core/base/path.h"
 
 #define REPOSITORY_RANK 63
 
@@ -13,7 +14,6 @@ static void move_locked(inf_repository_t *r, inf_repository_state_t to,
     char **reason) INF_NEEDS(r->lock);
 static uint32_t may_become(inf_repository_state_t from);
 static inf_lock_t *lock_of(const inf_repository_t *r);
-static size_t address_len(const char *address);
 
 inf_err_t *
 inf_repository_open(const char *address, inf_storage_open_fn open,
@@ -26,11 +26,11 @@ inf_repository_open(const char *address, inf_storage_open_fn open,
 
     atomic_init(&r->refs, 1);
     inf_lock_init(&r->lock, REPOSITORY_RANK);
-    r->address = strndup(address, address_len(address));
+    r->address = strndup(address, inf_path_len(address));
     r->shown = r->address == NULL ? NULL
         : strndup(r->address, inf_object_address_shown(r->address));
     if (r->shown != NULL) {
-        r->shown[address_len(r->shown)] = '\0';    /* before a query, too   */
+        r->shown[inf_path_len(r->shown)] = '\0';    /* before a query, too   */
     }
     inf_err_t *err = r->shown != NULL
         ? open(address, &r->storage, &r->root) : inf_err_nomem();
@@ -148,7 +148,7 @@ inf_repository_is_remote(const inf_repository_t *r)
 bool
 inf_repository_is_at(const inf_repository_t *r, const char *address)
 {
-    size_t len = address_len(address);
+    size_t len = inf_path_len(address);
     return strncmp(r->address, address, len) == 0 && r->address[len] == '\0';
 }
 
@@ -324,16 +324,4 @@ static inf_lock_t *
 lock_of(const inf_repository_t *r)
 {
     return (inf_lock_t *) (uintptr_t) &r->lock;
-}
-
-/* The length without trailing slashes. */
-static size_t
-address_len(const char *address)
-{
-    size_t len = strlen(address);
-    while (len > 1 && address[len - 1] == '/') {
-        len--;
-    }
-
-    return len;
 }

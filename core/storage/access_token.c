@@ -20,7 +20,6 @@ static inf_err_t *name_url(inf_err_t *err, const char *url);
 static bool take_bytes(void *userp, const char *data, size_t len);
 static bool read_life(const inf_json_doc_t *doc, uint64_t *seconds);
 static bool read_number(const json_t *v, uint64_t *out);
-static bool is_header_text(inf_slice_t s);
 static inf_err_t *read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
     inf_access_token_t *out);
 
@@ -65,10 +64,7 @@ inf_access_token_ask(const inf_token_request_t *ask, unsigned *status,
             out);
     }
 
-    if (body.data != NULL) {
-        explicit_bzero(body.data, body.len);
-    }
-    inf_buf_fini(&body);
+    inf_cloud_wipe_buf(&body);
     inf_object_http_close(http);
     return err == NULL ? NULL : name_url(err, ask->url);
 }
@@ -139,7 +135,7 @@ read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
     uint64_t seconds = LIFE_S;
 
     if (!inf_json_doc_string(json_object_get(doc->root, "access_token"),
-        &text) || !is_header_text(text))
+        &text) || !inf_object_http_is_header(text))
     {
         return inf_err_new(INF_ERR_INTERNAL, "the answer has no"
             " \"access_token\"");
@@ -196,17 +192,6 @@ read_number(const json_t *v, uint64_t *out)
     }
     *out = strtoull(text, &end, 10);
     return *end == '\0';
-}
-
-static bool
-is_header_text(inf_slice_t s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.data[i] <= ' ' || s.data[i] > '~') {
-            return false;
-        }
-    }
-    return s.len > 0;
 }
 
 void

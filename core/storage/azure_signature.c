@@ -100,7 +100,6 @@ static inf_err_t *
 put_mac(inf_buf_t *out, const char *key, inf_slice_t text)
 {
     unsigned char mac[MAC_BYTES];
-    unsigned char encoded[MAC_BYTES / 3 * 4 + 5];
     size_t room = inf_base64_room(strlen(key));
     size_t len = 0;
     unsigned mac_len = 0;
@@ -117,8 +116,7 @@ put_mac(inf_buf_t *out, const char *key, inf_slice_t text)
     free(secret);
 
     if (done) {
-        int n = EVP_EncodeBlock(encoded, mac, (int) mac_len);
-        inf_buf_put(out, encoded, (size_t) n);
+        inf_base64_put(out, inf_slice((const char *) mac, mac_len));
     }
     return !good ? inf_err_new(INF_ERR_INVALID_ARG, "the key of the storage"
             " account is not base64")

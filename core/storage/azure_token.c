@@ -7,6 +7,7 @@
 
 #include "core/base/buf.h"
 #include "core/base/os/environment.h"
+#include "core/base/path.h"
 #include "core/storage/cloud_credentials.h"
 #include "core/storage/percent.h"
 
@@ -27,7 +28,6 @@ static inf_err_t *read_text(const char *file, char *text);
 static void put_host(inf_buf_t *url, const char *variable,
     const char *otherwise);
 static inf_err_t *give(inf_buf_t *b, char **out);
-static void drop(inf_buf_t *b);
 
 inf_err_t *
 inf_azure_token_request(bool any_identity, const char *client_id,
@@ -135,7 +135,7 @@ principal(const char *tenant, const char *client_id,
         err = give(&form, &out->form);
     }
     inf_buf_fini(&url);
-    drop(&form);
+    inf_cloud_wipe_buf(&form);
     return err;
 }
 
@@ -186,11 +186,7 @@ put_host(inf_buf_t *url, const char *variable, const char *otherwise)
         host = otherwise;
     }
 
-    size_t len = strlen(host);
-    while (len > 0 && host[len - 1] == '/') {
-        len--;
-    }
-    inf_buf_put(url, host, len);
+    inf_buf_put(url, host, inf_path_len(host));
 }
 
 /* Leaves b empty, unless memory ran out. */
@@ -203,13 +199,4 @@ give(inf_buf_t *b, char **out)
         err = *out == NULL ? inf_err_nomem() : NULL;
     }
     return err;
-}
-
-static void
-drop(inf_buf_t *b)
-{
-    if (b->data != NULL) {
-        explicit_bzero(b->data, b->len);
-    }
-    inf_buf_fini(b);
 }

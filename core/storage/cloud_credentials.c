@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/buf.h"
 #include "core/base/object_address.h"
 #include "core/base/os/environment.h"
 
@@ -67,10 +66,7 @@ inf_cloud_file_parse(const char *file, inf_json_doc_t *doc)
         err = inf_err_add(without_words(err), "cloud credentials '%s'", file);
     }
 
-    if (text.data != NULL) {
-        explicit_bzero(text.data, text.len);
-    }
-    inf_buf_fini(&text);
+    inf_cloud_wipe_buf(&text);
     return err;
 }
 
@@ -199,6 +195,15 @@ inf_cloud_wipe(char **text)
         free(*text);
         *text = NULL;
     }
+}
+
+void
+inf_cloud_wipe_buf(inf_buf_t *b)
+{
+    if (b->data != NULL) {
+        explicit_bzero(b->data, b->len);
+    }
+    inf_buf_fini(b);
 }
 
 bool

@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 
+#include "core/base/buf.h"
 #include "core/base/error.h"
 #include "core/proto/json_doc.h"
 
@@ -53,5 +54,8 @@ bool inf_cloud_url_is_private(const char *url);
 
 /* Wipes and frees the text, which may be NULL, and sets it to NULL. */
 void inf_cloud_wipe(char **text);
+
+/* Wipes and finishes the buffer. */
+void inf_cloud_wipe_buf(inf_buf_t *b);
 
 #endif /* INF_STORAGE_CLOUD_CREDENTIALS_H */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/storage/object_http.h"
 #include "core/storage/percent.h"
 
 #define DEPTH_MAX 16
@@ -33,13 +34,11 @@ static void XMLCALL on_start(void *userp, const XML_Char *name,
     const XML_Char **attributes);
 static void XMLCALL on_end(void *userp, const XML_Char *name);
 static void XMLCALL on_text(void *userp, const XML_Char *data, int len);
-static bool ends_in_slash(const char *key);
 static bool is_escaped(const XML_Char **attributes);
 static inf_listing_element_t name_element(const inf_listing_form_t *form,
     const char *name, inf_listing_element_t parent, int depth);
 static void take_value(reader_t *r, inf_listing_element_t e);
 static void take_text(reader_t *r, char **to);
-static bool is_header_text(const char *text, size_t len);
 static void take_object(reader_t *r, bool prefix);
 static inf_err_t *finish_page(const reader_t *r, size_t first);
 static void stop(reader_t *r, const char *problem);
@@ -103,7 +102,9 @@ finish_page(const reader_t *r, size_t first)
             return inf_err_new(INF_ERR_INTERNAL, "the listing has a key of"
                 " more than %u bytes", INF_OBJECT_KEY_MAX);
         }
-        if (l->items[i].etag == NULL && !ends_in_slash(l->items[i].key)) {
+        if (l->items[i].etag == NULL
+            && !inf_object_is_directory(&l->items[i]))
+        {
             return inf_err_new(INF_ERR_INTERNAL, "the listing has a prefix"
                 " that does not end in a slash");
         }
@@ -119,13 +120,6 @@ finish_page(const reader_t *r, size_t first)
     return l->next != NULL && l->next[0] != '\0' ? NULL
         : inf_err_new(INF_ERR_INTERNAL, "the listing is truncated without a"
             " token for its next page");
-}
-
-static bool
-ends_in_slash(const char *key)
-{
-    size_t len = strlen(key);
-    return len > 0 && key[len - 1] == '/';
 }
 
 /* Rejects a DOCTYPE, which a listing does not have, so no entity is declared or
@@ -297,7 +291,10 @@ take_text(reader_t *r, char **to)
         while (len > 0 && text[len - 1] == '"') {
             len--;
         }
-        if (!is_header_text(text, len)) {
+        /* requests repeat it in quotes */
+        if (len > 0 && (!inf_object_http_is_header(inf_slice(text, len))
+            || memchr(text, '"', len) != NULL))
+        {
             stop(r, "an ETag has a character that no header may have");
         }
     }
@@ -307,18 +304,6 @@ take_text(reader_t *r, char **to)
     if (*to == NULL) {
         stop(r, no_memory);
     }
-}
-
-/* Requests repeat ETags in quotes. */
-static bool
-is_header_text(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] <= ' ' || text[i] > '~' || text[i] == '"') {
-            return false;
-        }
-    }
-    return true;
 }
 
 static void

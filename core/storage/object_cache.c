@@ -100,8 +100,7 @@ inf_object_cache_directory(inf_object_cache_t *cache,
 
     for (size_t i = 0; i < listing->count; i++) {
         const inf_object_t *o = &listing->items[i];
-        size_t len = strlen(o->key);
-        if (len <= skip || o->key[len - 1] == '/') {
+        if (strlen(o->key) <= skip || inf_object_is_directory(o)) {
             continue;           /* a directory mark without content          */
         }
         items[count++] = (item_t) { o, o->key + skip, NULL, NULL, -1 };
@@ -193,10 +192,10 @@ static inf_err_t *
 check_keys(const inf_object_listing_t *listing, size_t skip)
 {
     for (size_t i = 0; i < listing->count; i++) {
-        const char *key = listing->items[i].key;
-        size_t len = strlen(key);
+        const inf_object_t *o = &listing->items[i];
+        const char *key = o->key;
 
-        if (len > skip && key[len - 1] != '/'
+        if (strlen(key) > skip && !inf_object_is_directory(o)
             && !relative_is_good(key + skip))
         {
             return inf_err_new(INF_ERR_INVALID_ARG, "the key '%s' makes no "

@@ -171,6 +171,17 @@ set_up(inf_object_http_t *h)
     return err;
 }
 
+bool
+inf_object_http_is_header(inf_slice_t s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.data[i] <= ' ' || s.data[i] > '~') {
+            return false;
+        }
+    }
+    return s.len > 0;
+}
+
 inf_err_t *
 inf_object_http_add_header(inf_object_http_t *h, const char *name,
     const char *value)

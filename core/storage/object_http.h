@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "core/base/slice.h"
 
 #define INF_OBJECT_ETAG_MAX 160u
 
@@ -56,6 +57,9 @@ typedef struct {
     unsigned status;
     char     etag[INF_OBJECT_ETAG_MAX];     /* without quotes; "": none      */
 } inf_object_answer_t;
+
+/* Whether the text may be a header's value: printable, no blanks, not empty. */
+bool inf_object_http_is_header(inf_slice_t s);
 
 /* UNSUPPORTED: libcurl is missing on this machine. */
 INF_CHECK inf_err_t *inf_object_http_open(inf_object_http_t **out);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/base/error.h"
 
@@ -32,6 +33,14 @@ typedef struct {
     size_t        capacity;
     char         *next;             /* continuation token; NULL: the end     */
 } inf_object_listing_t;
+
+/* Whether it is a prefix, or a directory's mark without content. */
+static inline bool
+inf_object_is_directory(const inf_object_t *o)
+{
+    size_t len = strlen(o->key);
+    return len > 0 && o->key[len - 1] == '/';
+}
 
 /* init: an empty listing; fini frees the entries and empties it. */
 void inf_object_listing_init(inf_object_listing_t *l);

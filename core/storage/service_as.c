@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/base/os/environment.h"
+#include "core/base/path.h"
 #include "core/storage/access_token.h"
 #include "core/storage/azure_credentials.h"
 #include "core/storage/azure_listing.h"
@@ -98,11 +99,7 @@ take_account(who_t *who, inf_azure_credentials_t *c,
 
     inf_buf_init(&url);
     if (endpoint != NULL) {
-        size_t len = strlen(endpoint);
-        while (len > 0 && endpoint[len - 1] == '/') {
-            len--;
-        }
-        inf_buf_put(&url, endpoint, len);
+        inf_buf_put(&url, endpoint, inf_path_len(endpoint));
     } else {
         inf_buf_puts(&url, "https://");
         inf_percent_encode(&url, who->account, false);

@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/os/environment.h"
+#include "core/base/path.h"
 #include "core/proto/json_doc.h"
 #include "core/storage/access_token.h"
 #include "core/storage/cloud_credentials.h"
@@ -151,8 +152,7 @@ ask_account(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
         };
         err = inf_access_token_ask(&ask, &status, out);
     }
-    explicit_bzero(form.data, form.len);
-    inf_buf_fini(&form);
+    inf_cloud_wipe_buf(&form);
     return err;
 }
 
@@ -269,11 +269,7 @@ put_bucket(inf_buf_t *url, const inf_object_address_t *a)
     } else if (strstr(endpoint, "://") == NULL) {
         inf_buf_puts(url, "http://");
     }
-    size_t len = strlen(endpoint);
-    while (len > 0 && endpoint[len - 1] == '/') {
-        len--;
-    }
-    inf_buf_put(url, endpoint, len);
+    inf_buf_put(url, endpoint, inf_path_len(endpoint));
     inf_buf_printf(url, "/%s", a->bucket);
 }
 

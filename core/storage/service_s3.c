@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/os/environment.h"
+#include "core/base/path.h"
 #include "core/storage/object_service.h"
 #include "core/storage/percent.h"
 #include "core/storage/s3_credentials.h"
@@ -63,11 +64,7 @@ put_bucket(inf_buf_t *url, const inf_object_address_t *a,
         inf_percent_encode(url, ((const who_t *) c)->keys.region, false);
         inf_buf_puts(url, ".amazonaws.com");
     } else {
-        size_t len = strlen(endpoint);
-        while (len > 0 && endpoint[len - 1] == '/') {
-            len--;
-        }
-        inf_buf_put(url, endpoint, len);
+        inf_buf_put(url, endpoint, inf_path_len(endpoint));
     }
     inf_buf_printf(url, "/%s", a->bucket);
 }

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "core/base/object_address.h"
+#include "core/base/path.h"
 #include "core/storage/storage_local.h"
 #include "core/storage/storage_object.h"
 
-static char *storage_root(const char *address);
 
 inf_err_t *
 inf_storage_open(const char *address, inf_storage_t **out, char **root)
@@ -21,7 +21,7 @@ inf_storage_open(const char *address, inf_storage_t **out, char **root)
         return inf_storage_object_open(address, out, root);
     }
 
-    char *path = storage_root(address);
+    char *path = strndup(address, inf_path_len(address));
     if (path == NULL) {
         return inf_err_nomem();
     }
@@ -40,15 +40,4 @@ bool
 inf_storage_address_is_remote(const char *address)
 {
     return inf_object_address_has_scheme(address);
-}
-
-static char *
-storage_root(const char *address)
-{
-    size_t len = strlen(address);
-    while (len > 1 && address[len - 1] == '/') {
-        len--;
-    }
-
-    return strndup(address, len);
 }

@@ -121,12 +121,9 @@ static inf_err_t *
 object_add(inf_entries_t *out, const inf_object_t *o, size_t skip)
 {
     char name[INF_OBJECT_KEY_MAX + 1];
-    size_t len = strlen(o->key);
-    bool dir = len > 0 && o->key[len - 1] == '/';
+    bool dir = inf_object_is_directory(o);
+    size_t len = strlen(o->key) - dir;
 
-    if (dir) {
-        len--;
-    }
     if (len <= skip || len - skip >= sizeof(name)) {
         return NULL;            /* mark of the directory itself              */
     }

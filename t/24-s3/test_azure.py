@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lib import certificate, models
-from lib.azure import ACCOUNT, KEY, SECRET, SIGNATURE, Service
+from lib import models
+from lib.azure import ACCOUNT, KEY, SECRET, SIGNATURE
 from lib.s3 import IN, upload, works
 
 pytestmark = pytest.mark.parametrize("service", ["as"], indirect=True)
@@ -272,17 +272,3 @@ def test_names_that_xml_cannot_hold(service, bucket, serve):
     works(serve(service.address(f"{bucket}/r")), "m")
     assert service.gate.asked[f"/{bucket}/r/m/1/a%41 \ufffe"] == 1
     assert service.gate.asked[f"/{bucket}/r/m/1/b%41"] == 1
-
-
-def test_a_service_of_a_private_authority(service, serve, mount, tmp_path):
-    """Without REQUESTS_CA_BUNDLE the system's authorities decide."""
-    tmp_path.chmod(0o755)
-    authority = certificate.authority(tmp_path)
-    with Service(certificate.signed(tmp_path, authority)) as private:
-        private.bucket("own")
-        upload(private, "own", "r", lambda f: models.identity(f, "m", IN))
-        address = private.address("own/r")
-        works(serve(address, env=private.environment(
-            mount, REQUESTS_CA_BUNDLE=authority[0])), "m")
-        server = serve(address, env=private.environment(mount), wait="live")
-        server.wait_log(r"\[error\][^\n]*own/r[^\n]*certificate", seconds=30)

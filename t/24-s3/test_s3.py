@@ -201,24 +201,24 @@ def test_no_such_service(service, serve):
                     seconds=30)
 
 
-@ONLY_S3
+@pytest.mark.parametrize("service", ["s3", "as"], indirect=True)
 def test_a_service_of_a_private_authority(service, serve, mount, tmp_path):
-    """Without AWS_CA_BUNDLE the system's authorities decide."""
+    """Without the variable the system's authorities decide."""
     tmp_path.chmod(0o755)
     authority = certificate.authority(tmp_path)
-    with Service(certificate.signed(tmp_path, authority)) as private:
+    with type(service)(certificate.signed(tmp_path, authority)) as private:
         private.bucket("own")
         upload(private, "own", "r", lambda f: models.identity(f, "m", IN))
         address = private.address("own/r")
         works(serve(address, env=private.environment(
-            mount, AWS_CA_BUNDLE=authority[0])), "m")
+            mount, **{service.authorities: authority[0]})), "m")
         assert not private.gate.bad_signatures
 
         server = serve(address, env=private.environment(mount), wait="live")
         server.wait_log(r"\[error\][^\n]*own/r[^\n]*certificate",
                         seconds=30)
         server = serve(address, wait="live", env=private.environment(
-            mount, AWS_CA_BUNDLE=tmp_path / "nowhere"))
+            mount, **{service.authorities: tmp_path / "nowhere"}))
         server.wait_log(r"\[error\][^\n]*own/r[^\n]*nowhere", seconds=30)
 
 

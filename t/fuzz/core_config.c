@@ -20,6 +20,7 @@
 #include "core/server/core_config.h"
 #include "core/wire/sockets.h"
 #include "t/fuzz/check.h"
+#include "t/fuzz/memory_file.h"
 #include "t/fuzz/silent_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -46,11 +47,9 @@ static config_t *
 from_text(const void *data, size_t size)
 {
     config_t *config = NULL;
-    char path[64];
-    int fd = memfd_create("config", MFD_CLOEXEC);
+    char path[MEMORY_FILE_PATH];
+    int fd = memory_file(data, size, path);
 
-    check(fd >= 0 && write(fd, data, size) == (ssize_t) size);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     inf_err_t *err = inf_core_config_from_file(path, &config);
     check((err == NULL) == (config != NULL));
     check(err == NULL || strstr(inf_err_msg(err), path) != NULL);

@@ -15,6 +15,7 @@
 #include "backends/common/error.c"
 #include "backends/python/env_archive.c"
 #include "check.h"
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -102,16 +103,14 @@ begin(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char file[64];
+    char file[MEMORY_FILE_PATH];
 
     if (directory[0] == '\0') {
         begin();
     }
     check_rules(data, size);
 
-    int fd = memfd_create("archive", MFD_CLOEXEC);
-    check(fd >= 0 && write(fd, data, size) == (ssize_t) size);
-    snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+    int fd = memory_file(data, size, file);
     check(mkdir(directory, 0700) == 0);
     TRITONSERVER_Error *err = py_archive_extract(file, directory,
         UINT64_C(1) << 30);

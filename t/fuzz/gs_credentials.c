@@ -2,23 +2,13 @@
    found has all its keys, and a token service that nobody else can listen
    to. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "core/storage/gs_credentials.h"
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-need(int truth)
-{
-    if (!truth) {
-        abort();
-    }
-}
 
 static void
 find(void)
@@ -27,16 +17,16 @@ find(void)
 
     inf_err_t *err = inf_gs_credentials_find("gs://bucket/r", true, &c);
     if (err != NULL) {
-        need(c.file == NULL && c.private_key == NULL);
+        check(c.file == NULL && c.private_key == NULL);
         inf_err_free(err);
         return;
     }
 
-    need(c.account != INF_GS_USER || (c.client_id != NULL
+    check(c.account != INF_GS_USER || (c.client_id != NULL
         && c.client_secret != NULL && c.refresh_token != NULL));
-    need(c.account != INF_GS_SERVICE || (c.client_email != NULL
+    check(c.account != INF_GS_SERVICE || (c.client_email != NULL
         && c.private_key != NULL));
-    need(c.file == NULL || strncmp(c.token_uri, "https://", 8) == 0
+    check(c.file == NULL || strncmp(c.token_uri, "https://", 8) == 0
         || strncmp(c.token_uri, "http://localhost", 16) == 0
         || strncmp(c.token_uri, "http://127.0.0.1", 16) == 0
         || strncmp(c.token_uri, "http://[::1]", 12) == 0);
@@ -46,13 +36,8 @@ find(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char path[64];
-    int fd = memfd_create("credentials", MFD_CLOEXEC);
-
-    if (fd < 0 || write(fd, data, size) != (ssize_t) size) {
-        abort();
-    }
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    char path[MEMORY_FILE_PATH];
+    int fd = memory_file(data, size, path);
 
     setenv("GOOGLE_APPLICATION_CREDENTIALS", path, 1);
     find();

@@ -1,13 +1,11 @@
 /* Any file of credentials, as JSON and as profiles: no crash, and what comes
    out has its key and secret together, and a region. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "core/storage/s3_credentials.h"
+#include "memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,13 +31,8 @@ find(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char path[64];
-    int fd = memfd_create("credentials", MFD_CLOEXEC);
-
-    if (fd < 0 || write(fd, data, size) != (ssize_t) size) {
-        abort();
-    }
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    char path[MEMORY_FILE_PATH];
+    int fd = memory_file(data, size, path);
 
     setenv("HOME", "/nonexistent", 1);
     unsetenv("AWS_ACCESS_KEY_ID");

@@ -8,8 +8,6 @@ import hashlib
 import hmac
 import itertools
 import json
-import ssl
-import threading
 import urllib.parse
 from xml.sax.saxutils import escape
 
@@ -27,6 +25,7 @@ VERSION = "2021-12-02"
 class Service(s3.Service):
     name = "as"
     scheme = "as://"
+    authorities = "REQUESTS_CA_BUNDLE"
 
     def __init__(self, pair=None):
         super().__init__(pair)
@@ -39,19 +38,11 @@ class Service(s3.Service):
         self.public = set()         # containers that anybody may read
 
     def __enter__(self):
-        self.gate = s3.Gate(self, self.handler)
-        if self.pair:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*self.pair)
-            self.gate.socket = context.wrap_socket(self.gate.socket,
-                                                   server_side=True)
-        self.port = self.gate.server_address[1]
-        threading.Thread(target=self.gate.serve_forever, daemon=True).start()
+        self.open_gate()
         return self
 
     def __exit__(self, *_):
-        self.gate.shutdown()
-        self.gate.server_close()
+        self.close_gate()
 
     @property
     def url(self):

@@ -48,6 +48,7 @@ class Service:
 
     name = "s3"
     scheme = "s3://"
+    authorities = "AWS_CA_BUNDLE"       # variable: those that a core trusts
 
     def __init__(self, pair=None):
         self.pair = pair
@@ -62,6 +63,10 @@ class Service:
         self.client = boto3.client(
             "s3", endpoint_url=f"http://{host}:{port}", region_name=REGION,
             aws_access_key_id=KEY_ID, aws_secret_access_key=SECRET)
+        self.open_gate()
+        return self
+
+    def open_gate(self):
         self.gate = Gate(self, self.handler)
         if self.pair:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -70,11 +75,13 @@ class Service:
                                                    server_side=True)
         self.port = self.gate.server_address[1]
         threading.Thread(target=self.gate.serve_forever, daemon=True).start()
-        return self
 
-    def __exit__(self, *_):
+    def close_gate(self):
         self.gate.shutdown()
         self.gate.server_close()
+
+    def __exit__(self, *_):
+        self.close_gate()
         self.moto.stop()
 
     @property

@@ -26,6 +26,16 @@ paths_are_joined_with_one_slash(void **state)
 }
 
 static void
+slashes_at_the_end_do_not_count(void **state)
+{
+    (void) state;
+    assert_int_equal(inf_path_len("/a/b//"), 4);
+    assert_int_equal(inf_path_len("http://h/"), 8);
+    assert_int_equal(inf_path_len("//"), 1);
+    assert_int_equal(inf_path_len(""), 0);
+}
+
+static void
 inner_paths_have_no_way_out(void **state)
 {
     (void) state;
@@ -50,6 +60,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_are_joined_with_one_slash),
+        cmocka_unit_test(slashes_at_the_end_do_not_count),
         cmocka_unit_test(inner_paths_have_no_way_out),
     };
 
