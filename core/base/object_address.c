@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AZURE_DOMAIN ".blob.core.windows.net"
-
 typedef struct {
     const char  *text;
-    /* Takes the endpoint that rest begins with, if any; NULL: never one. */
-    inf_err_t *(*take_endpoint)(const char **rest, char **endpoint);
+    /* Takes the endpoint or account that rest begins with, if any; NULL: never
+       one. */
+    inf_err_t *(*take_host)(const char **rest, inf_object_address_t *out);
     const char  *no_bucket;             /* errors                            */
     const char  *bad_bucket;
     const char  *marks;                 /* that a bucket's name may have     */
@@ -20,9 +19,9 @@ static const scheme_t *find_scheme(const char *text);
 static inf_err_t *parse_text(const scheme_t *scheme, const char *text,
     inf_object_address_t *out);
 static inf_err_t *take_query(const char *query, inf_object_address_t *out);
-static inf_err_t *s3_endpoint(const char **rest, char **endpoint);
+static inf_err_t *s3_endpoint(const char **rest, inf_object_address_t *out);
 static size_t endpoint_len(const char *rest, const char **scheme);
-static inf_err_t *as_endpoint(const char **rest, char **endpoint);
+static inf_err_t *as_account(const char **rest, inf_object_address_t *out);
 static bool bucket_is_good(const char *bucket, const char *marks);
 static void collapse_slashes(char *path);
 static inf_err_t *address_bad(const char *what);
@@ -32,7 +31,7 @@ static const scheme_t schemes[] = {
       " hold letters, digits, dots, dashes and underscores", "._-" },
     { INF_GS_SCHEME, NULL, "it names no bucket", "the bucket's name may hold"
       " letters, digits, dots, dashes and underscores", "._-" },
-    { INF_AS_SCHEME, as_endpoint, "it names no container", "the container's"
+    { INF_AS_SCHEME, as_account, "it names no container", "the container's"
       " name may hold letters, digits, dashes and \"$\"", "-$" },
 };
 
@@ -43,7 +42,7 @@ inf_object_address_parse(const char *address, inf_object_address_t *out)
     const scheme_t *scheme = find_scheme(address);
     size_t len = inf_object_address_shown(address);
 
-    *out = (inf_object_address_t) { NULL, NULL, NULL, NULL };
+    *out = (inf_object_address_t) { 0 };
     char *text = strndup(address, len);
     if (text == NULL) {
         return inf_err_nomem();
@@ -66,8 +65,8 @@ static inf_err_t *
 parse_text(const scheme_t *scheme, const char *text, inf_object_address_t *out)
 {
     const char *rest = text + strlen(scheme->text);
-    inf_err_t *err = scheme->take_endpoint == NULL ? NULL
-        : scheme->take_endpoint(&rest, &out->endpoint);
+    inf_err_t *err = scheme->take_host == NULL ? NULL
+        : scheme->take_host(&rest, out);
     if (err != NULL) {
         return err;
     }
@@ -115,13 +114,14 @@ void
 inf_object_address_fini(inf_object_address_t *a)
 {
     free(a->endpoint);
+    free(a->account);
     free(a->bucket);
     free(a->prefix);
     if (a->query != NULL) {
         explicit_bzero(a->query, strlen(a->query));
     }
     free(a->query);
-    *a = (inf_object_address_t) { NULL, NULL, NULL, NULL };
+    *a = (inf_object_address_t) { 0 };
 }
 
 char *
@@ -151,7 +151,7 @@ find_scheme(const char *text)
 }
 
 static inf_err_t *
-s3_endpoint(const char **rest, char **endpoint)
+s3_endpoint(const char **rest, inf_object_address_t *out)
 {
     const char *scheme = "";
     size_t len = endpoint_len(*rest, &scheme);
@@ -159,8 +159,8 @@ s3_endpoint(const char **rest, char **endpoint)
     if (len == 0) {
         return NULL;
     }
-    if (asprintf(endpoint, "%s%.*s", scheme, (int) len, *rest) < 0) {
-        *endpoint = NULL;
+    if (asprintf(&out->endpoint, "%s%.*s", scheme, (int) len, *rest) < 0) {
+        out->endpoint = NULL;
         return inf_err_nomem();
     }
     *rest += len;
@@ -197,14 +197,14 @@ endpoint_len(const char *rest, const char **scheme)
 
 /* An account stands alone or with its domain. */
 static inf_err_t *
-as_endpoint(const char **rest, char **endpoint)
+as_account(const char **rest, inf_object_address_t *out)
 {
-    size_t domain = strlen(AZURE_DOMAIN);
+    size_t domain = strlen(INF_AS_DOMAIN);
     size_t whole = strcspn(*rest, "/");
     size_t len = whole;
 
     if (whole > domain
-        && strncmp(*rest + whole - domain, AZURE_DOMAIN, domain) == 0)
+        && strncmp(*rest + whole - domain, INF_AS_DOMAIN, domain) == 0)
     {
         len -= domain;
     }
@@ -215,15 +215,13 @@ as_endpoint(const char **rest, char **endpoint)
         unsigned char c = (unsigned char) (*rest)[i];
         if (!isalnum(c) && c != '-') {
             return address_bad("it does not begin with a storage account, such"
-                " as as://account/container or as://account" AZURE_DOMAIN
+                " as as://account/container or as://account" INF_AS_DOMAIN
                 "/container");
         }
     }
 
-    if (asprintf(endpoint, "https://%.*s%s", (int) len, *rest, AZURE_DOMAIN)
-        < 0)
-    {
-        *endpoint = NULL;
+    out->account = strndup(*rest, len);
+    if (out->account == NULL) {
         return inf_err_nomem();
     }
     *rest += whole;

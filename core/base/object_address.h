@@ -28,8 +28,11 @@
 #define INF_GS_SCHEME "gs://"
 #define INF_AS_SCHEME "as://"
 
+#define INF_AS_DOMAIN ".blob.core.windows.net"      /* after an account     */
+
 typedef struct {
     char *endpoint;         /* "http://host:port"; NULL: the provider's own */
+    char *account;          /* of as://; NULL: none                         */
     char *bucket;           /* of as://: a container                        */
     char *prefix;           /* "" or "a/b": no slash at either end          */
     char *query;            /* of as://; NULL: none                         */

@@ -17,8 +17,6 @@
 #include "core/storage/object_service.h"
 #include "core/storage/percent.h"
 
-#define DOMAIN ".blob.core.windows.net"
-
 /* Of signature, key and bearer at most one is not NULL. */
 typedef struct {
     inf_object_credentials_t base;
@@ -72,11 +70,9 @@ ask_token(who_t *who, const inf_azure_credentials_t *c,
 /* An emulator's endpoint has the account in its path; others have it in the
    host's name. */
 static inf_err_t *
-take_account(who_t *who, inf_azure_credentials_t *c,
-    const inf_object_address_t *a)
+take_account(who_t *who, inf_azure_credentials_t *c, inf_object_address_t *a)
 {
     const char *endpoint = inf_environment("AZURE_STORAGE_SERVICE_ENDPOINT");
-    const char *host = strstr(a->endpoint, "://") + 3;
     inf_buf_t url;
 
     /* its text may have a key, if it is a connection string */
@@ -87,15 +83,9 @@ take_account(who_t *who, inf_azure_credentials_t *c,
         return inf_err_new(INF_ERR_INVALID_ARG, "AZURE_STORAGE_SERVICE_ENDPOINT"
             " is not http:// or https:// with a host, port and path");
     }
-    if (c->account != NULL) {
-        who->account = c->account;
-        c->account = NULL;
-    } else {
-        who->account = strndup(host, strcspn(host, "."));
-    }
-    if (who->account == NULL) {
-        return inf_err_nomem();
-    }
+    char **account = c->account != NULL ? &c->account : &a->account;
+    who->account = *account;
+    *account = NULL;
 
     inf_buf_init(&url);
     if (endpoint != NULL) {
@@ -103,7 +93,7 @@ take_account(who_t *who, inf_azure_credentials_t *c,
     } else {
         inf_buf_puts(&url, "https://");
         inf_percent_encode(&url, who->account, false);
-        inf_buf_puts(&url, DOMAIN);
+        inf_buf_puts(&url, INF_AS_DOMAIN);
     }
     inf_err_t *err = inf_buf_status(&url);
     if (err == NULL) {

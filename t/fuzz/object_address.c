@@ -52,7 +52,8 @@ check(const char *scheme, const uint8_t *data, size_t size)
     char *root = inf_object_address_root(text);
     err = inf_object_address_parse(root, &again);
     need(err == NULL && same(a.endpoint, again.endpoint)
-        && same(a.bucket, again.bucket) && same(a.prefix, again.prefix));
+        && same(a.account, again.account) && same(a.bucket, again.bucket)
+        && same(a.prefix, again.prefix));
     need(again.query == NULL);
     need(inf_object_address_shown(root) == strlen(root));
 

@@ -40,7 +40,8 @@ addresses_name_account_container_and_prefix(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         inf_object_address_t a;
         assert_ok(inf_object_address_parse(rows[i].address, &a));
-        assert_string_equal(a.endpoint, "https://acc.blob.core.windows.net");
+        assert_null(a.endpoint);
+        assert_string_equal(a.account, "acc");
         assert_string_equal(a.bucket, rows[i].container);
         assert_string_equal(a.prefix, rows[i].prefix);
         if (rows[i].query == NULL) {
