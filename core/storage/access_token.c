@@ -1,5 +1,7 @@
 #include "core/storage/access_token.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +20,8 @@ static inf_err_t *add_header(inf_object_http_t *h,
     const inf_object_get_t *what);
 static inf_err_t *name_url(inf_err_t *err, const char *url);
 static bool take_bytes(void *userp, const char *data, size_t len);
-static bool read_life(const inf_json_doc_t *doc, uint64_t *seconds);
-static bool read_number(const json_t *v, uint64_t *out);
+static bool read_life(const inf_json_doc_t *doc, double *seconds);
+static bool read_seconds(const json_t *v, double *out);
 static inf_err_t *read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
     inf_access_token_t *out);
 
@@ -132,7 +134,7 @@ read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
     inf_access_token_t *out)
 {
     inf_slice_t text;
-    uint64_t seconds = LIFE_S;
+    double seconds = LIFE_S;
 
     if (!inf_json_doc_string(json_object_get(doc->root, "access_token"),
         &text) || !inf_object_http_is_header(text))
@@ -144,58 +146,51 @@ read_answer(const inf_json_doc_t *doc, uint64_t now_ns,
         return inf_err_new(INF_ERR_INTERNAL, "\"expires_in\" of the answer"
             " is no number, or \"expires_on\" without it");
     }
-    if (seconds > LIFE_MAX_S) {
-        seconds = LIFE_MAX_S;
-    }
+    seconds = fmin(fmax(seconds, 0), LIFE_MAX_S);
 
-    out->text = strndup(text.data, text.len);
-    if (out->text == NULL) {
+    if (asprintf(&out->bearer, "Bearer %.*s", (int) text.len, text.data) < 0) {
+        out->bearer = NULL;
         return inf_err_nomem();
     }
-    seconds -= seconds < 2 * MARGIN_S ? seconds / 2 : MARGIN_S;
-    out->until_ns = now_ns + seconds * UINT64_C(1000000000);
+    seconds -= fmin(seconds / 2, MARGIN_S);
+    out->until_ns = now_ns + (uint64_t) (seconds * 1e9);
     return NULL;
 }
 
 /* Azure's managed identities have expires_on (seconds since 1970), some of them
    alone. */
 static bool
-read_life(const inf_json_doc_t *doc, uint64_t *seconds)
+read_life(const inf_json_doc_t *doc, double *seconds)
 {
     const json_t *life = json_object_get(doc->root, "expires_in");
     const json_t *end = json_object_get(doc->root, "expires_on");
-    uint64_t now = inf_clock_wall_ms() / 1000;
-    uint64_t at;
 
     if (life != NULL || end == NULL) {
-        return life == NULL || read_number(life, seconds);
+        return life == NULL || read_seconds(life, seconds);
     }
-    if (!read_number(end, &at)) {
+    if (!read_seconds(end, seconds)) {
         return false;
     }
-    *seconds = at > now ? at - now : 0;
+    *seconds -= (double) (inf_clock_wall_ms() / 1000);
     return true;
 }
 
-/* Azure's services write numbers as strings, too. */
+/* Azure's services write numbers as strings, too, of digits alone. */
 static bool
-read_number(const json_t *v, uint64_t *out)
+read_seconds(const json_t *v, double *out)
 {
     const char *text = json_string_value(v);
-    char *end;
 
     if (text == NULL) {
-        return inf_json_doc_uint64(v, out);
+        *out = json_number_value(v);
+        return json_is_number(v) && *out >= 0;
     }
-    if (text[0] < '0' || text[0] > '9') {
-        return false;
-    }
-    *out = strtoull(text, &end, 10);
-    return *end == '\0';
+    *out = (double) strtoull(text, NULL, 10);
+    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
 void
 inf_access_token_fini(inf_access_token_t *t)
 {
-    inf_cloud_wipe(&t->text);
+    inf_cloud_wipe(&t->bearer);
 }

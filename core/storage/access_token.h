@@ -35,7 +35,7 @@ typedef struct {
 } inf_token_request_t;
 
 typedef struct {
-    char     *text;         /* of characters that a header may have          */
+    char     *bearer;       /* "Bearer <token>", the value of a header       */
     uint64_t  until_ns;     /* shortly before it expires                     */
 } inf_access_token_t;
 

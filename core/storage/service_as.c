@@ -24,7 +24,7 @@ typedef struct {
     char                    *account;
     char                    *signature;     /* query of each request         */
     char                    *key;
-    char                    *bearer;        /* "Bearer " and an access token */
+    char                    *bearer;        /* of a token                    */
 } who_t;
 
 static inf_err_t *
@@ -59,12 +59,8 @@ ask_token(who_t *who, const inf_azure_credentials_t *c,
     }
 
     who->base.until_ns = token.until_ns;
-    if (asprintf(&who->bearer, "Bearer %s", token.text) < 0) {
-        who->bearer = NULL;
-        err = inf_err_nomem();
-    }
-    inf_access_token_fini(&token);
-    return err;
+    who->bearer = token.bearer;
+    return NULL;
 }
 
 /* An emulator's endpoint has the account in its path; others have it in the

@@ -28,8 +28,7 @@
 
 typedef struct {
     inf_object_credentials_t base;
-    char                    *bearer;        /* "Bearer <token>"; NULL:
-                                               anonymous                     */
+    char                    *bearer;        /* of a token; NULL: anonymous   */
 } who_t;
 
 static const char *emulator(void);
@@ -94,19 +93,13 @@ gs_find(const char *address, const _Atomic bool *cancelled,
     }
 
     who_t *who = calloc(1, sizeof(*who));
-    if (who != NULL && token.text != NULL
-        && asprintf(&who->bearer, "Bearer %s", token.text) < 0)
-    {
-        free(who);
-        who = NULL;
-    }
     if (who == NULL) {
         inf_access_token_fini(&token);
         return inf_err_nomem();
     }
     atomic_init(&who->base.refs, 1);
     who->base.until_ns = token.until_ns;
-    inf_access_token_fini(&token);
+    who->bearer = token.bearer;
     *out = &who->base;
     return NULL;
 }

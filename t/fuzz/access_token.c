@@ -2,6 +2,9 @@
    a header's value, and its life has a bound. */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define BEARER "Bearer "
 
 #include "core/storage/access_token.h"
 
@@ -19,10 +22,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    if (t.text[0] == '\0' || t.until_ns > 86400 * UINT64_C(1000000000)) {
+    const char *token = t.bearer + strlen(BEARER);
+    if (strncmp(t.bearer, BEARER, strlen(BEARER)) != 0 || token[0] == '\0'
+        || t.until_ns > 86400 * UINT64_C(1000000000))
+    {
         abort();
     }
-    for (const char *p = t.text; *p != '\0'; p++) {
+    for (const char *p = token; *p != '\0'; p++) {
         if (*p <= ' ' || *p > '~') {
             abort();
         }

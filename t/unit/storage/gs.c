@@ -7,7 +7,7 @@
 #include "core/storage/access_token.h"
 #include "core/storage/gs_credentials.h"
 
-#define S UINT64_C(1000000000)
+#define S 1e9
 
 #define USER "\"client_id\":\"i\",\"client_secret\":\"s\"," \
              "\"refresh_token\":\"r\""
@@ -233,7 +233,7 @@ a_token_ends_before_it_expires(void **state)
     (void) state;
     static const struct {
         const char *json;
-        uint64_t    seconds;
+        double      seconds;
     } rows[] = {
         { "{\"access_token\":\"t\",\"expires_in\":3599}", 3539 },
         { "{\"access_token\":\"t\",\"expires_in\":100}", 50 },
@@ -241,9 +241,15 @@ a_token_ends_before_it_expires(void **state)
         { "{\"access_token\":\"t\",\"expires_in\":9223372036854775807}",
           86340 },
         { "{\"token_type\":\"Bearer\",\"access_token\":\"t\"}", 240 },
+        { "{\"access_token\":\"t\",\"expires_in\":3599.5}", 3539.5 },
+        { "{\"access_token\":\"t\",\"expires_in\":0.5}", 0.25 },
+        { "{\"access_token\":\"t\",\"expires_in\":1e300}", 86340 },
+        { "{\"access_token\":\"t\",\"expires_on\":9.5}", 0 },
         /* as Azure's services write them */
         { "{\"access_token\":\"t\",\"expires_in\":\"3599\","
           "\"expires_on\":\"9\"}", 3539 },
+        { "{\"access_token\":\"t\",\"expires_in\":\"9999999999999999999"
+          "99\"}", 86340 },
         { "{\"access_token\":\"t\",\"expires_on\":\"99999999999\"}", 86340 },
         { "{\"access_token\":\"t\",\"expires_on\":99999999999}", 86340 },
         { "{\"access_token\":\"t\",\"expires_on\":\"1586984735\"}", 0 },
@@ -253,10 +259,10 @@ a_token_ends_before_it_expires(void **state)
         inf_access_token_t t;
         assert_ok(inf_access_token_parse(inf_slice(rows[i].json,
             strlen(rows[i].json)), 7, &t));
-        assert_string_equal(t.text, "t");
-        assert_true(t.until_ns == 7 + rows[i].seconds * S);
+        assert_string_equal(t.bearer, "Bearer t");
+        assert_true(t.until_ns == 7 + (uint64_t) (rows[i].seconds * S));
         inf_access_token_fini(&t);
-        assert_null(t.text);
+        assert_null(t.bearer);
     }
 }
 
@@ -278,6 +284,11 @@ what_is_no_token_is_an_error(void **state)
         { "{\"access_token\":\"t\",\"expires_in\":-1}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_in\":\"x\"}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_in\":\"-1\"}", "\"expires_in\"" },
+        { "{\"access_token\":\"t\",\"expires_in\":-0.5}", "\"expires_in\"" },
+        { "{\"access_token\":\"t\",\"expires_in\":\"\"}", "\"expires_in\"" },
+        { "{\"access_token\":\"t\",\"expires_in\":\"3 s\"}", "\"expires_in\"" },
+        { "{\"access_token\":\"t\",\"expires_in\":null}", "\"expires_in\"" },
+        { "{\"access_token\":\"t\",\"expires_in\":true}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_on\":\"1 h\"}", "\"expires_on\"" },
     };
 
@@ -286,7 +297,7 @@ what_is_no_token_is_an_error(void **state)
         inf_err_t *err = inf_access_token_parse(inf_slice(rows[i].json,
             strlen(rows[i].json)), 0, &t);
         assert_error(err, INF_ERR_INTERNAL, rows[i].part);
-        assert_null(t.text);
+        assert_null(t.bearer);
     }
 }
 
