@@ -33,7 +33,6 @@ typedef struct {
     char               *cached;         /* path in the cache                 */
     char               *partial;        /* file being fetched into; NULL:
                                            cached                            */
-    int                 fd;
 } item_t;
 
 typedef struct {
@@ -103,7 +102,7 @@ inf_object_cache_directory(inf_object_cache_t *cache,
         if (strlen(o->key) <= skip || inf_object_is_directory(o)) {
             continue;           /* a directory mark without content          */
         }
-        items[count++] = (item_t) { o, o->key + skip, NULL, NULL, -1 };
+        items[count++] = (item_t) { o, o->key + skip, NULL, NULL };
     }
 
     inf_lock(&cache->lock);
@@ -273,13 +272,15 @@ prepare_item(inf_object_cache_t *cache, inf_object_client_t *client,
     if (item->partial == NULL) {
         return inf_err_nomem();
     }
-    item->fd = mkostemp(item->partial, O_CLOEXEC);
-    if (item->fd < 0) {
+    int fd = mkostemp(item->partial, O_CLOEXEC);
+    if (fd < 0) {
         inf_err_t *err = inf_err_os(errno, "cannot make %s", item->partial);
         free(item->partial);
         item->partial = NULL;
         return err;
     }
+    close(fd);                      /* there may be more files than a process
+                                       may have open                         */
     return NULL;
 }
 
@@ -294,7 +295,8 @@ fetch_items(inf_object_client_t *client, item_t *items, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         if (items[i].partial != NULL) {
-            files[n++] = (inf_object_fetch_t) { items[i].object, items[i].fd };
+            files[n++] = (inf_object_fetch_t) { items[i].object,
+                items[i].partial };
         }
     }
 
@@ -308,20 +310,13 @@ fetch_items(inf_object_client_t *client, item_t *items, size_t count)
     return err;
 }
 
-/* Renames a fetched file to its name in the cache.  Late write errors are
-   reported by close. */
+/* Renames a fetched file to its name in the cache. */
 static inf_err_t *
 finish_item(item_t *item)
 {
-    int fd = item->fd;
-
-    item->fd = -1;
-    if (fchmod(fd, 0444) != 0) {
-        int errnum = errno;
-        close(fd);
-        return inf_err_os(errnum, "%s", item->partial);
-    }
-    if (close(fd) != 0 || rename(item->partial, item->cached) != 0) {
+    if (chmod(item->partial, 0444) != 0
+        || rename(item->partial, item->cached) != 0)
+    {
         return inf_err_os(errno, "cannot keep %s", item->cached);
     }
     free(item->partial);
@@ -333,9 +328,6 @@ static void
 items_fini(item_t *items, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (items[i].fd >= 0) {
-            close(items[i].fd);
-        }
         if (items[i].partial != NULL) {
             unlink(items[i].partial);
         }

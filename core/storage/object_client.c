@@ -1,6 +1,7 @@
 #include "core/storage/object_client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -98,6 +99,7 @@ static bool pause_before(inf_object_client_t *c, unsigned attempt);
 static inf_err_t *cut_into_parts(fetch_t *f, size_t count);
 static void *fetch_main(void *arg);
 static inf_err_t *fetch_part(fetch_t *f, const part_t *p);
+static inf_err_t *fetch_bytes(fetch_t *f, const part_t *p, int fd);
 
 inf_err_t *
 inf_object_client_new(const char *address, inf_object_client_t **out)
@@ -594,15 +596,28 @@ fetch_main(void *arg)
     return NULL;
 }
 
+/* Late write errors are reported by close. */
 static inf_err_t *
 fetch_part(fetch_t *f, const part_t *p)
 {
+    const inf_object_fetch_t *file = &f->files[p->file];
+    int fd = open(file->path, O_WRONLY | O_CLOEXEC);
+    inf_err_t *err = fd < 0 ? inf_err_os(errno, "cannot open %s", file->path)
+        : fetch_bytes(f, p, fd);
+
+    if (fd >= 0 && close(fd) != 0 && err == NULL) {
+        err = inf_err_os(errno, "cannot write it to disk");
+    }
+    return err == NULL ? NULL
+        : inf_err_add(err, "%.*s: cannot fetch '%s'", shown(f->client),
+            f->client->text, file->object->key);
+}
+
+static inf_err_t *
+fetch_bytes(fetch_t *f, const part_t *p, int fd)
+{
     const inf_object_t *o = f->files[p->file].object;
-    sink_t sink = {
-        .limit = p->len,
-        .fd = f->files[p->file].fd,
-        .at = p->first
-    };
+    sink_t sink = { .limit = p->len, .fd = fd, .at = p->first };
     const wanted_t wanted = { .key = o->key };
     inf_object_get_t what = {
         .etag = o->etag,
@@ -617,7 +632,5 @@ fetch_part(fetch_t *f, const part_t *p)
         err = inf_err_new(INF_ERR_INVALID_ARG, "%llu bytes came, not %llu",
             (unsigned long long) sink.got, (unsigned long long) p->len);
     }
-    return err == NULL ? NULL
-        : inf_err_add(err, "%.*s: cannot fetch '%s'", shown(f->client),
-            f->client->text, o->key);
+    return err;
 }

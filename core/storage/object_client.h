@@ -48,10 +48,11 @@ INF_CHECK inf_err_t *inf_object_client_list(inf_object_client_t *c,
 INF_CHECK inf_err_t *inf_object_client_read(inf_object_client_t *c,
     const char *key, size_t limit, char **data, size_t *len);
 
-/* An object to fetch into an empty file. */
+/* An object to fetch into an empty file, which is open only while a part of it
+   is fetched. */
 typedef struct {
     const inf_object_t *object;
-    int                 fd;
+    const char         *path;
 } inf_object_fetch_t;
 
 /* Fetches all of them, in parts and in parallel. */

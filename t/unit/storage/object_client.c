@@ -7,8 +7,10 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "core/storage/object_cache.h"
 #include "core/storage/object_client.h"
 #include "core/storage/storage.h"
 
@@ -206,11 +208,11 @@ expect_failure(size_t limit, inf_err_code_t code, const char *text,
 }
 
 static inf_err_t *
-fetch_into(int fd)
+fetch_into(const char *path)
 {
     char key[] = "k", etag[] = "e";
     const inf_object_t object = { .key = key, .etag = etag, .size = 5 };
-    const inf_object_fetch_t file = { .object = &object, .fd = fd };
+    const inf_object_fetch_t file = { .object = &object, .path = path };
 
     return inf_object_client_fetch(client, &file, 1);
 }
@@ -247,7 +249,8 @@ claims_of_more_bytes_than_any_model_has_cost_nothing(void **state)
     const inf_object_t object = { .key = key, .etag = etag,
         .size = INT64_MAX };
     const inf_object_fetch_t files[] = {
-        { .object = &object, .fd = -1 }, { .object = &object, .fd = -1 }
+        { .object = &object, .path = "/nowhere" },
+        { .object = &object, .path = "/nowhere" }
     };
 
     tell(MISSING, NULL, NULL);
@@ -292,14 +295,14 @@ static void
 a_full_disk_is_told_at_once(void **state)
 {
     (void) state;
-    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-    assert_true(fd >= 0);
     tell(OK("bytes"), NULL, NULL);
-    assert_error(fetch_into(fd), INF_ERR_INTERNAL,
+    assert_error(fetch_into("/dev/full"), INF_ERR_INTERNAL,
         "cannot fetch 'k': cannot write it to disk: No space left on device");
     assert_int_equal(asked(), 1);
-    close(fd);
+    assert_error(fetch_into("/nonexistent/file"), INF_ERR_INTERNAL,
+        "cannot fetch 'k': cannot open /nonexistent/file: No such file");
+    assert_int_equal(asked(), 1);
 }
 
 static void
@@ -308,18 +311,17 @@ an_object_that_was_replaced_is_told_at_once(void **state)
     (void) state;
     char *tree = tree_new();
     tree_file(tree, "file", "");
-    int fd = open(tree_path(tree, "file"), O_RDWR | O_CLOEXEC);
+    const char *file = tree_path(tree, "file");
 
     tell("HTTP/1.1 200 OK\r\nETag: \"other\"\r\nbytes", NULL, NULL);
-    assert_error(fetch_into(fd), INF_ERR_INVALID_ARG,
+    assert_error(fetch_into(file), INF_ERR_INVALID_ARG,
         "the object changed while it was fetched: ETag \"other\", not \"e\"");
     assert_int_equal(asked(), 1);
 
     tell(OK("byte"), NULL, NULL);           /* one is missing                */
-    assert_error(fetch_into(fd), INF_ERR_INVALID_ARG, "4 bytes came, not 5");
+    assert_error(fetch_into(file), INF_ERR_INVALID_ARG, "4 bytes came, not 5");
     tell(OK("bytes"), NULL, NULL);
-    assert_ok(fetch_into(fd));
-    close(fd);
+    assert_ok(fetch_into(file));
     tree_free(tree);
 }
 
@@ -392,6 +394,45 @@ an_object_that_leaves_the_cache_meanwhile_is_fetched_again(void **state)
     tree_free(tree);
 }
 
+static void
+a_model_may_have_more_files_than_a_process_may_open(void **state)
+{
+    (void) state;
+    enum { FILES = 100 };
+    static char keys[FILES][16];
+    char etag[] = "e";
+    inf_object_t items[FILES];
+    const inf_object_listing_t listing = { .items = items, .count = FILES };
+    char *tree = tree_new();
+    inf_object_cache_t *cache;
+    char *local = NULL;
+    struct rlimit old;
+    char path[4200];
+
+    for (unsigned i = 0; i < FILES; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "m/%u", i);
+        items[i] = (inf_object_t) { .key = keys[i], .etag = etag, .size = 5 };
+    }
+    setenv("TRITON_AWS_MOUNT_DIRECTORY", tree, 1);
+    assert_ok(inf_object_cache_new(&inf_service_s3, &cache));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    const struct rlimit few = { 64, old.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    tell(OK("bytes"), NULL, NULL);
+    inf_err_t *err = inf_object_cache_directory(cache, client, &listing, 2,
+        &local);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+
+    assert_ok(err);
+    assert_int_equal(asked(), FILES);
+    snprintf(path, sizeof(path), "%s/%u", local, FILES - 1);
+    assert_int_equal(access(path, R_OK), 0);
+    inf_object_cache_release(cache, local);
+    inf_object_cache_free(cache);
+    unsetenv("TRITON_AWS_MOUNT_DIRECTORY");
+    tree_free(tree);
+}
+
 int
 main(void)
 {
@@ -407,6 +448,7 @@ main(void)
         T(a_full_disk_is_told_at_once),
         T(an_object_that_was_replaced_is_told_at_once),
         T(an_object_that_leaves_the_cache_meanwhile_is_fetched_again),
+        T(a_model_may_have_more_files_than_a_process_may_open),
         T(keys_that_were_renewed_are_read_anew),
         T(keys_that_are_wrong_are_tried_twice),
         T(who_was_told_to_stop_asks_nothing),
