@@ -13,6 +13,7 @@
 #include "core/base/lock.h"
 #include "core/base/os/environment.h"
 #include "core/base/os/private_dir.h"
+#include "core/storage/object_name.h"
 
 #define CACHE_RANK      59
 #define CACHE_MAX_BYTES (UINT64_C(8) << 30)     /* limit of unused objects   */
@@ -49,6 +50,9 @@ static inf_err_t *prepare_items(inf_object_cache_t *cache,
     inf_object_client_t *client, item_t *items, size_t count);
 static inf_err_t *prepare_item(inf_object_cache_t *cache,
     inf_object_client_t *client, item_t *item);
+static inf_err_t *cached_path(const inf_object_cache_t *cache,
+    const inf_object_client_t *client, const inf_object_t *object,
+    char **out);
 static inf_err_t *fetch_items(inf_object_client_t *client, item_t *items,
     size_t count);
 static inf_err_t *finish_item(item_t *item);
@@ -57,7 +61,6 @@ static inf_err_t *make_directory(inf_object_cache_t *cache, const item_t *items,
     size_t count, char **directory);
 static inf_err_t *link_item(const char *directory, const item_t *item);
 static inf_err_t *make_parents(char *path, size_t from);
-static void hash_text(uint64_t hash[2], const char *text);
 static void trim_cache(const char *objects);
 static int by_use(const void *a, const void *b);
 static char *text_of(const char *fmt, ...) INF_PRINTF(1, 2);
@@ -247,20 +250,11 @@ static inf_err_t *
 prepare_item(inf_object_cache_t *cache, inf_object_client_t *client,
     item_t *item)
 {
-    const inf_object_address_t *a = inf_object_client_address(client);
-    uint64_t hash[2] = { UINT64_C(0xcbf29ce484222325),
-        UINT64_C(0x9e3779b97f4a7c15) };
     struct stat st;
 
-    hash_text(hash, a->endpoint != NULL ? a->endpoint : "");
-    hash_text(hash, a->bucket);
-    hash_text(hash, item->object->key);
-    hash_text(hash, item->object->etag);
-    item->cached = text_of("%s/%016llx%016llx-%llu", cache->objects,
-        (unsigned long long) hash[0], (unsigned long long) hash[1],
-        (unsigned long long) item->object->size);
-    if (item->cached == NULL) {
-        return inf_err_nomem();
+    inf_err_t *err = cached_path(cache, client, item->object, &item->cached);
+    if (err != NULL) {
+        return err;
     }
     if (lstat(item->cached, &st) == 0 && S_ISREG(st.st_mode)
         && (uint64_t) st.st_size == item->object->size)
@@ -274,7 +268,7 @@ prepare_item(inf_object_cache_t *cache, inf_object_client_t *client,
     }
     int fd = mkostemp(item->partial, O_CLOEXEC);
     if (fd < 0) {
-        inf_err_t *err = inf_err_os(errno, "cannot make %s", item->partial);
+        err = inf_err_os(errno, "cannot make %s", item->partial);
         free(item->partial);
         item->partial = NULL;
         return err;
@@ -282,6 +276,24 @@ prepare_item(inf_object_cache_t *cache, inf_object_client_t *client,
     close(fd);                      /* there may be more files than a process
                                        may have open                         */
     return NULL;
+}
+
+static inf_err_t *
+cached_path(const inf_object_cache_t *cache,
+    const inf_object_client_t *client, const inf_object_t *object, char **out)
+{
+    inf_buf_t path;
+
+    inf_buf_init(&path);
+    inf_buf_printf(&path, "%s/", cache->objects);
+    inf_err_t *err = inf_object_name_put(&path,
+        inf_object_client_address(client), object);
+    if (err == NULL) {
+        *out = inf_buf_give(&path, NULL);
+        err = *out == NULL ? inf_err_nomem() : NULL;
+    }
+    inf_buf_fini(&path);
+    return err;
 }
 
 static inf_err_t *
@@ -400,21 +412,6 @@ make_parents(char *path, size_t from)
         }
     }
     return NULL;
-}
-
-/* FNV-1a twice with different starts, including the terminating zero. */
-static void
-hash_text(uint64_t hash[2], const char *text)
-{
-    const char *p = text;
-
-    do {
-        for (int i = 0; i < 2; i++) {
-            hash[i] ^= (unsigned char) *p;
-            hash[i] *= UINT64_C(0x100000001b3);
-            hash[i] ^= hash[i] >> 29;
-        }
-    } while (*p++ != '\0');
 }
 
 /* Removes files that no model uses: these have a single link. */

@@ -1,5 +1,6 @@
 """Repositories in object storage: what is served, fetched, kept and told."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -104,6 +105,46 @@ def test_what_is_unchanged_is_not_fetched_again(service, bucket, serve):
     service.put(bucket, "r/m/1/weights", b"new")
     serve(address).stop()
     assert service.gate.asked[key] == 2
+
+
+def fnv_name(texts):
+    """Of the cache of versions that had no better ones."""
+    sums = [0xcbf29ce484222325, 0x9e3779b97f4a7c15]
+    for byte in "".join(text + "\0" for text in texts).encode():
+        for i in range(2):
+            sums[i] = (sums[i] ^ byte) * 0x100000001b3 % (1 << 64)
+            sums[i] ^= sums[i] >> 29
+    return "".join(f"{s:016x}" for s in sums)
+
+
+@ONLY_S3
+def test_objects_that_an_older_version_has_kept(service, bucket, serve, mount):
+    """Their names can be aimed at: none of them is found.  They go as unused
+    ones do, in favour of others."""
+    data = os.urandom(1000)
+
+    def fill(folder):
+        folder = models.identity(folder, "m", IN)
+        (folder / "1" / "weights").write_bytes(data)
+    upload(service, bucket, "r", fill)
+    etag = hashlib.md5(data).hexdigest()
+    objects = pathlib.Path(mount, f"inference-s3-{os.geteuid()}", "objects")
+    objects.mkdir(0o700, parents=True)
+    objects.parent.chmod(0o700)
+    old = objects / (fnv_name([f"http://{service.endpoint}", bucket,
+                               "r/m/1/weights", etag]) + "-1000")
+    old.write_bytes(bytes(1000))
+    huge = objects / ("0" * 32 + f"-{9 << 30}")
+    with huge.open("wb") as f:
+        f.truncate(9 << 30)                     # beyond the cache's limit
+
+    server = serve(service.address(f"{bucket}/r"))
+    (folder,) = folders(mount)
+    assert pathlib.Path(folder, "1", "weights").read_bytes() == data
+    server.stop()
+    assert not huge.exists()
+    assert {len(p.name.partition("-")[0]) for p in objects.iterdir()
+            if p != old} == {64}
 
 
 def test_a_large_object_comes_in_parts_and_whole(
