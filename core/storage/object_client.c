@@ -346,6 +346,7 @@ get_once(inf_object_client_t *c, const wanted_t *wanted,
         what->url = url;
         what->authorities = service->authorities == NULL ? NULL
             : inf_environment(service->authorities);
+        what->stored_coding = service->stored_coding;
         what->cancelled = &c->cancelled;
         what->authorize = service->authorize;
         what->who = who;

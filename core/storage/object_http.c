@@ -24,6 +24,9 @@ struct inf_object_http_s {
     struct curl_slist      *headers;
     bool                    stopped;        /* take returned false           */
     bool                    enough;         /* of an error's body            */
+    bool                    encoded;        /* the body is as it is stored   */
+    char                    encoding[32];   /* of the stored object; "": none
+                                               or not known                  */
     size_t                  discarded;
     size_t                  complaint_len;
     char                    complaint[COMPLAINT_MAX + 1];
@@ -32,6 +35,8 @@ struct inf_object_http_s {
 
 static inf_err_t *set_up(inf_object_http_t *h);
 static size_t on_header(char *data, size_t size, size_t count, void *userp);
+static bool header_is(inf_slice_t line, const char *name, inf_slice_t *value);
+static bool is_decoded(const inf_object_http_t *h, unsigned status);
 static size_t on_body(char *data, size_t size, size_t count, void *userp);
 static int on_progress(void *userp, curl_off_t down_all, curl_off_t down,
     curl_off_t up_all, curl_off_t up);
@@ -84,6 +89,8 @@ inf_object_http_get(inf_object_http_t *h, const inf_object_get_t *what,
     h->headers = NULL;
     h->stopped = false;
     h->enough = false;
+    h->encoded = false;
+    h->encoding[0] = '\0';
     h->discarded = 0;
     h->complaint_len = 0;
     h->complaint[0] = '\0';
@@ -228,18 +235,56 @@ on_header(char *data, size_t size, size_t count, void *userp)
 {
     inf_object_http_t *h = userp;
     size_t len = size * count;
+    inf_slice_t line = inf_slice(data, len);
+    const char *stored = h->what->stored_coding;
     char *etag = h->answer->etag;
+    inf_slice_t value;
 
-    if (len > 5 && strncasecmp(data, "etag:", 5) == 0) {
+    if (header_is(line, "etag", &value)) {
         size_t n = 0;
-        for (size_t i = 5; i < len && n + 1 < INF_OBJECT_ETAG_MAX; i++) {
-            if (data[i] > ' ' && data[i] != '"') {
-                etag[n++] = data[i];
+        for (size_t i = 0; i < value.len && n + 1 < INF_OBJECT_ETAG_MAX; i++) {
+            if (value.data[i] > ' ' && value.data[i] != '"') {
+                etag[n++] = value.data[i];
             }
         }
         etag[n] = '\0';
+    } else if (header_is(line, "content-encoding", &value)) {
+        h->encoded = true;
+    } else if (stored != NULL && header_is(line, stored, &value)) {
+        copy_words(value.data, value.len, h->encoding, sizeof(h->encoding));
     }
     return len;
+}
+
+/* value: without blanks around it. */
+static bool
+header_is(inf_slice_t line, const char *name, inf_slice_t *value)
+{
+    size_t len = strlen(name);
+
+    if (line.len <= len || line.data[len] != ':'
+        || strncasecmp(line.data, name, len) != 0)
+    {
+        return false;
+    }
+    *value = inf_slice(line.data + len + 1, line.len - len - 1);
+    while (value->len > 0 && (unsigned char) value->data[0] <= ' ') {
+        *value = inf_slice(value->data + 1, value->len - 1);
+    }
+    while (value->len > 0
+        && (unsigned char) value->data[value->len - 1] <= ' ')
+    {
+        value->len--;
+    }
+    return true;
+}
+
+/* Whether other bytes come than are stored and listed. */
+static bool
+is_decoded(const inf_object_http_t *h, unsigned status)
+{
+    return status / 100 == 2 && !h->encoded && h->encoding[0] != '\0'
+        && strcasecmp(h->encoding, "identity") != 0;
 }
 
 static size_t
@@ -250,6 +295,9 @@ on_body(char *data, size_t size, size_t count, void *userp)
     long status = 0;
 
     h->curl->easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (is_decoded(h, (unsigned) status)) {
+        return 0;
+    }
     if (status == (h->what->ranged ? 206 : 200)) {
         h->stopped = !h->what->take(h->what->userp, data, len);
         return h->stopped ? 0 : len;
@@ -290,6 +338,11 @@ judge(inf_object_http_t *h, CURLcode code)
     char text[256];
     char details[256];
 
+    if (is_decoded(h, status)) {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "it is stored with the metadata"
+            " \"Content-Encoding: %s\", so the service sends other bytes than"
+            " it lists; store it without", h->encoding);
+    }
     if (h->stopped) {
         return inf_err_new(INF_ERR_INTERNAL, "the answer is not taken");
     }

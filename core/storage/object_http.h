@@ -39,6 +39,10 @@ struct inf_object_get_s {
                                        trusts; NULL: the system's            */
     const char         *etag;       /* condition of the request; NULL: any
                                        object                                */
+    const char         *stored_coding;  /* a header of answers; NULL: none.
+                                       With it and without Content-Encoding
+                                       the service has decoded the object:
+                                       UNSUPPORTED                           */
     const _Atomic bool *cancelled;  /* seq_cst; once true the request ends
                                        within a second: UNAVAILABLE          */
     bool                ranged;

@@ -51,6 +51,9 @@ typedef struct {
     const char *authorities;        /* variable: a file of certificates that
                                        https:// trusts; NULL: none           */
 
+    const char *stored_coding;      /* as in object_http.h; NULL: objects are
+                                       always sent as they are stored        */
+
     /* Statuses that may mean expired credentials: these are found anew once. */
     unsigned    renew[INF_OBJECT_RENEW_MAX];
 

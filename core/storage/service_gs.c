@@ -57,6 +57,7 @@ const inf_object_service_t inf_service_gs = {
     .scheme         = INF_GS_SCHEME,
     .name           = "gs",
     .mount          = "TRITON_GCS_MOUNT_DIRECTORY",
+    .stored_coding  = "x-goog-stored-content-encoding",
     .renew          = { 401 },
     .find           = gs_find,
     .free           = gs_free,

@@ -184,6 +184,34 @@ def test_an_answer_without_a_token_is_told(service, far, serve):
     assert "ya29" not in server.log_text()
 
 
+@pytest.mark.parametrize("size, body", [
+    (100, b"longer" * 100), (100, b"shorter"), (20 << 20, bytes(1000))],
+    ids=["longer", "shorter", "parts"])
+def test_an_object_that_the_service_decompresses_is_named(
+        service, bucket, far, serve, size, body):
+    """It does so without Content-Length, and looks at no range."""
+    service.put(bucket, "r/bad/config.pbtxt",
+                models.identity_config("bad", IN).encode())
+    service.put(bucket, "r/bad/1/weights", bytes(size))
+    service.gate.break_next(
+        kind="headers", pattern="weights", times=10 ** 6, body=body,
+        status=200, headers={"X-Goog-Stored-Content-Encoding": "gzip",
+                             "X-Goog-Stored-Content-Length": str(size)})
+    server = serve(far, wait="live")
+    assert server.wait_for("/v2/models/m/ready")
+    line = server.wait_log(r"\[error\][^\n]*bad[^\n]*weights[^\n]*").group()
+    assert 'the metadata "Content-Encoding: gzip"' in line
+    path = f"/{bucket}/r/bad/1/weights"
+    assert service.gate.asked[path] <= 4            # not again and again
+
+
+def test_an_object_of_no_encoding_is_taken(service, bucket, far, serve):
+    service.gate.break_next(
+        kind="headers", pattern="config", times=10 ** 6,
+        headers={"X-Goog-Stored-Content-Encoding": "identity"})
+    works(serve(far), "m")
+
+
 def test_no_such_service(service, serve, mount):
     server = serve("gs://bucket/r", wait="live", env=environment(
         service, mount, CLOUD_STORAGE_EMULATOR_ENDPOINT="http://127.0.0.1:1"))

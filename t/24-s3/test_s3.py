@@ -218,6 +218,26 @@ def test_trouble_that_stays_hurts_one_model(
         service.gate.faults.clear()
 
 
+@pytest.mark.parametrize("size", [1000, 20 << 20], ids=["whole", "parts"])
+def test_an_object_that_is_stored_compressed_comes_as_it_is_stored(
+        service, bucket, serve, mount, size):
+    """In Google's service with Cache-Control: no-transform."""
+    data = os.urandom(size)
+
+    def fill(folder):
+        folder = models.identity(folder, "m", IN)
+        (folder / "1" / "weights").write_bytes(data)
+    upload(service, bucket, "r", fill)
+    service.gate.break_next(
+        kind="headers", pattern="weights", times=10,
+        headers={"Content-Encoding": "gzip",
+                 "x-goog-stored-content-encoding": "gzip"})
+    works(serve(service.address(f"{bucket}/r")), "m")
+    (folder,) = folders(mount)
+    with open(os.path.join(folder, "1", "weights"), "rb") as f:
+        assert f.read() == data
+
+
 @ONLY_S3
 def test_wrong_secret_is_told_with_the_services_words(
         service, bucket, serve, mount):

@@ -207,6 +207,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status, headers, body = self.decide(path, query)
         if fault["kind"] == "etag":
             headers["ETag"] = '"0123456789abcdef0123456789abcdef"'
+        if fault["kind"] == "headers":
+            headers |= fault["headers"]
+            body = fault.get("body", body)
+            status = fault.get("status", status)
         if fault["kind"] == "longer":
             body += bytes(1 << 20)
         if fault["kind"] == "cut within":
