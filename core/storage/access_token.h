@@ -4,12 +4,13 @@
  * Owner    The caller calls fini, which wipes the token.
  * Thread   any.
  * Units    ns on the monotonic clock.
- * Errors   UNAVAILABLE: no answer, or an error of the service: a later try may
- *          succeed.  INTERNAL: rejected, with the service's code and text, or
- *          no token in the answer.
+ * Errors   with the URL.  UNAVAILABLE: no answer, or an error of the service: a
+ *          later try may succeed.  INTERNAL: rejected, with the service's code
+ *          and text, or no token in the answer.
  * Route    services' credentials -> [access token] -> object_http
  *
- * Source: RFC 6749, sections 5.1 and 5.2.
+ * Source: RFC 6749, sections 5.1 and 5.2; the answers of Azure's identities and
+ * of Google's generateAccessToken.
  */
 
 #ifndef INF_STORAGE_ACCESS_TOKEN_H
@@ -19,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/buf.h"
 #include "core/base/error.h"
 #include "core/base/slice.h"
 
@@ -26,6 +28,7 @@ typedef struct {
     const char         *scheme;     /* of the repository, for errors         */
     const char         *url;
     const char         *form;       /* of a POST; NULL: a GET                */
+    const char         *form_type;  /* media type; NULL: a form's            */
     const char         *header;     /* name and value; NULL: none            */
     const char         *value;
     const char         *authorities;    /* as in object_http.h; NULL: the
@@ -39,7 +42,12 @@ typedef struct {
     uint64_t  until_ns;     /* shortly before it expires                     */
 } inf_access_token_t;
 
-/* *status: of the answer; 0: none came. */
+/* Appends the bytes of the answer to body, which the caller wipes.  *status: of
+   the answer; 0: none came. */
+INF_CHECK inf_err_t *inf_access_token_fetch(const inf_token_request_t *ask,
+    unsigned *status, inf_buf_t *body);
+
+/* Fetches an answer and parses it. */
 INF_CHECK inf_err_t *inf_access_token_ask(const inf_token_request_t *ask,
     unsigned *status, inf_access_token_t *out);
 

@@ -372,7 +372,8 @@ judge(inf_object_http_t *h, CURLcode code)
     return details[0] == '\0' ? err : inf_err_note(err, "%s", details);
 }
 
-/* RFC 6749, section 5.2. */
+/* RFC 6749, section 5.2, and Google's own form, whose "error" is an object with
+   "status" and "message". */
 static void
 find_oauth_error(const char *complaint, char *name, size_t name_cap,
     char *text, size_t text_cap)
@@ -384,12 +385,16 @@ find_oauth_error(const char *complaint, char *name, size_t name_cap,
     text[0] = '\0';
     inf_err_free(inf_json_doc_parse(&doc, inf_slice(complaint,
         strlen(complaint)), 0));
-    if (inf_json_doc_string(json_object_get(doc.root, "error"), &value)) {
+    const json_t *error = json_object_get(doc.root, "error");
+    const json_t *words = json_object_get(doc.root, "error_description");
+    if (json_is_object(error)) {
+        words = json_object_get(error, "message");
+        error = json_object_get(error, "status");
+    }
+    if (inf_json_doc_string(error, &value)) {
         copy_words(value.data, value.len, name, name_cap);
     }
-    if (inf_json_doc_string(json_object_get(doc.root, "error_description"),
-        &value))
-    {
+    if (inf_json_doc_string(words, &value)) {
         copy_words(value.data, value.len, text, text_cap);
     }
     inf_json_doc_fini(&doc);

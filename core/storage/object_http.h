@@ -8,7 +8,7 @@
  * Errors   UNAVAILABLE: no answer, or an error of the service: retry.
  *          NOT_FOUND, INVALID_ARG (the object was replaced), INTERNAL
  *          (rejected): the service's code and text, of an XML error document
- *          or an error of OAuth 2.0.
+ *          or an error in JSON.
  * Route    object client -> [http] -> libcurl, opened at its first use
  */
 

@@ -1,13 +1,8 @@
 #include "core/storage/s3_listing.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
+#include "core/storage/iso_time.h"
 #include "core/storage/listing_reader.h"
 #include "core/storage/percent.h"
-
-static int64_t parse_time(const char *text);
 
 static const inf_listing_row_t rows[] = {
     { INF_LISTING_ROOT, "Contents", INF_LISTING_OBJECT },
@@ -29,7 +24,7 @@ static const inf_listing_form_t form = {
     .count = sizeof(rows) / sizeof(rows[0]),
     .flagged = true,
     .time_form = "a time is not of the form 2026-11-21T15:24:46.000Z",
-    .parse_time = parse_time,
+    .parse_time = inf_iso_time_parse,
 };
 
 void
@@ -53,31 +48,4 @@ inf_err_t *
 inf_s3_listing_parse(inf_object_listing_t *l, const char *xml, size_t len)
 {
     return inf_listing_read(l, &form, xml, len);
-}
-
-/* Parses "2026-11-21T15:24:46.000Z"; -1: invalid. */
-static int64_t
-parse_time(const char *text)
-{
-    struct tm tm = { 0 };
-    int64_t fraction_ns = 0;
-    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-
-    if (end == NULL) {
-        return -1;
-    }
-    if (*end == '.') {
-        end++;
-        for (int64_t unit = 100000000; *end >= '0' && *end <= '9'; end++) {
-            fraction_ns += (*end - '0') * unit;
-            unit /= 10;
-        }
-    }
-    if (strcmp(end, "Z") != 0) {
-        return -1;
-    }
-
-    time_t seconds = timegm(&tm);
-    return seconds < 0 || seconds >= INT64_MAX / 1000000000 ? -1
-        : (int64_t) seconds * 1000000000 + fraction_ns;
 }

@@ -54,8 +54,7 @@ ask_token(who_t *who, const inf_azure_credentials_t *c,
     err = inf_access_token_ask(&ask, &status, &token);
     inf_azure_token_request_fini(&request);
     if (err != NULL) {
-        return inf_err_code(err) == INF_ERR_UNAVAILABLE ? err
-            : inf_err_recode(err, INF_ERR_INTERNAL);    /* of no object      */
+        return err;
     }
 
     who->base.until_ns = token.until_ns;

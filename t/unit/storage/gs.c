@@ -253,6 +253,11 @@ a_token_ends_before_it_expires(void **state)
         { "{\"access_token\":\"t\",\"expires_on\":\"99999999999\"}", 86340 },
         { "{\"access_token\":\"t\",\"expires_on\":99999999999}", 86340 },
         { "{\"access_token\":\"t\",\"expires_on\":\"1586984735\"}", 0 },
+        /* and as Google's generateAccessToken does */
+        { "{\"accessToken\":\"t\",\"expireTime\":\"2099-01-01T00:00:00Z\"}",
+          86340 },
+        { "{\"accessToken\":\"t\",\"expireTime\":\"2001-01-01T00:00:00Z\"}",
+          0 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -284,6 +289,10 @@ what_is_no_token_is_an_error(void **state)
         { "{\"access_token\":\"t\",\"expires_in\":-1}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_in\":\"x\"}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_in\":\"-1\"}", "\"expires_in\"" },
+        { "{\"accessToken\":5}", "no \"access_token\"" },
+        { "{\"accessToken\":\"t\",\"expireTime\":5}", "\"expireTime\"" },
+        { "{\"accessToken\":\"t\",\"expireTime\":\"tomorrow\"}",
+          "\"expireTime\"" },
         { "{\"access_token\":\"t\",\"expires_in\":-0.5}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_in\":\"\"}", "\"expires_in\"" },
         { "{\"access_token\":\"t\",\"expires_in\":\"3 s\"}", "\"expires_in\"" },

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "core/storage/access_token.h"
 #include "core/storage/object_cache.h"
 #include "core/storage/object_client.h"
 #include "core/storage/storage.h"
@@ -325,6 +326,31 @@ an_object_that_was_replaced_is_told_at_once(void **state)
     tree_free(tree);
 }
 
+/* A service of tokens is none of objects. */
+static void
+a_token_that_is_not_found_is_no_missing_object(void **state)
+{
+    (void) state;
+    const _Atomic bool cancelled = false;
+    inf_access_token_t token;
+    unsigned status;
+    char url[80];
+
+    snprintf(url, sizeof(url), "http://%s/token", address + strlen("s3://"));
+    const inf_token_request_t ask = {
+        .scheme = "s3://", .url = url, .link_local = true,
+        .cancelled = &cancelled
+    };
+    tell(MISSING, NULL, NULL);
+    assert_error(inf_access_token_ask(&ask, &status, &token),
+        INF_ERR_INTERNAL, "/bucket/token: HTTP status 404");
+    assert_int_equal(status, 404);
+    tell(TROUBLE, NULL, NULL);
+    assert_error(inf_access_token_ask(&ask, &status, &token),
+        INF_ERR_UNAVAILABLE, "/bucket/token: HTTP status 503");
+    assert_null(token.bearer);
+}
+
 /* Once, and only what can be renewed. */
 static void
 keys_that_were_renewed_are_read_anew(void **state)
@@ -449,6 +475,7 @@ main(void)
         T(an_object_that_was_replaced_is_told_at_once),
         T(an_object_that_leaves_the_cache_meanwhile_is_fetched_again),
         T(a_model_may_have_more_files_than_a_process_may_open),
+        T(a_token_that_is_not_found_is_no_missing_object),
         T(keys_that_were_renewed_are_read_anew),
         T(keys_that_are_wrong_are_tried_twice),
         T(who_was_told_to_stop_asks_nothing),
