@@ -11,7 +11,6 @@
 #define PIECE_BYTES    4096
 #define FILE_MAX_BYTES ((size_t) 1 << 20)
 
-static inf_err_t *read_whole(const char *file, inf_buf_t *text);
 static inf_err_t *without_words(inf_err_t *err);
 static void wipe_strings(json_t *value);
 static json_t *best_entry(json_t *entries, const char *address);
@@ -57,7 +56,7 @@ inf_cloud_file_parse(const char *file, inf_json_doc_t *doc)
 
     *doc = (inf_json_doc_t) { NULL };
     inf_buf_init(&text);
-    inf_err_t *err = read_whole(file, &text);
+    inf_err_t *err = inf_cloud_file_read(file, &text);
     if (err == NULL) {
         err = inf_json_doc_parse(doc, inf_buf_slice(&text),
             INF_JSON_DOC_NO_DUPLICATES);
@@ -86,8 +85,8 @@ without_words(inf_err_t *err)
     return other;
 }
 
-static inf_err_t *
-read_whole(const char *file, inf_buf_t *text)
+inf_err_t *
+inf_cloud_file_read(const char *file, inf_buf_t *text)
 {
     char piece[PIECE_BYTES];
     size_t n;

@@ -36,6 +36,10 @@ INF_CHECK inf_err_t *inf_cloud_entry_find(const char *service,
     const char *address, inf_cloud_entry_t *out);
 void inf_cloud_entry_fini(inf_cloud_entry_t *e);
 
+/* Appends the bytes of a file of at most 1 MiB to text, which the caller
+   wipes. */
+INF_CHECK inf_err_t *inf_cloud_file_read(const char *file, inf_buf_t *text);
+
 /* Reads a file of JSON; doc is valid, perhaps empty, in any case. */
 INF_CHECK inf_err_t *inf_cloud_file_parse(const char *file,
     inf_json_doc_t *doc);

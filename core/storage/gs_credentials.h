@@ -12,8 +12,12 @@
  * entry with the longest prefix of the address is used.  Without that file:
  * GOOGLE_APPLICATION_CREDENTIALS names a file, else gcloud's own is one.  Such
  * a file has the keys of an account of a user ("authorized_user") or of a
- * service ("service_account").  Without any the metadata service of Google's
- * machines has tokens, and where there is none requests are anonymous.
+ * service ("service_account"), or says where another provider's token is that
+ * is exchanged ("external_account"); "impersonated_service_account" has one of
+ * these in it.  Without any the metadata service of Google's machines has
+ * tokens, and where there is none requests are anonymous.
+ *
+ * Source: AIP-4117.
  */
 
 #ifndef INF_STORAGE_GS_CREDENTIALS_H
@@ -27,7 +31,8 @@ typedef enum {
     INF_GS_ANONYMOUS,
     INF_GS_METADATA,
     INF_GS_USER,
-    INF_GS_SERVICE
+    INF_GS_SERVICE,
+    INF_GS_EXTERNAL
 } inf_gs_account_t;
 
 typedef struct {
@@ -41,6 +46,17 @@ typedef struct {
     char            *client_email;  /* of SERVICE                            */
     char            *private_key;
     char            *private_key_id;    /* NULL: not given                   */
+    char            *audience;      /* of EXTERNAL                           */
+    char            *subject_type;  /* type of the other provider's token    */
+    char            *source_file;   /* where it is; NULL: at a URL           */
+    char            *source_url;
+    char            *source_header; /* name of a header; NULL: none          */
+    char            *source_value;
+    char            *source_field;  /* of JSON; NULL: a text                 */
+    char            *impersonation_url; /* asked for the token of a service's
+                                       account; NULL: none                   */
+    char            *delegates;     /* JSON; NULL: none                      */
+    unsigned         lifetime_s;    /* of that token                         */
 } inf_gs_credentials_t;
 
 /* emulator: the service is one, so only credentials that a variable names are

@@ -7,24 +7,19 @@
 #include "core/base/clock.h"
 #include "core/base/os/environment.h"
 #include "core/base/path.h"
-#include "core/proto/json_doc.h"
 #include "core/storage/access_token.h"
 #include "core/storage/cloud_credentials.h"
 #include "core/storage/gs_credentials.h"
-#include "core/storage/jwt.h"
+#include "core/storage/gs_token.h"
 #include "core/storage/object_service.h"
 #include "core/storage/percent.h"
 #include "core/storage/s3_listing.h"
 
 #define ENDPOINT      "https://storage.googleapis.com"
-#define SCOPE         "https://www.googleapis.com/auth/devstorage.read_only"
 #define METADATA_HOST "metadata.google.internal"
 #define METADATA_PATH "/computeMetadata/v1/instance/service-accounts/default" \
                       "/token"
-#define GRANT_JWT     "urn:ietf:params:oauth:grant-type:jwt-bearer"
-#define JWT_LIFE_S    3600
 #define NO_ACCOUNT_S  60        /* until metadata are asked for again        */
-#define FORM_MAX      ((size_t) 64 << 10)
 
 typedef struct {
     inf_object_credentials_t base;
@@ -36,12 +31,6 @@ static inf_err_t *gs_find(const char *address, const _Atomic bool *cancelled,
     inf_object_credentials_t **out);
 static inf_err_t *find_token(const inf_gs_credentials_t *c,
     const _Atomic bool *cancelled, inf_access_token_t *out);
-static inf_err_t *ask_account(const inf_gs_credentials_t *c,
-    const _Atomic bool *cancelled, inf_access_token_t *out);
-static inf_err_t *put_grant(inf_buf_t *form, const inf_gs_credentials_t *c);
-static inf_err_t *put_assertion(inf_buf_t *form,
-    const inf_gs_credentials_t *c);
-static void put_field(inf_buf_t *form, const char *name, const char *value);
 static inf_err_t *ask_metadata(const _Atomic bool *cancelled,
     inf_access_token_t *out);
 static void gs_free(inf_object_credentials_t *c);
@@ -117,93 +106,12 @@ find_token(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
         return ask_metadata(cancelled, out);
     case INF_GS_USER:
     case INF_GS_SERVICE:
+    case INF_GS_EXTERNAL:
         break;
     }
-    inf_err_t *err = ask_account(c, cancelled, out);
+    inf_err_t *err = inf_gs_token_ask(c, cancelled, out);
     return err == NULL ? NULL
         : inf_err_add(err, "cloud credentials '%s'", c->file);
-}
-
-static inf_err_t *
-ask_account(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
-    inf_access_token_t *out)
-{
-    inf_buf_t form;
-    unsigned status;
-
-    inf_buf_init(&form);
-    if (!inf_buf_reserve(&form, FORM_MAX)) {    /* so that it is not moved   */
-        return inf_err_nomem();
-    }
-    inf_err_t *err = put_grant(&form, c);
-    if (err == NULL) {
-        const inf_token_request_t ask = {
-            .scheme = INF_GS_SCHEME,
-            .url = c->token_uri,
-            .form = form.data,
-            .link_local = strncmp(c->token_uri, "http://", 7) == 0,
-            .cancelled = cancelled,
-        };
-        err = inf_access_token_ask(&ask, &status, out);
-    }
-    inf_cloud_wipe_buf(&form);
-    return err;
-}
-
-static inf_err_t *
-put_grant(inf_buf_t *form, const inf_gs_credentials_t *c)
-{
-    inf_err_t *err = NULL;
-
-    if (c->account == INF_GS_USER) {
-        inf_buf_puts(form, "grant_type=refresh_token");
-        put_field(form, "client_id", c->client_id);
-        put_field(form, "client_secret", c->client_secret);
-        put_field(form, "refresh_token", c->refresh_token);
-    } else {
-        inf_buf_puts(form, "grant_type=");
-        inf_percent_encode(form, GRANT_JWT, false);
-        inf_buf_puts(form, "&assertion=");
-        err = put_assertion(form, c);
-    }
-    return err != NULL ? err : inf_buf_status(form);
-}
-
-/* The characters of a token need no encoding. */
-static inf_err_t *
-put_assertion(inf_buf_t *form, const inf_gs_credentials_t *c)
-{
-    json_int_t now = (json_int_t) (inf_clock_wall_ms() / 1000);
-    json_t *header = json_pack("{s:s, s:s, s:s*}", "alg", "RS256", "typ",
-        "JWT", "kid", c->private_key_id);
-    json_t *claims = json_pack("{s:s, s:s, s:s, s:I, s:I}", "iss",
-        c->client_email, "scope", SCOPE, "aud", c->token_uri, "iat", now,
-        "exp", now + JWT_LIFE_S);
-    inf_buf_t parts[2];
-
-    inf_buf_init(&parts[0]);
-    inf_buf_init(&parts[1]);
-    inf_err_t *err = inf_json_doc_put(header, &parts[0]);
-    if (err == NULL) {
-        err = inf_json_doc_put(claims, &parts[1]);
-    }
-    if (err == NULL) {
-        err = inf_jwt_put(form, inf_buf_slice(&parts[0]),
-            inf_buf_slice(&parts[1]), c->private_key);
-        err = err == NULL ? NULL : inf_err_add(err, "\"private_key\"");
-    }
-    inf_buf_fini(&parts[0]);
-    inf_buf_fini(&parts[1]);
-    json_decref(header);
-    json_decref(claims);
-    return err;
-}
-
-static void
-put_field(inf_buf_t *form, const char *name, const char *value)
-{
-    inf_buf_printf(form, "&%s=", name);
-    inf_percent_encode(form, value, false);
 }
 
 /* A machine that is not Google's has no such service, and one of Google's may

@@ -18,6 +18,7 @@ def fresh(service):
     """No token is left of the test before."""
     service.grants.clear()
     service.tokens.clear()
+    service.impersonators.clear()
     yield
     service.life, service.has_account = 3600, True
     service.gate.faults.clear()
@@ -158,9 +159,9 @@ def test_trouble_of_the_token_service_that_passes_is_not_noticed(
     ({"private_key": "no key"}, "service",
      '"private_key": it is no RSA key in PEM'),
     ({"client_secret": None}, "user", '"client_secret" is missing'),
-    ({"type": "external_account"}, "user",
-     '"type" must be authorized_user or service_account, not '
-     "'external_account'"),
+    ({"type": "gdch_service_account"}, "user",
+     '"type" must be authorized_user, service_account, external_account or '
+     "impersonated_service_account, not 'gdch_service_account'"),
     ({"token_uri": "http://example.com/token"}, "user",
      '"token_uri" must begin with https://'),
 ], ids=lambda v: next(iter(v)) if isinstance(v, dict) else "")
@@ -173,6 +174,126 @@ def test_a_file_that_gives_no_token_is_named(service, far, serve, mount, keys,
                     rf"[^\n]*{words}")
     log = server.log_text()
     for secret in ("s&ecret", "s%26ecret", "PRIVATE KEY", "ya29"):
+        assert secret not in log
+
+
+def source(service, kind):
+    if kind == "file":
+        return {"file": str(service.subject_file(f"{gs.SUBJECT}\n"))}
+    if kind == "json":
+        text = json.dumps({"id_token": gs.SUBJECT})
+        return {"file": str(service.subject_file(text)), "format": {
+            "type": "json", "subject_token_field_name": "id_token"}}
+    return {"url": f"{service.local}/subject",
+            "headers": {"Metadata": "True"}, "format": {
+                "type": "json", "subject_token_field_name": "value"}}
+
+
+@pytest.mark.parametrize("kind", ["file", "json", "url"])
+def test_another_providers_token_is_exchanged(service, far, serve, mount,
+                                              kind):
+    """A proxy does not see what goes to this machine unencrypted."""
+    file = service.external_file(credential_source=source(service, kind))
+    works(serve(far, env=environment(
+        service, mount, GOOGLE_APPLICATION_CREDENTIALS=file,
+        http_proxy="http://127.0.0.1:1", no_proxy="127.0.0.1")), "m")
+    assert service.grants == [("exchange", gs.SCOPE)]
+    assert not service.gate.bad_signatures
+
+
+@pytest.mark.parametrize("life, wanted", [(None, "3600s"), (600, "600s")])
+def test_an_exchanged_token_impersonates_an_account(service, far, serve, mount,
+                                                    life, wanted):
+    more = {} if life is None else {
+        "service_account_impersonation": {"token_lifetime_seconds": life}}
+    file = service.external_file(
+        service_account_impersonation_url=service.target_url, **more)
+    works(serve(far, env=environment(
+        service, mount, GOOGLE_APPLICATION_CREDENTIALS=file,
+        http_proxy="http://127.0.0.1:1", no_proxy="127.0.0.1")), "m")
+    assert service.grants == [
+        ("exchange", gs.ALL),
+        ("impersonate", {"scope": [gs.SCOPE], "lifetime": wanted,
+                         "delegates": []})]
+    assert not service.gate.bad_signatures
+
+
+@pytest.mark.parametrize("kind, grant", [
+    ("service", "jwt-bearer"), ("user", "refresh_token"),
+    ("external", "exchange")])
+def test_an_account_impersonates_another(service, far, serve, mount, kind,
+                                         grant):
+    first = service.external_file() if kind == "external" \
+        else service.key_file(kind)
+    file = service.key_file(
+        type="impersonated_service_account", private_key=None,
+        service_account_impersonation_url=service.target_url,
+        delegates=["projects/-/serviceAccounts/d@x.com"],
+        source_credentials=json.loads(first.read_text(encoding="utf-8")))
+    works(serve(far, env=environment(
+        service, mount, GOOGLE_APPLICATION_CREDENTIALS=file)), "m")
+    assert service.kinds() == [grant, "impersonate"]
+    assert service.grants[1][1]["delegates"] == [
+        "projects/-/serviceAccounts/d@x.com"]
+
+
+def test_the_other_providers_token_is_read_anew(service, far, serve, mount):
+    """Its provider replaces the file; a token of no life ends at once."""
+    service.life = 0
+    subject = service.subject_file()
+    file = service.external_file(
+        credential_source={"file": str(subject)},
+        service_account_impersonation_url=service.target_url)
+    server = serve(far, http="    inference_model_control explicit;\n",
+                   parts="health metadata config infer repository",
+                   wait="live", env=environment(
+                       service, mount, GOOGLE_APPLICATION_CREDENTIALS=file))
+    load = "/v2/repository/models/m/load"
+    assert server.post(load, b"").status == 200
+    subject.write_text("expired", encoding="utf-8")
+    answer = server.post(load, b"")
+    assert answer.status >= 400 and b"/sts: HTTP status 400, invalid_grant: " \
+        b"no such exchange" in answer.body, answer
+    subject.write_text(gs.SUBJECT, encoding="utf-8")
+    assert server.post(load, b"").status == 200
+
+
+@pytest.mark.parametrize("keys, words", [
+    ({"audience": "other"}, "/sts: HTTP status 400, invalid_grant: no such"),
+    ({"credential_source": {"file": "/nowhere"}},
+     "\"credential_source\": '/nowhere': cannot open it"),
+    ({"credential_source": {"url": "http://127.0.0.1:1/hidden?hidden"}},
+     '"credential_source": http://127.0.0.1:1/hidden: '),
+    ({"credential_source": {"file": "/dev/null"}},
+     '"credential_source": its token is empty'),
+    ({"credential_source": {"file": "/dev/null", "format": {
+        "type": "json", "subject_token_field_name": "a"}}},
+     '"credential_source": it is no JSON with the string "a"'),
+    ({"service_account_impersonation_url": "/v1/nobody"},
+     "/v1/nobody: HTTP status 404"),
+    ({"service_account_impersonation_url": gs.TARGET, "token": "forgotten"},
+     "HTTP status 403, PERMISSION_DENIED: Permission 'iam.serviceAccounts."),
+], ids=lambda v: next(iter(v)) if isinstance(v, dict) else "")
+def test_an_exchange_that_gives_no_token_is_told(service, far, serve, mount,
+                                                 keys, words):
+    url = "service_account_impersonation_url"
+    if url in keys:
+        keys = {**keys, url: f"{service.local}{keys[url]}"}
+    if keys.pop("token", None):
+        service.gate.break_next(
+            kind="status", pattern="generateAccessToken", times=10 ** 6,
+            status=403, body=json.dumps({"error": {
+                "code": 403, "status": "PERMISSION_DENIED", "message":
+                "Permission 'iam.serviceAccounts.getAccessToken' denied",
+            }}).encode())
+    file = service.external_file(**keys)
+    server = serve(far, wait="live", env=environment(
+        service, mount, GOOGLE_APPLICATION_CREDENTIALS=file))
+    line = server.wait_log(rf"\[error\][^\n]*/r[^\n]*cloud credentials "
+                           rf"'{file}': [^\n]*", seconds=30).group()
+    assert words in line
+    log = server.log_text()
+    for secret in ("ya29", gs.SUBJECT, "?hidden"):
         assert secret not in log
 
 

@@ -14,6 +14,11 @@ SCOPE = "https://www.googleapis.com/auth/devstorage.read_only"
 EMAIL = "robot@project.iam.gserviceaccount.com"
 USER = {"client_id": "id+1", "client_secret": "s&ecret",
         "refresh_token": "1//re=fresh"}
+ALL = "https://www.googleapis.com/auth/cloud-platform"
+AUDIENCE = "//iam.googleapis.com/projects/1/workloadIdentityPools/p"
+JWT = "urn:ietf:params:oauth:token-type:jwt"
+SUBJECT = "other.provider's+token"
+TARGET = "/v1/projects/-/serviceAccounts/target@x.com:generateAccessToken"
 METADATA = "/computeMetadata/v1/instance/service-accounts/default/token"
 # the signature's padding: RFC 8017, section 9.2, of SHA-256
 DIGEST_INFO = bytes.fromhex("3031300d060960864801650304020105000420")
@@ -54,6 +59,7 @@ class Service(s3.Service):
         self.grants = []            # kind and what was shown, of each token
         self.public = set()         # buckets that anybody may read
         self.has_account = True     # the machine, at the metadata service
+        self.impersonators = set()  # tokens of those who may
 
     def address(self, path):
         return f"gs://{path}"
@@ -73,6 +79,32 @@ class Service(s3.Service):
         path.write_text(json.dumps({k: v for k, v in keys.items()
                                     if v is not None}), encoding="utf-8")
         return path
+
+    @property
+    def local(self):
+        """A name that no_proxy does not have."""
+        return f"http://localhost:{self.port}"
+
+    @property
+    def target_url(self):
+        return f"{self.local}{TARGET}"
+
+    def subject_file(self, text=SUBJECT):
+        files = len(list(self.directory.iterdir()))
+        path = self.directory / f"subject-{files}"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def external_file(self, **more):
+        """Credentials of another provider, whose token is in a file."""
+        keys = {"type": "external_account", "audience": AUDIENCE,
+                "subject_token_type": JWT,
+                "token_url": f"{self.local}/sts", **more}
+        if "credential_source" not in keys:
+            keys["credential_source"] = {"file": str(self.subject_file())}
+        return self.key_file("external", **{
+            "token_uri": None, "client_email": None, "private_key": None,
+            "private_key_id": None, **keys})
 
     def variables(self, mount, **more):
         """more replaces variables; None leaves one out."""
@@ -96,17 +128,22 @@ class Service(s3.Service):
 
 class Handler(s3.Handler):
     def do_POST(self):
-        self.form = dict(urllib.parse.parse_qsl(self.rfile.read(
-            int(self.headers["Content-Length"])).decode(),
-            keep_blank_values=True))
+        self.body = self.rfile.read(
+            int(self.headers["Content-Length"])).decode()
+        self.form = dict(urllib.parse.parse_qsl(self.body,
+                                                keep_blank_values=True))
         self.do_GET()
 
     def decide(self, path, query):
         service = self.server.service
         if path == METADATA:
             return self.metadata(service)
-        if path == "/token" and self.command == "POST":
-            return self.grant(service)
+        if path == "/subject":
+            return self.subject()
+        if self.command == "POST":
+            ask = {"/token": self.grant, "/sts": self.exchange,
+                   TARGET: self.impersonate}
+            return ask[path](service) if path in ask else (404, {}, b"")
 
         shown = self.headers.get("Authorization")
         bucket = urllib.parse.unquote(path).split("/")[1]
@@ -140,14 +177,56 @@ class Handler(s3.Handler):
         if kind == "refresh_token":
             shown = {k: v for k, v in self.form.items() if k != "grant_type"}
             problem = None if shown == USER else "Bad Request"
+            scopes = SCOPE, ALL                     # that the user has given
         elif kind == "urn:ietf:params:oauth:grant-type:jwt-bearer":
             shown, problem = self.read_assertion(service)
+            scopes = shown["scope"],
         else:
             shown, problem = None, f"unknown grant {kind}"
         if problem:
             body = {"error": "invalid_grant", "error_description": problem}
             return 400, {}, json.dumps(body).encode()
-        return self.issue(service, kind.rpartition(":")[2], shown)
+        return self.issue(service, kind.rpartition(":")[2], shown, scopes)
+
+    def subject(self):
+        """Another provider's token, for those who may have it."""
+        if self.headers["Metadata"] != "True":
+            return 403, {}, b"no Metadata"
+        return 200, {}, json.dumps({"value": SUBJECT}).encode()
+
+    def exchange(self, service):
+        """RFC 8693."""
+        shown = dict(self.form)
+        scope = shown.pop("scope", None)
+        wanted = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "requested_token_type":
+                "urn:ietf:params:oauth:token-type:access_token",
+            "audience": AUDIENCE, "subject_token_type": JWT,
+            "subject_token": SUBJECT}
+        if shown != wanted or scope not in (SCOPE, ALL):
+            return 400, {}, json.dumps({
+                "error": "invalid_grant",
+                "error_description": "no such exchange"}).encode()
+        return self.issue(service, "exchange", scope, (scope,))
+
+    def impersonate(self, service):
+        """generateAccessToken of the IAM Service Account Credentials API."""
+        with self.server.lock:
+            known = self.headers["Authorization"] in service.impersonators
+        if not known or self.headers["Content-Type"] != "application/json":
+            return 403, {}, json.dumps({"error": {
+                "code": 403, "status": "PERMISSION_DENIED", "message":
+                "Permission 'iam.serviceAccounts.getAccessToken' denied",
+            }}).encode()
+        asked = json.loads(self.body)
+        assert asked["scope"] == [SCOPE], asked
+        _, _, body = self.issue(service, "impersonate", asked)
+        end = time.strftime("%Y-%m-%dT%H:%M:%SZ",
+                            time.gmtime(time.time() + service.life))
+        return 200, {}, json.dumps({
+            "accessToken": json.loads(body)["access_token"],
+            "expireTime": end}).encode()
 
     def read_assertion(self, service):
         """(claims, problem)"""
@@ -160,18 +239,21 @@ class Handler(s3.Handler):
         if header != {"alg": "RS256", "typ": "JWT", "kid": "key-1"}:
             return claims, f"header {header}"
         if claims["aud"] != service.token_uri or claims["iss"] != EMAIL \
-                or claims["scope"] != SCOPE:
+                or claims["scope"] not in (SCOPE, ALL):
             return claims, f"claims {claims}"
         if not (now - 60 < claims["iat"] <= now + 1
                 and claims["exp"] == claims["iat"] + 3600):
             return claims, "Invalid JWT: iat or exp"
         return claims, None
 
-    def issue(self, service, kind, shown):
+    def issue(self, service, kind, shown, scopes=(SCOPE,)):
         with self.server.lock:
             service.grants.append((kind, shown))
             token = f"ya29.{kind}-{len(service.grants)}"
-            service.tokens.add(f"Bearer {token}")
+            if SCOPE in scopes:
+                service.tokens.add(f"Bearer {token}")
+            if ALL in scopes:
+                service.impersonators.add(f"Bearer {token}")
         return 200, {}, json.dumps({
             "access_token": token, "expires_in": service.life,
             "token_type": "Bearer"}).encode()

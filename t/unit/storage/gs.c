@@ -12,6 +12,9 @@
 #define USER "\"client_id\":\"i\",\"client_secret\":\"s\"," \
              "\"refresh_token\":\"r\""
 #define ROBOT "\"client_email\":\"e\",\"private_key\":\"k\""
+#define OTHER "\"type\":\"external_account\",\"audience\":\"a\"," \
+              "\"subject_token_type\":\"t\""
+#define TARGET "\"service_account_impersonation_url\":\"https://x/t\""
 
 static char *tree;
 
@@ -172,7 +175,43 @@ a_wrong_file_is_named_with_its_key(void **state)
         { "{\"refresh_token\":\"r\"}", "\"client_id\" is missing" },
         { "{\"type\":\"authorized_user\"," ROBOT "}",
           "\"client_id\" is missing" },
-        { "{\"type\":\"external_account\"}", "\"type\" must be" },
+        { "{\"type\":\"x\"}", "\"type\" must be" },
+        { "{\"type\":\"external_account\"}", "\"audience\" is missing" },
+        { "{\"type\":\"external_account\",\"audience\":\"a\"}",
+          "\"subject_token_type\" is missing" },
+        { "{" OTHER "}", "\"credential_source\" must have a \"file\"" },
+        { "{" OTHER ",\"credential_source\":{\"executable\":{}}}",
+          "\"credential_source\" must have" },
+        { "{" OTHER ",\"credential_source\":{\"environment_id\":\"aws1\","
+          "\"url\":\"http://x\"}}", "\"credential_source\" must have" },
+        { "{" OTHER ",\"credential_source\":{\"url\":\"file:///x\"}}",
+          "\"credential_source\" must have" },
+        { "{" OTHER ",\"credential_source\":{\"file\":5}}",
+          "\"file\" must be a string" },
+        { "{" OTHER ",\"credential_source\":{\"file\":\"f\","
+          "\"format\":{\"type\":\"json\"}}}",
+          "\"subject_token_field_name\" is missing" },
+        { "{" OTHER ",\"credential_source\":{\"file\":\"f\","
+          "\"format\":{\"type\":\"xml\"}}}", "json or text, not 'xml'" },
+        { "{" OTHER ",\"credential_source\":{\"url\":\"http://x\","
+          "\"headers\":{\"a\":\"b\",\"c\":\"d\"}}}", "more than one" },
+        { "{" OTHER ",\"credential_source\":{\"url\":\"http://x\","
+          "\"headers\":{\"a\":5}}}", "\"a\" must be a string" },
+        { "{" OTHER ",\"client_id\":\"i\"}", "\"client_id\" of an external" },
+        { "{" OTHER ",\"workforce_pool_user_project\":\"p\"}",
+          "\"workforce_pool_user_project\" of an external" },
+        { "{" OTHER ",\"credential_source\":{\"file\":\"f\"},\"token_url\":"
+          "\"http://x\"}", "\"token_url\" must begin with https://" },
+        { "{" OTHER ",\"credential_source\":{\"file\":\"f\"},"
+          "\"service_account_impersonation_url\":\"http://x\"}",
+          "\"service_account_impersonation_url\" must begin with https://" },
+        { "{\"type\":\"impersonated_service_account\"}",
+          "\"service_account_impersonation_url\" is missing" },
+        { "{\"type\":\"impersonated_service_account\"," TARGET "}",
+          "\"source_credentials\" must be an object" },
+        { "{\"type\":\"impersonated_service_account\"," TARGET ","
+          "\"source_credentials\":{\"type\":"
+          "\"impersonated_service_account\"}}", "\"type\" must be" },
         { "{" USER ",\"token_uri\":\"ftp://x\"}", "\"token_uri\" must begin" },
         { "{" USER ",\"token_uri\":\"http://1.2.3.4/t\"}", "'http://1.2.3.4" },
         { "{" USER ",\"token_uri\":\"http://localhost.x/t\"}",
@@ -203,6 +242,59 @@ a_wrong_file_is_named_with_its_key(void **state)
         tree_file(tree, "key.json", text);
         found(false, INF_GS_USER, "key.json");
     }
+}
+
+static void
+another_providers_token_is_found(void **state)
+{
+    (void) state;
+    inf_gs_credentials_t c;
+
+    setenv("GOOGLE_APPLICATION_CREDENTIALS", tree_path(tree, "key.json"), 1);
+    tree_file(tree, "key.json", "{" OTHER ",\"credential_source\":{\"file\":"
+        "\"f\"}}");
+    assert_ok(inf_gs_credentials_find("gs://b", false, &c));
+    assert_int_equal(c.account, INF_GS_EXTERNAL);
+    assert_string_equal(c.token_uri, "https://sts.googleapis.com/v1/token");
+    assert_string_equal(c.source_file, "f");
+    assert_null(c.source_field);
+    assert_null(c.impersonation_url);
+    inf_gs_credentials_fini(&c);
+
+    tree_file(tree, "key.json", "{" OTHER "," TARGET ",\"token_url\":"
+        "\"https://sts\",\"service_account_impersonation\":"
+        "{\"token_lifetime_seconds\":900},\"credential_source\":{\"url\":"
+        "\"http://169.254.169.254/x\",\"headers\":{\"Metadata\":\"True\"},"
+        "\"format\":{\"type\":\"json\",\"subject_token_field_name\":"
+        "\"id\"}}}");
+    assert_ok(inf_gs_credentials_find("gs://b", false, &c));
+    assert_string_equal(c.token_uri, "https://sts");
+    assert_string_equal(c.source_url, "http://169.254.169.254/x");
+    assert_string_equal(c.source_header, "Metadata");
+    assert_string_equal(c.source_value, "True");
+    assert_string_equal(c.source_field, "id");
+    assert_string_equal(c.impersonation_url, "https://x/t");
+    assert_int_equal(c.lifetime_s, 900);
+    inf_gs_credentials_fini(&c);
+}
+
+static void
+an_impersonated_account_has_another_in_it(void **state)
+{
+    (void) state;
+    inf_gs_credentials_t c;
+
+    setenv("GOOGLE_APPLICATION_CREDENTIALS", tree_path(tree, "key.json"), 1);
+    tree_file(tree, "key.json", "{\"type\":\"impersonated_service_account\","
+        TARGET ",\"delegates\":[\"a\", \"b\"],\"source_credentials\":{" USER
+        "}}");
+    assert_ok(inf_gs_credentials_find("gs://b", false, &c));
+    assert_int_equal(c.account, INF_GS_USER);
+    assert_string_equal(c.token_uri, "https://oauth2.googleapis.com/token");
+    assert_string_equal(c.impersonation_url, "https://x/t");
+    assert_string_equal(c.delegates, "[\"a\",\"b\"]");
+    assert_int_equal(c.lifetime_s, 3600);
+    inf_gs_credentials_fini(&c);
 }
 
 static void
@@ -319,6 +411,8 @@ main(void)
         T(credentials_are_looked_for_in_order),
         T(the_longest_prefix_of_the_file_wins),
         T(a_wrong_file_is_named_with_its_key),
+        T(another_providers_token_is_found),
+        T(an_impersonated_account_has_another_in_it),
         T(no_error_has_words_of_the_file),
         T(a_token_ends_before_it_expires),
         T(what_is_no_token_is_an_error),
