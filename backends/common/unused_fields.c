@@ -23,8 +23,7 @@ static const field_t fields[] = {
     { BK_FIELD_CC_FILENAMES, NULL },
     { BK_FIELD_OPERATIONS, NULL },
     { BK_FIELD_PROFILE, NULL },
-    { BK_FIELD_SECONDARY, NULL },
-    { BK_FIELD_INPUT_FORMAT, "FORMAT_NONE" }
+    { BK_FIELD_SECONDARY, NULL }
 };
 
 /* Those of all backends that the core reads. */

@@ -15,7 +15,8 @@
 #include "model_config.h"
 
 /* Fields that the core leaves to backends, as used lists those on which this
- * backend acts; NULL ends the list. */
+ * backend acts; NULL ends the list.  An input's format is none of them, as it
+ * tells clients how to lay out an image. */
 #define BK_FIELD_GRAPH         "optimization.graph"
 #define BK_FIELD_PRIORITY      "optimization.priority"
 #define BK_FIELD_CUDA          "optimization.cuda"
@@ -24,7 +25,6 @@
 #define BK_FIELD_OPERATIONS    "model_operations"
 #define BK_FIELD_PROFILE       "instance_group.profile"
 #define BK_FIELD_SECONDARY     "instance_group.secondary_devices"
-#define BK_FIELD_INPUT_FORMAT  "input.format"
 
 /* Names in one line of the log the fields that are set and not used; used may
  * be NULL.  Backends with a table (entry.h) have the list there. */

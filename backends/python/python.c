@@ -32,7 +32,7 @@ static TRITONSERVER_Error *ready(void *instance);
 static const char *const used_fields[] = {
     BK_FIELD_GRAPH, BK_FIELD_PRIORITY, BK_FIELD_CUDA, BK_FIELD_ACCELERATORS,
     BK_FIELD_CC_FILENAMES, BK_FIELD_OPERATIONS, BK_FIELD_PROFILE,
-    BK_FIELD_SECONDARY, BK_FIELD_INPUT_FORMAT, NULL
+    BK_FIELD_SECONDARY, NULL
 };
 
 const bk_backend_t bk_backend = {

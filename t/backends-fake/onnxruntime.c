@@ -266,8 +266,7 @@ onnx_names_fields_without_effect(void **state)
     assert_string_equal(said, "model \"fake\": its backend does not act on "
         "optimization.priority, optimization.cuda, "
         "optimization.eager_batching, instance_group.secondary_devices, "
-        "input.format, optimization.output_pinned_memory of the "
-        "configuration");
+        "optimization.output_pinned_memory of the configuration");
 }
 
 static fake_request_t *

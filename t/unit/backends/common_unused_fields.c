@@ -63,6 +63,16 @@ field_with_its_default_is_not_set(void **state)
         LINE("optimization.priority, optimization.output_pinned_memory"));
 }
 
+/* It is for clients. */
+static void
+format_of_an_input_is_not_named(void **state)
+{
+    (void) state;
+    expect_unused("{\"name\":\"m\",\"input\":[{\"name\":\"X\",\"data_type\":"
+        "\"TYPE_FP32\",\"dims\":[3,2,2],\"format\":\"FORMAT_NCHW\"}]}", NULL,
+        NULL);
+}
+
 static void
 parameter_that_nobody_knows_is_named(void **state)
 {
@@ -130,6 +140,7 @@ main(void)
         cmocka_unit_test(field_that_is_set_and_not_used_is_named),
         cmocka_unit_test(field_of_a_list_is_found),
         cmocka_unit_test(field_with_its_default_is_not_set),
+        cmocka_unit_test(format_of_an_input_is_not_named),
         cmocka_unit_test(parameter_that_nobody_knows_is_named),
         cmocka_unit_test(names_are_cut_at_the_end_of_the_line)
     };
