@@ -29,6 +29,8 @@ static ngx_uint_t ngx_http_inference_precise(inf_err_code_t code,
     inf_err_cause_t cause);
 static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t status, inf_err_code_t code, const void *text, size_t len);
+static ngx_uint_t ngx_http_inference_says_not_ready(
+    ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_log_end(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t level, const char *what, const char *how, ngx_str_t why);
 static ngx_uint_t ngx_http_inference_serves_part(
@@ -282,8 +284,23 @@ void
 ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx, ngx_str_t error)
 {
     if (error.len) {
-        ngx_http_inference_log_failed(ctx, "request", "failed", error);
+        ngx_http_inference_log_end(ctx,
+                                   ngx_http_inference_says_not_ready(ctx)
+                                   ? NGX_LOG_INFO : NGX_LOG_ERR,
+                                   "request", "failed", error);
     }
+}
+
+
+/* Clients that wait for a model ask again and again. */
+
+static ngx_uint_t
+ngx_http_inference_says_not_ready(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->endpoint
+           && ctx->endpoint->call == INF_METHOD_MODEL_READY
+           && (ctx->code == INF_ERR_NOT_FOUND
+               || ctx->code == INF_ERR_UNAVAILABLE);
 }
 
 

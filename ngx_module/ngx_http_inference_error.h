@@ -60,7 +60,8 @@ ngx_int_t ngx_http_inference_fail_loading(ngx_http_inference_ctx_t *ctx,
 /* Fails because no core can be reached: 503. */
 ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 
-/* Logs the text of an error that is sent to the client. */
+/* Logs the text of an error that is sent to the client; at level info if it is
+   the answer that a model is not ready. */
 void ngx_http_inference_log_error(ngx_http_inference_ctx_t *ctx,
     ngx_str_t error);
 

@@ -182,6 +182,17 @@ def test_parts_not_listed_are_not_served(make_server):
     assert server.post("/v2/models/echo/infer", b"{}").status == 404
 
 
+def test_a_client_that_waits_for_a_model_writes_no_errors(server):
+    """Not ready is an answer; a question that makes no sense is an error."""
+    line = r'\[(\w+)\] [^\n]*model_ready request of model "awaited" failed: '
+    assert server.get("/v2/models/awaited/ready").status == 404
+    assert server.wait_log(line + "Request for unknown model")[1] == "info"
+    version = "9" * 20
+    assert server.get(
+        f"/v2/models/awaited/versions/{version}/ready").status == 400
+    assert server.wait_log(f"{line}[^\n]*{version}")[1] == "error"
+
+
 @pytest.mark.parametrize("method,path", [
     ("GET", "/v2/systemsharedmemory/status"),
     ("POST", "/v2/systemsharedmemory/region/r/register"),
