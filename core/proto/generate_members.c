@@ -59,7 +59,8 @@ inf_generate_members_read(inf_generate_members_t *out, inf_slice_t json,
         return syntax_error(&r);
     }
     if (event != INF_JSON_OBJECT_BEGIN) {
-        return fault("The request is no object.", r.scan.tokens.start);
+        return inf_err_new(INF_ERR_INVALID_ARG, "attempt to get members for "
+                           "non-object: the request is no object");
     }
 
     inf_err_t *err = read_object(&r, true);

@@ -184,8 +184,6 @@ def test_the_id(ask):
 
 @pytest.mark.parametrize("body,why", [
     (b"", "The document is empty. at 0"),
-    (b"[]", "The request is no object. at 0"),
-    (b"1", "The request is no object. at 0"),
     (b'{"IN": 1', "Missing a comma or '}' after an object member. at 8"),
     (b'{"IN": [1, 2}', "Missing a comma or ']' after an array element. at 12"),
     (b'{"IN": 1} x', "The document root must not be followed by other values."
@@ -202,6 +200,15 @@ def test_text_that_is_no_request(ask, body, why):
         assert answer.status == 400
         assert answer.headers["content-type"] == "application/json"
         assert answer.error == FAILED + why
+
+
+@pytest.mark.parametrize("body", [b"[]", b"1", b'"x"', b" null"])
+def test_a_request_is_an_object(ask, body):
+    for verb in ("generate", "generate_stream"):
+        answer = ask("id_int32", body, verb)
+        assert (answer.status, answer.error) == (
+            400, "attempt to get members for non-object: the request is no"
+            " object")
 
 
 @pytest.mark.parametrize("body,why", [

@@ -177,7 +177,7 @@ what_can_not_be_mapped_is_rejected(void **state)
     fails(&w, "{\"p\": \"\x80\"}", "Invalid UTF-8");
     fails(&w, "{", "failed to parse the request JSON buffer");
     fails(&w, "{} {}", "failed to parse the request JSON buffer");
-    fails(&w, "[]", "The request is no object");
+    fails(&w, "[]", "attempt to get members for non-object");
     world_close(&w);
 
     world_open(&w, "name: 'm' backend: 'x'\n"
