@@ -10,6 +10,7 @@
 
 #include "core/proto/core_options.h"
 #include "die.h"
+#include "number_parts.h"
 #include "option_check.h"
 #include "quoted.h"
 #include "servers.h"
@@ -340,7 +341,7 @@ write_sizes(FILE *f, const char *parameter, const list_t *list)
     for (size_t i = 0; i < list->n; i++) {
         if (!later_for_gpu(list, i)) {
             long        gpu;
-            const char *bytes = after_gpu("", list->value[i], &gpu);
+            const char *bytes = after_gpu(list->value[i], &gpu);
 
             fprintf(f, " %s=%ld:%s", parameter, gpu, bytes);
         }

@@ -133,6 +133,13 @@ check_host_policy(const char *name, const char *text)
         die("--%s option format is '<policy name>,<setting>=<value>'. Got %s",
             name, text);
     }
+    if (strncmp(comma, ",numa-node=", 11) != 0
+        && strncmp(comma, ",cpu-cores=", 11) != 0)
+    {
+        die("--%s=%s: Unsupported host policy setting '%.*s' is specified, "
+            "supported settings are 'numa-node', 'cpu-cores'", name, text,
+            (int) (equals - comma - 1), comma + 1);
+    }
 }
 
 void
@@ -304,100 +311,6 @@ check_cache_config(const options_t *o)
     if (o->cache_bytes != 0 && o->cache_configs.n != 0) {
         die("Error: Incompatible flags --response-cache-byte-size and "
             "--cache-config both provided. Please provide one or the other.");
-    }
-}
-
-void
-check_gpu_bytes(const char *name, const char *text)
-{
-    const char *bytes = after_gpu(name, text, NULL);
-
-    if (bytes[0] == '\0' || strlen(bytes) > 18
-        || strspn(bytes, "0123456789") != strlen(bytes))
-    {
-        die("--%s is gpu:bytes, not \"%s\"", name, text);
-    }
-}
-
-void
-check_gpu_limit(const char *name, const char *text)
-{
-    if (text[0] == '-') {
-        die("--%s expects device ID >= 0, got %.*s", name,
-            (int) strcspn(text, ":"), text);
-    }
-
-    const char *fraction = after_gpu(name, text, NULL);
-    char       *end;
-    double      value = strtod(fraction, &end);
-
-    if (strspn(fraction, "0123456789.") != strlen(fraction)
-        || end == fraction || *end != '\0' || value < 0 || value > 1)
-    {
-        die("--%s expects limit fraction to be in range [0.0, 1.0], got %s",
-            name, fraction);
-    }
-}
-
-const char *
-after_gpu(const char *name, const char *text, long *gpu)
-{
-    size_t digits = strspn(text, "0123456789");
-
-    if (digits == 0 || digits > 6 || text[digits] != ':') {
-        die("--%s begins with a GPU's number and a colon, not \"%s\"", name,
-            text);
-    }
-    if (gpu != NULL) {
-        *gpu = strtol(text, NULL, 10);
-    }
-    return text + digits + 1;
-}
-
-bool
-later_for_gpu(const list_t *list, size_t at)
-{
-    long gpu, other;
-
-    after_gpu("", list->value[at], &gpu);
-    for (size_t i = at + 1; i < list->n; i++) {
-        after_gpu("", list->value[i], &other);
-        if (other == gpu) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Checks "name:count" or "name:count:device". */
-void
-check_rate_resource(const char *name, const char *text)
-{
-    size_t len = strcspn(text, ":");
-    const char *count = text + len + (text[len] == ':');
-    size_t digits = strspn(count, "0123456789");
-    const char *device = count + digits + (count[digits] == ':');
-    size_t device_digits = strspn(device, "0123456789");
-
-    if (len == 0 || digits == 0 || digits > 18 || device_digits > 9
-        || device[device_digits] != '\0'
-        || (count[digits] == ':' && device_digits == 0))
-    {
-        die("--%s=%s: --%s option format is '<resource_name>:<count>:"
-            "<device>' or '<resource_name>:<count>'", name, text, name);
-    }
-}
-
-void
-check_capability(const char *name, const char *text)
-{
-    char *end;
-
-    strtod(text, &end);
-    if (strspn(text, "0123456789.") != strlen(text) || end == text
-        || *end != '\0' || strlen(text) > 6)
-    {
-        die("--%s is a number such as 7.5, not \"%s\"", name, text);
     }
 }
 

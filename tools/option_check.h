@@ -1,5 +1,5 @@
 /*
- * option_check.h - checks the values of options, and splits them into parts.
+ * option_check.h - checks the values of options, and what goes together.
  *
  * Owner    Parts point into the value.
  * Thread   one.
@@ -25,18 +25,8 @@ void check_host_policy(const char *name, const char *value);
 void check_metrics_config(const char *name, const char *value);
 void check_restricted(const char *name, const char *value);
 void check_backend_config(const char *name, const char *value);
-void check_gpu_bytes(const char *name, const char *value);
-void check_gpu_limit(const char *name, const char *value);
-void check_capability(const char *name, const char *value);
-void check_rate_resource(const char *name, const char *value);
 void check_size(const char *name, const char *value);
 void check_control_from(const char *name, const char *value);
-
-/* The part of text after its GPU's number. */
-const char *after_gpu(const char *name, const char *text, long *gpu);
-
-/* Whether a later entry of the list is for the same GPU, which then counts. */
-bool later_for_gpu(const list_t *list, size_t at);
 
 /* The parameter of inference_metrics for a metrics-config, and its value; NULL:
    no effect. */

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "number_parts.h"
 #include "option_check.h"
 #include "trace_options.h"
 #include "options.h"
@@ -37,7 +38,8 @@ const char *const option_groups[GROUPS] = {
 const option_t option_table[] = {
     { "help", GROUP_GLOBAL, KIND_HELP, .help = "this text" },
 
-    { "id", GROUP_SERVER, .kind = KIND_CORE },
+    { "id", GROUP_SERVER, .kind = KIND_CORE,
+      .empty = "the name is \"triton\"" },
     { "exit-timeout-secs", GROUP_SERVER, KIND_NUMBER, AT(exit_timeout_secs),
       .standard = "30",
       .help = "seconds that work in flight may take at the end",
@@ -172,7 +174,7 @@ const option_t option_table[] = {
     { "grpc-max-connection-age", GROUP_GRPC, KIND_NUMBER,
       AT(connection_age_ms), .standard = "0",
       .help = "ms after which a connection takes no new calls "
-      "(keepalive_time), 0: never", .max = INT_MAX },
+      "(keepalive_time), 0: never", .max = INT_MAX, .nearest = true },
     { "grpc-max-connection-age-grace", GROUP_GRPC, KIND_NUMBER,
       .help = "no effect", .min = INT_MIN, .max = INT_MAX,
       .no_effect = "calls of an old connection run to their end; "
@@ -189,7 +191,8 @@ const option_t option_table[] = {
       AT(service[SERVICE_SAGEMAKER].port_text), .standard = "8080",
       .help = "their port" },
     { "sagemaker-safe-port-range", GROUP_SAGEMAKER, KIND_TEXT,
-      AT(sagemaker_range), .help = "first-last: all other ports lie in it" },
+      AT(sagemaker_range), .help = "first-last: all other ports lie in it",
+      .normal = normal_port_range },
     { "sagemaker-thread-count", GROUP_SAGEMAKER, KIND_NUMBER,
       AT(service[SERVICE_SAGEMAKER].threads), .help = "as --http-thread-count",
       .min = 1, .max = 1024, .nearest = true },
@@ -230,7 +233,7 @@ const option_t option_table[] = {
       .help = "[mode,]setting=value: mode=triton|opentelemetry, "
       "level=OFF|TIMESTAMPS|TENSORS, rate=, count=, triton,file=, "
       "triton,log-frequency=, opentelemetry,url=, opentelemetry,resource=K=V, "
-      "opentelemetry,bsp_...= (repeatable)", .check = check_trace_config },
+      "opentelemetry,bsp_...= (repeatable)", .normal = normal_trace_config },
 
     { "backend-directory", GROUP_BACKEND, KIND_TEXT, AT(backends),
       .help = "directory of backends (ours)" },
@@ -248,18 +251,19 @@ const option_t option_table[] = {
     { "rate-limit", GROUP_RATE_LIMIT, .kind = KIND_CORE },
     { "rate-limit-resource", GROUP_RATE_LIMIT, KIND_LIST, AT(rate_resources),
       .help = "name:count[:device], so many copies exist (repeatable)",
-      .check = check_rate_resource },
+      .normal = normal_rate_resource },
 
-    { "pinned-memory-pool-byte-size", GROUP_MEMORY, .kind = KIND_CORE },
+    { "pinned-memory-pool-byte-size", GROUP_MEMORY, .kind = KIND_CORE,
+      .nearest = true },
     { "cuda-memory-pool-byte-size", GROUP_MEMORY, KIND_LIST, AT(cuda_pools),
       .help = "gpu:bytes, memory on that GPU (67108864 each; repeatable)",
-      .check = check_gpu_bytes },
+      .normal = normal_gpu_bytes },
     { "cuda-virtual-address-size", GROUP_MEMORY, KIND_LIST, AT(cuda_ranges),
       .help = "gpu:bytes, how far a state may grow there (1073741824 each; "
-      "repeatable)", .check = check_gpu_bytes },
+      "repeatable)", .normal = normal_gpu_bytes },
     { "min-supported-compute-capability", GROUP_MEMORY, KIND_TEXT,
       AT(min_capability), .help = "GPUs below it are not used (7.5)",
-      .check = check_capability },
+      .normal = normal_capability },
     { "buffer-manager-thread-count", GROUP_MEMORY, KIND_NUMBER,
       .help = "no effect", .min = INT_MIN, .max = INT_MAX,
       .no_effect = "the thread of an instance copies its own inputs" },
@@ -268,7 +272,7 @@ const option_t option_table[] = {
       .check = check_host_policy },
     { "model-load-gpu-limit", GROUP_MEMORY, KIND_LIST, AT(gpu_limits),
       .help = "gpu:fraction of its memory that models may fill (repeatable)",
-      .check = check_gpu_limit },
+      .normal = normal_gpu_limit },
     { "allow-client-shm", GROUP_MEMORY, KIND_BOOL, AT(client_shm),
       .standard = "false",
       .help = "clients may register shared memory and use it" },
@@ -286,15 +290,15 @@ const option_t option_table[] = {
       .help = "as --trace-config level=", .check = check_trace_level,
       .deprecated = "trace-config" },
     { "trace-rate", GROUP_DEPRECATED, KIND_TEXT, AT(trace_rate),
-      .help = "as --trace-config rate=", .check = check_trace_rate,
+      .help = "as --trace-config rate=", .normal = normal_trace_rate,
       .deprecated = "trace-config" },
     { "trace-count", GROUP_DEPRECATED, KIND_TEXT, AT(trace_count),
-      .help = "as --trace-config count=", .check = check_trace_count,
+      .help = "as --trace-config count=", .normal = normal_trace_count,
       .deprecated = "trace-config" },
     { "trace-log-frequency", GROUP_DEPRECATED, KIND_TEXT,
       AT(trace_log_frequency),
       .help = "as --trace-config triton,log-frequency=",
-      .check = check_trace_frequency, .deprecated = "trace-config" },
+      .normal = normal_trace_frequency, .deprecated = "trace-config" },
 
     { "print-config", GROUP_OURS, KIND_FLAG, AT(print_config),
       .help = "write the nginx.conf that the options mean to stdout, and "

@@ -65,7 +65,12 @@ typedef struct {
     bool            nearest;        /* a number beyond min or max counts as
                                        that, with a warning                  */
     const char     *words;          /* of a choice, by blanks                */
+    const char     *empty;          /* of the core's: an empty value means
+                                       this, with a warning; NULL: an error  */
     void          (*check)(const char *name, const char *value);
+    const char   *(*normal)(const char *name, const char *value);
+                                    /* checks, too; returns the value to keep,
+                                       a warning says where it is another    */
     const char     *deprecated;     /* replaced by this option               */
     const char     *no_effect;      /* reason, or what to use instead        */
 } option_t;

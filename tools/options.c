@@ -12,6 +12,7 @@
 
 #include "core/proto/core_options.h"
 #include "die.h"
+#include "number_parts.h"
 #include "option_check.h"
 #include "option_table.h"
 #include "services.h"
@@ -24,6 +25,8 @@ static void take_ports(options_t *o);
 static void take_backend_settings(options_t *o);
 static void list_add(list_t *list, const char *value);
 static void set(options_t *o, const option_t *option, const char *value);
+static void die_empty(const option_t *option) __attribute__((noreturn));
+static const char *normal(const option_t *option, const char *value);
 static const char *without_family(const char *address);
 static void warn_once(options_t *o, const option_t *option);
 static size_t find_core(const char *name);
@@ -89,6 +92,9 @@ parse(options_t *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *word = strcmp(argv[i], "-h") == 0 ? "--help" : argv[i];
 
+        if (strcmp(word, "--") == 0 && i + 1 == argc) {
+            return;                         /* getopt's end of options */
+        }
         if (strncmp(word, "--", 2) != 0 || word[2] == '\0') {
             die("unexpected argument \"%s\"", word);
         }
@@ -297,8 +303,7 @@ take_backend_settings(options_t *o)
     }
     for (size_t i = 0; n >= 0 && i < o->gpu_limits.n; i++) {
         long        gpu;
-        const char *part = after_gpu("model-load-gpu-limit",
-                                     o->gpu_limits.value[i], &gpu);
+        const char *part = after_gpu(o->gpu_limits.value[i], &gpu);
 
         n = asprintf(&text, "model-load-gpu-limit-device-%ld=%s", gpu, part);
         if (n >= 0) {
@@ -333,11 +338,14 @@ set(options_t *o, const option_t *option, const char *value)
         if (value[0] == '\0' && option->kind != KIND_OPTIONAL
             && option->kind != KIND_CORE)
         {
-            die("option \"--%s\" has an empty value", name);
+            die_empty(option);
         }
     }
     if (option->check != NULL) {
         option->check(name, value);
+    }
+    if (option->normal != NULL) {
+        value = normal(option, value);
     }
 
     switch (option->kind) {
@@ -394,6 +402,27 @@ set(options_t *o, const option_t *option, const char *value)
 }
 
 static void
+die_empty(const option_t *option)
+{
+    die("option \"--%s\" has an empty value%s%s", option->name,
+        option->standard != NULL ? "; without the option it is " : "",
+        option->standard != NULL ? option->standard : "");
+}
+
+/* The value in the format of the files that write it. */
+static const char *
+normal(const option_t *option, const char *value)
+{
+    const char *kept = option->normal(option->name, value);
+
+    if (strcmp(kept, value) != 0) {
+        fprintf(stderr, "inference-server: --%s=%s: taken as %s\n",
+                option->name, value, kept);
+    }
+    return kept;
+}
+
+static void
 list_add(list_t *list, const char *value)
 {
     const char **longer = realloc(list->value,
@@ -432,11 +461,17 @@ set_core(options_t *o, const option_t *from, const char *value)
     size_t                   size = strlen(value) + 8;
     char                    *text;
 
+    if (value[0] == '\0' && from->empty != NULL) {
+        fprintf(stderr, "inference-server: --%s has an empty value: %s\n",
+                from->name, from->empty);
+        o->core[at] = NULL;
+        return;
+    }
     if (value[0] == '\0' && (option->kind == INF_OPTION_CHOICE
         || option->kind == INF_OPTION_TEXT
         || option->kind == INF_OPTION_CONFIG_NAME))
     {
-        die("option \"--%s\" has an empty value", option->option);
+        die_empty(from);
     }
     text = malloc(size);
     if (text == NULL) {

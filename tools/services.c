@@ -67,27 +67,25 @@ check_ports(const options_t *o)
     }
 }
 
-/* Checks "first-last", the range of further ports that SageMaker permits. */
+/* Checks the ports by the range that SageMaker permits. */
 static void
 check_range(const options_t *o)
 {
-    const char *text = o->sagemaker_range;
-    long        first, last;
-    char        more;
+    const service_t *own = &o->service[SERVICE_SAGEMAKER];
+    const char      *text = o->sagemaker_range;
+    char            *dash;
 
-    if (text == NULL || !o->service[SERVICE_SAGEMAKER].on) {
+    if (text == NULL || !own->on) {
         return;
     }
-    if (sscanf(text, "%ld-%ld%c", &first, &last, &more) != 2 || first < 1
-        || first > last || last > 65535)
-    {
-        die("--sagemaker-safe-port-range is first-last, not \"%s\"", text);
-    }
+
+    long first = strtol(text, &dash, 10);
+    long last = strtol(dash + 1, NULL, 10);
+
     for (size_t i = 0; i < SERVICES; i++) {
         const service_t *s = &o->service[i];
 
-        if (s->on && i != SERVICE_SAGEMAKER
-            && (s->port < first || s->port > last))
+        if (s->on && s != own && (s->port < first || s->port > last))
         {
             die("--%s=%ld is not in --sagemaker-safe-port-range=%s",
                 s->option, s->port, text);

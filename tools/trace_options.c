@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "die.h"
+#include "number_parts.h"
 #include "quoted.h"
 
 #define COLLECTOR_PATH "/v1/traces"
@@ -18,24 +19,25 @@ typedef struct {
     const char *name;
     bool        number;
     long        min;
+    bool        wraps;          /* below 0: from 2^32 down, as in Triton     */
 } setting_t;
 
 static const setting_t settings[] = {
-    { "", "mode", false, 0 },
-    { "", "level", false, 0 },
-    { "", "rate", true, 0 },
-    { "", "count", true, INT_MIN },     /* below 0: without a bound          */
-    { "triton", "file", false, 0 },
-    { "triton", "log-frequency", true, 0 },
-    { "opentelemetry", "url", false, 0 },
-    { "opentelemetry", "resource", false, 0 },
-    { "opentelemetry", "bsp_max_queue_size", true, 1 },
-    { "opentelemetry", "bsp_schedule_delay", true, 0 },
-    { "opentelemetry", "bsp_max_export_batch_size", true, 1 }
+    { "", "mode", false, 0, false },
+    { "", "level", false, 0, false },
+    { "", "rate", true, 0, true },
+    { "", "count", true, INT_MIN, false },  /* below 0: without a bound      */
+    { "triton", "file", false, 0, false },
+    { "triton", "log-frequency", true, 0, true },
+    { "opentelemetry", "url", false, 0, false },
+    { "opentelemetry", "resource", false, 0, false },
+    { "opentelemetry", "bsp_max_queue_size", true, 1, false },
+    { "opentelemetry", "bsp_schedule_delay", true, 0, false },
+    { "opentelemetry", "bsp_max_export_batch_size", true, 1, false }
 };
 
 /* A setting that is in no row, which Triton takes without a word. */
-static const setting_t unknown = { "", "", false, 0 };
+static const setting_t unknown = { "", "", false, 0, false };
 
 /* The combined settings of all options. */
 typedef struct {
@@ -53,10 +55,11 @@ static const setting_t *split(const char *name, const char *text,
     const char **value);
 static const setting_t *find(const char *mode, const char *name);
 static bool is(const setting_t *s, const char *name);
-static void check_number(const char *name, const setting_t *s,
+static const char *normal_number(const char *name, const setting_t *s,
     const char *value);
 static bool is_number(const setting_t *s, const char *value);
 static void collect(const options_t *o, trace_t *t);
+static bool is_off(const char *level);
 static void add_level(trace_t *t, const char *level);
 static const char *last_of(const options_t *o, const char *name);
 static bool is_given(const options_t *o, const trace_t *t);
@@ -71,8 +74,8 @@ static const char *number_of(const options_t *o, const char *name,
 static const char *environment(const char *name);
 
 /* Checks "[mode,]setting=value". */
-void
-check_trace_config(const char *name, const char *text)
+const char *
+normal_trace_config(const char *name, const char *text)
 {
     const char      *value;
     const setting_t *s = split(name, text, &value);
@@ -91,38 +94,52 @@ check_trace_config(const char *name, const char *text)
             die("--%s: resource is KEY=VALUE, not \"%s\"", name, value);
         }
     } else if (s->number) {
-        check_number(name, s, value);
+        return number_text("%.*s%s", (int) (value - text), text,
+                           normal_number(name, s, value));
     }
+    return text;
 }
 
 void
 check_trace_level(const char *name, const char *level)
 {
-    if (strcasecmp(level, "OFF") != 0 && strcasecmp(level, "TIMESTAMPS") != 0
-        && strcasecmp(level, "TENSORS") != 0 && strcasecmp(level, "MIN") != 0
-        && strcasecmp(level, "MAX") != 0)
-    {
+    static const char *const others[] = {
+        "TIMESTAMPS", "TENSORS", "MIN", "MAX", "TRUE", "ON"
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strcasecmp(level, others[i]) == 0) {
+            return;
+        }
+    }
+    if (!is_off(level)) {
         die("--%s: the level is OFF, TIMESTAMPS or TENSORS, not \"%s\"",
             name, level);
     }
 }
 
-void
-check_trace_rate(const char *name, const char *value)
+static bool
+is_off(const char *level)
 {
-    check_number(name, find("", "rate"), value);
+    return strcasecmp(level, "OFF") == 0 || strcasecmp(level, "FALSE") == 0;
 }
 
-void
-check_trace_count(const char *name, const char *value)
+const char *
+normal_trace_rate(const char *name, const char *value)
 {
-    check_number(name, find("", "count"), value);
+    return normal_number(name, find("", "rate"), value);
 }
 
-void
-check_trace_frequency(const char *name, const char *value)
+const char *
+normal_trace_count(const char *name, const char *value)
 {
-    check_number(name, find("triton", "log-frequency"), value);
+    return normal_number(name, find("", "count"), value);
+}
+
+const char *
+normal_trace_frequency(const char *name, const char *value)
+{
+    return normal_number(name, find("triton", "log-frequency"), value);
 }
 
 void
@@ -132,13 +149,9 @@ trace_options_check(const options_t *o)
 
     collect(o, &t);
     warn_without_effect(o, &t);
-    if (t.collector || (!t.timestamps && !t.tensors)) {
-        return;
-    }
-    if (t.file == NULL) {
-        die("--trace-config: traces need a file, triton,file=PATH");
-    }
-    if (t.rate != NULL && strtol(t.rate, NULL, 10) == 0) {
+    if (!t.collector && t.file != NULL && (t.timestamps || t.tensors)
+        && t.rate != NULL && strtol(t.rate, NULL, 10) == 0)
+    {
         die("--trace-config: rate=0 needs mode=opentelemetry");
     }
 }
@@ -180,8 +193,8 @@ split(const char *name, const char *text, const char **value)
     size_t      mode = key > text ? (size_t) (comma - text) : 0;
 
     if (equals == NULL || equals == key || equals[1] == '\0' || comma == text
-        || (mode != 0 && strncmp(text, "triton,", mode + 1) != 0
-            && strncmp(text, "opentelemetry,", mode + 1) != 0))
+        || (mode != 0 && strncasecmp(text, "triton,", mode + 1) != 0
+            && strncasecmp(text, "opentelemetry,", mode + 1) != 0))
     {
         die("--%s is [triton,|opentelemetry,]setting=value, not \"%s\"", name,
             text);
@@ -204,7 +217,7 @@ static const setting_t *
 find(const char *mode, const char *name)
 {
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-        if (strcmp(settings[i].mode, mode) == 0
+        if (strcasecmp(settings[i].mode, mode) == 0
             && strcmp(settings[i].name, name) == 0)
         {
             return &settings[i];
@@ -219,13 +232,17 @@ is(const setting_t *s, const char *name)
     return strcmp(s->name, name) == 0;
 }
 
-static void
-check_number(const char *name, const setting_t *s, const char *value)
+static const char *
+normal_number(const char *name, const setting_t *s, const char *value)
 {
-    if (!is_number(s, value)) {
+    long n;
+
+    if (!number_read(value, s->wraps ? INT_MIN : s->min, INT_MAX, &n)) {
         die("--%s: %s is a number from %ld to %d, not \"%s\"", name, s->name,
             s->min, INT_MAX, value);
     }
+    return n < 0 && s->wraps ? number_text("%u", (unsigned) n)
+                             : number_text("%ld", n);
 }
 
 static bool
@@ -280,7 +297,7 @@ collect(const options_t *o, trace_t *t)
 static void
 add_level(trace_t *t, const char *level)
 {
-    if (strcasecmp(level, "OFF") == 0) {
+    if (is_off(level)) {
         t->timestamps = false;
         t->tensors = false;
     } else if (strcasecmp(level, "TENSORS") == 0) {
@@ -331,14 +348,18 @@ warn_without_effect(const options_t *o, const trace_t *t)
         } else if (s->mode[0] != '\0' && strcmp(s->mode, mode) != 0) {
             fprintf(stderr, "inference-server: --trace-config=%s has no "
                     "effect: the mode is %s\n", text, mode);
-        } else if (!is_given(o, t) && !is(s, "mode") && !is(s, "level")) {
+        } else if (!is_given(o, t) && !is(s, "mode")
+                   && !(is(s, "level") && is_off(value)))
+        {
             fprintf(stderr, "inference-server: --trace-config=%s has no "
                     "effect: traces go nowhere without triton,file=PATH or "
                     "mode=opentelemetry\n", text);
         }
     }
     if (!is_given(o, t) && (o->trace_rate != NULL || o->trace_count != NULL
-                            || o->trace_log_frequency != NULL))
+                            || o->trace_log_frequency != NULL
+                            || (o->trace_levels.n > 0
+                                && (t->timestamps || t->tensors))))
     {
         fputs("inference-server: the options for traces have no effect: they "
               "go nowhere without --trace-config=triton,file=PATH or "

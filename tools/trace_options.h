@@ -16,12 +16,13 @@
 
 #include "options.h"
 
-/* Checks of one value, used by option_table. */
-void check_trace_config(const char *name, const char *value);
+/* Checks of one value, used by option_table; normal_*: return it with numbers
+   that nothing follows. */
+const char *normal_trace_config(const char *name, const char *value);
 void check_trace_level(const char *name, const char *value);
-void check_trace_rate(const char *name, const char *value);
-void check_trace_count(const char *name, const char *value);
-void check_trace_frequency(const char *name, const char *value);
+const char *normal_trace_rate(const char *name, const char *value);
+const char *normal_trace_count(const char *name, const char *value);
+const char *normal_trace_frequency(const char *name, const char *value);
 
 /* Ends the program if the options contradict each other. */
 void trace_options_check(const options_t *o);

@@ -772,10 +772,10 @@ def test_memory_options_reach_the_core(launch, tmp_path, options, scratch):
 
 
 @pytest.mark.parametrize("option,word", [
-    ("--pinned-memory-pool-byte-size=-1", "is a number from 0"),
+    ("--pinned-memory-pool-byte-size=m", "is a number from 0"),
     ("--cuda-memory-pool-byte-size=67108864", "a GPU's number and a colon"),
     ("--cuda-memory-pool-byte-size=0:", "is gpu:bytes"),
-    ("--cuda-memory-pool-byte-size=0:64m", "is gpu:bytes"),
+    ("--cuda-memory-pool-byte-size=0:m", "is gpu:bytes"),
     ("--cuda-memory-pool-byte-size=-1:64", "a GPU's number and a colon"),
     ("--min-supported-compute-capability=new", "is a number such as 7.5"),
     ("--min-supported-compute-capability=nan", "is a number such as 7.5"),

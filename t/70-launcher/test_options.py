@@ -18,7 +18,7 @@ OPTIONS = {
     "help": [("end", None, "Usage: inference-server")],
     # ---- server
     "id": [("conf", "here", 'inference_server_id "here";'),
-           ("end", "", "empty")],
+           ("near", "", 'the name is "triton"')],
     "exit-timeout-secs": [("conf", "7", "drain=7s;"),
                           ("conf", "7", "worker_shutdown_timeout 7s;"),
                           ("near", "-1", "taken as 0"),
@@ -77,9 +77,12 @@ OPTIONS = {
                      ("conf", "::", "listen [::]:8000 ipv6only=off;"),
                      ("end", "unix:/run/s",
                       "--metrics-port and --http-port are both unix:/run/s"),
+                     ("end", "", "; without the option it is 0.0.0.0\n"),
                      ("end", "a;b", "a;b")],
     "http-port": [("conf", "123", "listen 0.0.0.0:123;"),
-                  ("end", "0", "1 to 65535"), ("end", "65536", "1 to 65535"),
+                  ("end", "0", "1 to 65535"), ("end", "-1", "1 to 65535"),
+                  ("end", "65536", 'option "--http-port" is a number from 1 to'
+                   ' 65535, not "65536"'),
                   ("end", "8001", "--grpc-port and --http-port are both")],
     "reuse-http-port": [("conf", "1", "listen 0.0.0.0:8000 reuseport;")],
     "http-header-forward-pattern": [
@@ -152,7 +155,7 @@ OPTIONS = {
     "grpc-http2-max-ping-strikes": [("warn", "0", "no effect")],
     "grpc-max-connection-age": [("conf", "60000",
                                  "keepalive_time 60000ms;"),
-                                ("end", "-5", "from 0")],
+                                ("near", "-5", "taken as 0")],
     "grpc-max-connection-age-grace": [("warn", "1",
                                        "worker_shutdown_timeout")],
     "grpc-restricted-protocol": [
@@ -181,7 +184,12 @@ OPTIONS = {
         ("conf", "true", 'if ($uri = "/ping") { set $inference_to '
          '"/v2/health/ready"; }')],
     "sagemaker-port": [("gone", "81", ":81;")],
-    "sagemaker-safe-port-range": [("conf", "1-9", "inference all;")],
+    "sagemaker-safe-port-range": [("conf", "1-9", "inference all;"),
+                                  ("conf", "0-70000", "inference all;"),
+                                  ("near", "1x-9 ", "taken as 1-9"),
+                                  ("end", "9-1", "is first-last"),
+                                  ("end", "-1-9", "is first-last"),
+                                  ("end", "9", "is first-last")],
     "sagemaker-thread-count": [("conf", "6", "worker_processes 6;"),
                                ("near", "0", "taken as 1")],
     "allow-vertex-ai": [("end", "true", "AIP_PREDICT_ROUTE"),
@@ -226,9 +234,13 @@ OPTIONS = {
         ("warn", "rate=100", "go nowhere without triton,file=PATH"),
         ("warn", "triton,log-frequency=5", "go nowhere"),
         ("end", "rate=many", "from 0"), ("end", "count=many", "number"),
+        ("end", "rate=99999999999", "2147483647"),
         ("end", ",level=OFF", "[triton,|opentelemetry,]setting=value"),
         ("conf", "mode=OpenTelemetry", "inference_trace"),
-        ("end", "level=TIMESTAMPS", "traces need a file, triton,file=PATH"),
+        ("warn", "level=TIMESTAMPS", "go nowhere without triton,file=PATH"),
+        ("warn", "level=On", "go nowhere without triton,file=PATH"),
+        ("gone", "level=False", "inference_trace"),
+        ("conf", "Triton,file=/tmp/t", 'inference_trace "file=/tmp/t"'),
         ("end", "level=LOUD", "OFF, TIMESTAMPS or TENSORS"),
         ("warn", "triton,level=TENSORS", "no setting of that name and mode"),
         ("warn", "foo=1", "no setting of that name and mode"),
@@ -267,20 +279,31 @@ OPTIONS = {
     "rate-limit-resource": [
         ("conf", "R 1:4:0", 'inference_rate_limit_resource "R 1" 4 0;'),
         ("conf", "R:0", "inference_rate_limit_resource R 0 ;"),
+        ("near", "R:4x:1y", "taken as R:4:1"),
+        ("near", "R:4:-1", "taken as R:4"),
         ("end", "R:-1", "<resource_name>:<count>"),
+        ("end", "R:4:x", "<resource_name>:<count>"),
+        ("end", "R:4:1:2", "<resource_name>:<count>"),
+        ("end", ":4", "<resource_name>:<count>"),
         ("conf", 'R"\\:4', 'inference_rate_limit_resource "R\\"\\\\" 4 ;'),
         ("end", "R", "<resource_name>:<count>")],
     # ---- memory, device, shared memory
     "pinned-memory-pool-byte-size": [("conf", "5",
-                                      "inference_memory 1g pinned=5;")],
+                                      "inference_memory 1g pinned=5;"),
+                                     ("near", "-1", "taken as 0")],
     "cuda-memory-pool-byte-size": [("conf", "1:5",
                                     "inference_memory 1g cuda=1:5;"),
+                                   ("near", "1x:64m", "taken as 1:64"),
+                                   ("end", "-1:5", "GPU's number"),
+                                   ("end", "1:-5", "gpu:bytes"),
                                    ("end", "5", "GPU's number")],
     "cuda-virtual-address-size": [
         ("conf", "1:5", "inference_memory 1g cuda_virtual=1:5;"),
         ("end", "5", "GPU's number"), ("end", "1:", "gpu:bytes")],
     "min-supported-compute-capability": [
         ("conf", "7.5", "min-compute-capability=7.5;"),
+        ("near", "7.5x", "taken as 7.5"), ("near", "-1", "taken as 0"),
+        ("conf", "1e1", "min-compute-capability=1e1;"),
         ("end", "new", "number such as 7.5")],
     "buffer-manager-thread-count": [("warn", "4", "no effect"),
                                     ("warn", "-1", "no effect")],
@@ -289,9 +312,15 @@ OPTIONS = {
                     ("conf", "a b,cpu-cores=1",
                      'inference_host_policy "a b" cpu-cores=1;'),
                     ("end", "cpu", "<policy name>,<setting>=<value>'. "
-                     "Got cpu")],
+                     "Got cpu"),
+                    ("end", "cpu,nodes=1", "--host-policy=cpu,nodes=1: "
+                     "Unsupported host policy setting 'nodes' is specified, "
+                     "supported settings are 'numa-node', 'cpu-cores'")],
     "model-load-gpu-limit": [
         ("conf", "1:0.5", "model-load-gpu-limit-device-1=0.5;"),
+        ("near", "1x:0.5y", "taken as 1:0.5"),
+        ("end", "1:x", "[0.0, 1.0]"), ("end", "1:nan", "[0.0, 1.0]"),
+        ("end", "-1:0.5", "expects device ID >= 0, got -1"),
         ("end", "1:2", "[0.0, 1.0]")],
     "allow-client-shm": [("conf", "false", "inference all;"),
                          ("conf", "true", "inference all shared_memory;"),
@@ -307,9 +336,11 @@ OPTIONS = {
     "trace-file": [("warn", "/tmp/t", "use '--trace-config'"),
                    ("warn", "", "use '--trace-config'")],
     "trace-level": [("warn", "OFF", "use '--trace-config'"),
-                    ("end", "TIMESTAMPS", "traces need a file"),
+                    ("warn", "TIMESTAMPS", "use '--trace-config'"),
+                    ("warn", "true", "use '--trace-config'"),
                     ("end", "LOUD", "OFF, TIMESTAMPS or TENSORS")],
-    "trace-rate": [("warn", "5", "use '--trace-config'")],
+    "trace-rate": [("warn", "5", "use '--trace-config'"),
+                   ("end", "x", "from 0")],
     "trace-count": [("warn", "-1", "use '--trace-config'"),
                     ("end", "many", "number")],
     "trace-log-frequency": [("warn", "5", "use '--trace-config'")],
@@ -495,6 +526,58 @@ def test_numbers_beyond_their_bounds(option, line):
     assert done.returncode == 0
     assert f"inference-server: {option}: a number from " in done.stderr
     assert line in done.stdout
+
+
+@pytest.mark.parametrize("options,line", [
+    (["cuda-memory-pool-byte-size=0:64m"], "inference_memory 1g cuda=0:64;"),
+    (["cuda-virtual-address-size=0:1g"],
+     "inference_memory 1g cuda_virtual=0:1;"),
+    (["rate-limit-resource=R:4x"], "inference_rate_limit_resource R 4 ;"),
+    (["rate-limit-resource=R:4:1x"], "inference_rate_limit_resource R 4 1;"),
+    (["rate-limit-resource=R:4:-1"], "inference_rate_limit_resource R 4 ;"),
+    (["model-load-gpu-limit=0:0.5x"], "model-load-gpu-limit-device-0=0.5;"),
+    (["min-supported-compute-capability=-1"], "min-compute-capability=0;"),
+    (["trace-file=/t", "trace-rate=5x"], "level=off rate=5;"),
+    (["trace-file=/t", "trace-config=rate=-1"], "level=off rate=4294967295;"),
+    (["trace-file=/t", "trace-count=5x"], "level=off count=5;"),
+    (["trace-file=/t", "trace-config=triton,log-frequency=-2"],
+     "log_frequency=4294967294 level=off;"),
+    (["trace-config=mode=opentelemetry",
+      "trace-config=opentelemetry,bsp_max_queue_size=5x"],
+     "bsp_max_queue_size=5 level=off;"),
+    (["trace-file=/t", "trace-level=true"], "level=timestamps;"),
+    (["trace-file=/t", "trace-config=level=On",
+      "trace-config=level=tensors"], "level=timestamps,tensors;"),
+    (["trace-file=/t", "trace-config=level=On",
+      "trace-config=level=false"], "level=off;")])
+def test_numbers_and_levels_within_values(options, line):
+    """As Triton takes them: text behind a number is left out."""
+    done = config(*[f"--{option}" for option in options])
+    assert done.returncode == 0, done.stderr
+    assert line in done.stdout
+    taken = [text for text in done.stderr.splitlines() if "taken as" in text]
+    assert len(taken) == ("level" not in options[-1]), done.stderr
+    assert all(f"--{options[-1]}: taken as " in text for text in taken)
+
+
+def test_an_empty_name_is_the_servers_own():
+    done = config("--id=here", "--id=")
+    assert "inference_server_id" not in done.stdout
+    done = config("--id=", "--id", "here")
+    assert 'inference_server_id "here";' in done.stdout
+
+
+def test_words_end_where_getopt_ends_them():
+    assert config("--id=x", "--").returncode == 1     # --print-config behind
+    base = [PROGRAM, "--model-repository=/tmp", "--user=root",
+            "--print-config", "--"]
+    done = subprocess.run(base, capture_output=True, text=True, check=False,
+                          env=launcher_env())
+    assert done.returncode == 0 and "inference all;" in done.stdout
+    done = subprocess.run([*base, "x"], capture_output=True, text=True,
+                          check=False, env=launcher_env())
+    assert done.returncode == 1
+    assert 'unexpected argument "--"' in done.stderr
 
 
 def test_all_models_may_be_named_twice():
