@@ -191,8 +191,8 @@ const option_t option_table[] = {
       AT(service[SERVICE_SAGEMAKER].port_text), .standard = "8080",
       .help = "their port" },
     { "sagemaker-safe-port-range", GROUP_SAGEMAKER, KIND_TEXT,
-      AT(sagemaker_range), .help = "first-last: all other ports lie in it",
-      .normal = normal_port_range },
+      AT(sagemaker_range), .help = "first-last: the other ports at "
+      "0.0.0.0 lie in it", .normal = normal_port_range },
     { "sagemaker-thread-count", GROUP_SAGEMAKER, KIND_NUMBER,
       AT(service[SERVICE_SAGEMAKER].threads), .help = "as --http-thread-count",
       .min = 1, .max = 1024, .nearest = true },

@@ -67,7 +67,7 @@ check_ports(const options_t *o)
     }
 }
 
-/* Checks the ports by the range that SageMaker permits. */
+/* Checks the ports by the range that SageMaker permits, at its address. */
 static void
 check_range(const options_t *o)
 {
@@ -85,7 +85,8 @@ check_range(const options_t *o)
     for (size_t i = 0; i < SERVICES; i++) {
         const service_t *s = &o->service[i];
 
-        if (s->on && s != own && (s->port < first || s->port > last))
+        if (s->on && s != own && strcmp(s->address, own->address) == 0
+            && (s->port < first || s->port > last))
         {
             die("--%s=%ld is not in --sagemaker-safe-port-range=%s",
                 s->option, s->port, text);

@@ -580,6 +580,18 @@ def test_words_end_where_getopt_ends_them():
     assert 'unexpected argument "--"' in done.stderr
 
 
+@pytest.mark.parametrize("address,fits", [("127.0.0.1", True),
+                                          ("0.0.0.0", False)])
+def test_the_range_of_ports_is_of_sagemakers_address(address, fits):
+    """A service at another address may have any port, as in Triton."""
+    done = config("--allow-sagemaker=true", f"--http-address={address}",
+                  f"--grpc-address={address}",
+                  "--sagemaker-safe-port-range=9000-9009")
+    assert done.returncode == (not fits), done.stderr
+    assert fits or "--http-port=8000 is not in " \
+        "--sagemaker-safe-port-range=9000-9009" in done.stderr
+
+
 def test_all_models_may_be_named_twice():
     done = config("--model-control-mode=explicit", "--load-model=*",
                   "--load-model=*")
