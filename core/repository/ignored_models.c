@@ -175,7 +175,8 @@ name_once(inf_ignored_models_t *m, const char *root, const char *name)
     m->named[m->named_count++] = path;
     inf_log(INF_LOG_NOTICE, "new directory '%s/%s' is ignored:"
         " inference_model_control is none; restart nginx to load it, or set"
-        " inference_model_control to poll or explicit", root,
+        " inference_model_control to poll or explicit (inference-server:"
+        " --model-control-mode)", root,
         inf_scan_printable(name, text));
     if (m->named_count == INF_IGNORED_MODELS_MAX) {
         inf_log(INF_LOG_NOTICE, "further new directories are not named");

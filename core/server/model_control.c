@@ -26,7 +26,8 @@ inf_model_control_allowed(const inf_server_t *server)
         : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
             " not allowed if polling is enabled%s",
             control == NGINX_INFERENCE__MODEL_CONTROL__POLL ? ""
-            : "; inference_model_control is none");
+            : "; inference_model_control is none, not explicit "
+              "(inference-server: --model-control-mode=explicit)");
 }
 
 inf_err_t *

@@ -45,7 +45,7 @@ def test_each_new_directory_is_named_once(make_server):
     line, = (s for s in server.log_text().splitlines() if "is ignored" in s)
     assert "[notice]" in line
     for words in ("inference_model_control is none", "restart nginx",
-                  "poll or explicit"):
+                  "poll or explicit", "--model-control-mode"):
         assert words in line
 
     model(server.prefix, "moved")

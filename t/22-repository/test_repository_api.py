@@ -252,7 +252,8 @@ def test_none_mode_rejects_loads(make_server):
         answer = ask(server, verb, "one")
         assert answer.status == 503
         assert error(answer) == "explicit model load / unload is not allowed" \
-            " if polling is enabled; inference_model_control is none"
+            " if polling is enabled; inference_model_control is none, not " \
+            "explicit (inference-server: --model-control-mode=explicit)"
     assert index(server) == [{"name": "one", "version": "1",
                               "state": "READY"}]
 

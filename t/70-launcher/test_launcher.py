@@ -349,6 +349,20 @@ def other_repository(tmp_path, *names):
     return path
 
 
+def test_loads_by_request_name_the_option_that_they_need(launch):
+    path = "/v2/repository/models/one/load"
+    launcher = launch()
+    answer = wire.fetch(launcher.port, "POST", path, b"{}")
+    words = "explicit model load / unload is not allowed if polling is enabled"
+    option = "--model-control-mode=explicit"
+    assert answer.status == 503
+    assert answer.json()["error"].startswith(words)
+    assert option in answer.json()["error"]
+    assert launcher.stop() == 0
+    launcher = launch(option, "--load-model=one")
+    assert wire.fetch(launcher.port, "POST", path, b"{}").status == 200
+
+
 def test_namespacing(launch, tmp_path, repository):
     other = other_repository(tmp_path, "one", "two")
     server = launch(f"--model-repository={repository}",

@@ -1218,7 +1218,8 @@ each_control_mode_has_its_errors(void **state)
 
     fails(TRITONSERVER_ServerLoadModel(world.server, "echo"),
         TRITONSERVER_ERROR_UNAVAILABLE, "explicit model load / unload is not"
-        " allowed if polling is enabled; inference_model_control is none");
+        " allowed if polling is enabled; inference_model_control is none, not"
+        " explicit (inference-server: --model-control-mode=explicit)");
     fails(TRITONSERVER_ServerUnloadModel(world.server, "echo"),
         TRITONSERVER_ERROR_UNAVAILABLE, "explicit model load / unload");
     fails(TRITONSERVER_ServerPollModelRepository(world.server),
