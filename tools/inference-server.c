@@ -60,6 +60,7 @@ static int wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals);
 static int next_signal(const watch_t *w, const sigset_t *signals);
 static void ask(watch_t *w, pid_t nginx);
 static void stop(watch_t *w, pid_t nginx, int sig);
+static void explain_lines(const watch_t *w, int status);
 static int exit_status(const watch_t *w, int status);
 static long monotonic_ms(void);
 
@@ -242,6 +243,7 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
                 if (w->failed) {
                     fputs(w->failures, stderr);
                 }
+                explain_lines(w, status);
                 return exit_status(w, status);
             }
         }
@@ -309,6 +311,20 @@ stop(watch_t *w, pid_t nginx, int sig)
     if (!w->stopping) {
         w->stopping = true;
         w->stopped_ms = monotonic_ms();
+    }
+}
+
+/* A configuration that nginx rejects ends it before it serves; its messages
+   name lines of a file that is removed. */
+static void
+explain_lines(const watch_t *w, int status)
+{
+    if (w->asking && !w->stopping && WIFEXITED(status)
+        && WEXITSTATUS(status) == 1)
+    {
+        fputs("inference-server: nginx did not start; the same options with "
+              "--print-config print the nginx.conf whose lines it names\n",
+              stderr);
     }
 }
 

@@ -803,6 +803,25 @@ def test_the_config_is_one_that_nginx_takes(tmp_path, repository):
     assert tested.returncode == 0, tested.stderr
 
 
+@pytest.mark.parametrize("option,directive", [
+    ("--cache-config=local,size=5", "inference_response_cache"),
+    ("--host-policy=cpu,numa-node=x", "inference_host_policy"),
+    ("--http-header-forward-pattern=(", "inference_forward_header")])
+def test_a_line_that_nginx_rejects_can_be_printed(repository, option,
+                                                  directive):
+    """The last line says how: the file is removed by then."""
+    options = [f"--model-repository={repository}", "--user=root", option,
+               *[f"--{name}-port={free_port()}"
+                 for name in ("http", "grpc", "metrics")]]
+    words = rejected(*options)
+    number, = re.findall(r"\[emerg\].*/nginx\.conf:(\d+)$", words, re.M)
+    assert "--print-config print the nginx.conf" in words.splitlines()[-1]
+    printed = subprocess.run([PROGRAM, *options, "--print-config"],
+                             env=launcher_env(), capture_output=True,
+                             text=True, check=True)
+    assert directive in printed.stdout.splitlines()[int(number) - 1]
+
+
 def test_traces(launch, tmp_path):
     path = tmp_path / "traces"
     launcher = launch(f"--trace-config=triton,file={path}",
