@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/proto/core_options.h"
 #include "die.h"
 #include "number_parts.h"
 #include "quoted.h"
@@ -18,26 +19,28 @@ typedef struct {
     const char *mode;           /* "": both                                  */
     const char *name;
     bool        number;
-    long        min;
     bool        wraps;          /* below 0: from 2^32 down, as in Triton     */
+    long        min;
+    long        max;            /* a number beyond it counts as that         */
 } setting_t;
 
 static const setting_t settings[] = {
-    { "", "mode", false, 0, false },
-    { "", "level", false, 0, false },
-    { "", "rate", true, 0, true },
-    { "", "count", true, INT_MIN, false },  /* below 0: without a bound      */
-    { "triton", "file", false, 0, false },
-    { "triton", "log-frequency", true, 0, true },
-    { "opentelemetry", "url", false, 0, false },
-    { "opentelemetry", "resource", false, 0, false },
-    { "opentelemetry", "bsp_max_queue_size", true, 1, false },
-    { "opentelemetry", "bsp_schedule_delay", true, 0, false },
-    { "opentelemetry", "bsp_max_export_batch_size", true, 1, false }
+    { "", "mode", false, false, 0, 0 },
+    { "", "level", false, false, 0, 0 },
+    { "", "rate", true, true, 0, INT_MAX },
+    { "", "count", true, false, INT_MIN, INT_MAX },     /* < 0: no bound     */
+    { "triton", "file", false, false, 0, 0 },
+    { "triton", "log-frequency", true, true, 0, INT_MAX },
+    { "opentelemetry", "url", false, false, 0, 0 },
+    { "opentelemetry", "resource", false, false, 0, 0 },
+    { "opentelemetry", "bsp_max_queue_size", true, false, 1, INF_BSP_MAX },
+    { "opentelemetry", "bsp_schedule_delay", true, false, 0, INT_MAX },
+    { "opentelemetry", "bsp_max_export_batch_size", true, false, 1,
+      INF_BSP_MAX }
 };
 
 /* A setting that is in no row, which Triton takes without a word. */
-static const setting_t unknown = { "", "", false, 0, false };
+static const setting_t unknown = { "", "", false, false, 0, 0 };
 
 /* The combined settings of all options. */
 typedef struct {
@@ -238,9 +241,10 @@ normal_number(const char *name, const setting_t *s, const char *value)
     long n;
 
     if (!number_read(value, s->wraps ? INT_MIN : s->min, INT_MAX, &n)) {
-        die("--%s: %s is a number from %ld to %d, not \"%s\"", name, s->name,
-            s->min, INT_MAX, value);
+        die("--%s: %s is a number from %ld to %ld, not \"%s\"", name,
+            s->name, s->min, s->max, value);
     }
+    n = n > s->max ? s->max : n;
     return n < 0 && s->wraps ? number_text("%u", (unsigned) n)
                              : number_text("%ld", n);
 }
@@ -252,7 +256,7 @@ is_number(const setting_t *s, const char *value)
     long  n = strtol(value, &end, 10);
 
     return *end == '\0' && strpbrk(value, "+ ") == NULL && n >= s->min
-        && n <= INT_MAX;
+        && n <= s->max;
 }
 
 /* Collects the settings, deprecated options first: the last value of a setting
@@ -489,17 +493,18 @@ is_resource(const options_t *o, const char *key, size_t len)
 static const char *
 number_of(const options_t *o, const char *name, const char *variable)
 {
-    const char *value = last_of(o, name);
+    const setting_t *s = find("opentelemetry", name);
+    const char      *value = last_of(o, name);
 
     if (value != NULL) {
         return value;
     }
     value = environment(variable);
-    if (value == NULL || is_number(find("opentelemetry", name), value)) {
+    if (value == NULL || is_number(s, value)) {
         return value;
     }
     fprintf(stderr, "inference-server: %s=%s has no effect: it is not a number "
-            "from 1 to %d\n", variable, value, INT_MAX);
+            "from %ld to %ld\n", variable, value, s->min, s->max);
     return NULL;
 }
 

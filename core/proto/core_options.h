@@ -157,13 +157,13 @@ typedef struct {
         .reload = INF_RELOAD_CORE)                                            \
     OPTION("inference_trace", .parameter = "bsp_max_queue_size",              \
         .field = "trace.bsp_max_queue_size", .kind = INF_OPTION_NUMBER,       \
-        .min = 1, .max = 1000000, .reload = INF_RELOAD_CORE)                  \
+        .min = 1, .max = INF_BSP_MAX, .reload = INF_RELOAD_CORE)              \
     OPTION("inference_trace", .parameter = "bsp_schedule_delay",              \
         .field = "trace.bsp_schedule_delay_ms", .kind = INF_OPTION_TIME,      \
         .min = 1, .max = INT32_MAX, .reload = INF_RELOAD_CORE)                \
     OPTION("inference_trace", .parameter = "bsp_max_export_batch_size",       \
         .field = "trace.bsp_max_export_batch_size",                           \
-        .kind = INF_OPTION_NUMBER, .min = 1, .max = 1000000,                  \
+        .kind = INF_OPTION_NUMBER, .min = 1, .max = INF_BSP_MAX,              \
         .reload = INF_RELOAD_CORE)                                            \
     OPTION("inference_model_control", .field = "model_control",               \
         .kind = INF_OPTION_CHOICE, .words = "none explicit poll",             \
@@ -285,6 +285,9 @@ typedef struct {
 #define INF_MIN_CAPABILITY_KEY "min-compute-capability"
 
 #define INF_SPIN_US_MAX 1000
+
+/* Traces in the queue to a collector, and in one export. */
+#define INF_BSP_MAX 1000000
 
 /* Parses the first of INF_OPTION_QUANTILES; false: it is not QUANTILE:ERROR,
    both from 0 to 1. */

@@ -482,6 +482,7 @@ def test_variables_of_opentelemetry(variables, more, line):
 
 @pytest.mark.parametrize("name,value", [
     ("OTEL_BSP_MAX_QUEUE_SIZE", "0"), ("OTEL_BSP_SCHEDULE_DELAY", "5s"),
+    ("OTEL_BSP_MAX_QUEUE_SIZE", "1000001"),
     ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "9" * 30),
     ("OTEL_RESOURCE_ATTRIBUTES", "a"), ("OTEL_RESOURCE_ATTRIBUTES", "=a"),
     ("OTEL_RESOURCE_ATTRIBUTES", "a=" + "b" * 1100),
@@ -545,13 +546,17 @@ def test_numbers_beyond_their_bounds(option, line):
     (["trace-config=mode=opentelemetry",
       "trace-config=opentelemetry,bsp_max_queue_size=5x"],
      "bsp_max_queue_size=5 level=off;"),
+    (["trace-config=mode=opentelemetry",
+      "trace-config=opentelemetry,bsp_max_export_batch_size=2147483647"],
+     "bsp_max_export_batch_size=1000000 level=off;"),
     (["trace-file=/t", "trace-level=true"], "level=timestamps;"),
     (["trace-file=/t", "trace-config=level=On",
       "trace-config=level=tensors"], "level=timestamps,tensors;"),
     (["trace-file=/t", "trace-config=level=On",
       "trace-config=level=false"], "level=off;")])
 def test_numbers_and_levels_within_values(options, line):
-    """As Triton takes them: text behind a number is left out."""
+    """As Triton takes them: text behind a number is left out; a queue has a
+    bound of its own."""
     done = config(*[f"--{option}" for option in options])
     assert done.returncode == 0, done.stderr
     assert line in done.stdout
