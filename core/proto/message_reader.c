@@ -242,7 +242,8 @@ read_values(inf_message_reader_t *r, target_t *t,
 }
 
 /* Checks that a singular field is given once, or clears it if the last value
-   counts; a oneof may have one member. */
+   counts; a oneof may have one member.  In the text format a field without
+   presence counts as given once its value is not the default. */
 static inf_err_t *
 read_once(inf_message_reader_t *r, target_t *t,
     const ProtobufCFieldDescriptor *f, size_t at)
@@ -254,7 +255,7 @@ read_once(inf_message_reader_t *r, target_t *t,
     size_t i = inf_field_index(t->m->descriptor, f);
     uint64_t bit = UINT64_C(1) << (i % 64);
     if ((t->seen[i / 64] & bit) != 0) {
-        if (!r->syntax->json) {
+        if (!r->syntax->json && inf_field_count(t->m, f) != 0) {
             return inf_reader_bad(r, at, "specified multiple times, but the "
                 "field is not repeated");
         }

@@ -309,6 +309,27 @@ integers_reach_their_limits(void **state)
 }
 
 static void
+a_default_value_may_be_given_again(void **state)
+{
+    (void) state;
+    ProtobufCMessage *m;
+
+    must(inf_text_parse(&inference__model_config__descriptor, INF_SLICE(
+        "max_batch_size: 0 name: '' max_batch_size: 8 name: 'x'"), "b", &m));
+    Inference__ModelConfig *c = (void *) m;
+    assert_int_equal(c->max_batch_size, 8);
+    assert_string_equal(c->name, "x");
+    inf_message_free(m);
+
+    must_fail(inf_text_parse(&inference__model_config__descriptor, INF_SLICE(
+        "max_batch_size: 0 max_batch_size: 8 max_batch_size: 0"), "b", &m),
+        "b:1:37: max_batch_size: specified multiple times");
+    must_fail(inf_text_parse(&inference__model_config__descriptor, INF_SLICE(
+        "response_cache { } response_cache { }"), "b", &m),
+        "b:1:20: response_cache: specified multiple times");
+}
+
+static void
 surrogate_escapes_join(void **state)
 {
     (void) state;
@@ -554,6 +575,7 @@ main(void)
         cmocka_unit_test(strings_need_not_be_utf8),
         cmocka_unit_test(a_zero_byte_is_fine_where_bytes_are_kept),
         cmocka_unit_test(integers_reach_their_limits),
+        cmocka_unit_test(a_default_value_may_be_given_again),
         cmocka_unit_test(surrogate_escapes_join),
         cmocka_unit_test(the_core_configuration_is_read_with_its_defaults),
         cmocka_unit_test(nesting_has_a_bound),
