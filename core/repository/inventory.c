@@ -129,7 +129,11 @@ add_entries(inf_inventory_t *l, size_t root, const inf_entries_t *entries,
         } else {
             const char *name = inf_scan_name(at, e->name, 0);
             for (size_t k = 1; err == NULL && name != NULL; k++) {
-                err = add_name(l, root, name, NULL, false, room);
+                if (!inf_scan_is_hidden(l->list->roots, l->list->count, root,
+                        name))
+                {
+                    err = add_name(l, root, name, NULL, false, room);
+                }
                 name = inf_scan_name(at, e->name, k);
             }
         }

@@ -406,6 +406,9 @@ is_expected(const inf_repository_list_t *list, size_t root,
         return id->space[0] == '\0'
             || strcmp(list->roots[root].space, id->space) == 0;
     }
+    if (inf_scan_is_hidden(list->roots, list->count, root, id->name)) {
+        return false;
+    }
     if (!inf_repository_is_remote(list->items[root])
         && !list->items[root]->listed_once)
     {

@@ -81,7 +81,8 @@ typedef struct {
 /*
  * Registers a repository; *out (unless NULL) is a reference to it.
  * ALREADY_EXISTS: the address, or the name of an alias, exists.  INVALID_ARG:
- * it cannot be listed, or an alias is not a valid model name.
+ * it cannot be listed, or an alias is not a valid model name, or is given
+ * twice.
  */
 INF_CHECK inf_err_t *inf_repositories_add(inf_repositories_t *r,
     const inf_registration_t *what, inf_repository_t **out);

@@ -100,7 +100,8 @@ inf_repository_set_aliases(inf_repository_t *r,
         }
         for (size_t k = 0; k < i; k++) {
             if (strcmp(aliases[k].name, name) == 0) {
-                return inf_repository_mapping_conflict(r, name);
+                return inf_err_recode(inf_repository_mapping_conflict(r, name),
+                    INF_ERR_INVALID_ARG);
             }
         }
 

@@ -77,8 +77,7 @@ inf_repository_t *inf_repository_ref(inf_repository_t *repository);
 void inf_repository_unref(inf_repository_t *repository);
 
 /* Sets aliases (copied): directories whose models have other names, one or more
-   each.  ALREADY_EXISTS: a repeated name.  INVALID_ARG: not a valid model
-   name. */
+   each.  INVALID_ARG: a repeated name, or not a valid model name. */
 INF_CHECK inf_err_t *inf_repository_set_aliases(inf_repository_t *repository,
     const inf_scan_alias_t *aliases, size_t count);
 

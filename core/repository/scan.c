@@ -127,6 +127,24 @@ inf_scan_dir(const inf_scan_root_t *root, const char *name)
     return inf_scan_name(root, name, 0) == name ? name : NULL;
 }
 
+bool
+inf_scan_is_hidden(const inf_scan_root_t *roots, size_t count, size_t i,
+    const char *name)
+{
+    const char *space = roots[i].space != NULL ? roots[i].space : "";
+
+    for (size_t k = 0; k < count; k++) {
+        const char *other = roots[k].space != NULL ? roots[k].space : "";
+        if (k != i && !roots[k].aliases_only && strcmp(space, other) == 0
+            && find_alias(&roots[k], name) != NULL)
+        {
+            return find_alias(&roots[i], name) == NULL;
+        }
+    }
+
+    return false;
+}
+
 /* The alias of that name; NULL: none. */
 static const inf_scan_alias_t *
 find_alias(const inf_scan_root_t *root, const char *name)

@@ -54,6 +54,11 @@ const char *inf_scan_name(const inf_scan_root_t *root, const char *dir,
    another model. */
 const char *inf_scan_dir(const inf_scan_root_t *root, const char *name);
 
+/* Whether root number i has no model of that name because another root has an
+   alias of it, by which a program chooses between directories of one name. */
+bool inf_scan_is_hidden(const inf_scan_root_t *roots, size_t count, size_t i,
+    const char *name);
+
 typedef struct {
     const char    *name;
     const char    *space;           /* the root's; "": none                */

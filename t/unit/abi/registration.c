@@ -91,12 +91,18 @@ expect_index(const char *text)
 }
 
 static bool
-is_ready(const char *model)
+version_is_ready(const char *model, int64_t version)
 {
     bool ready = false;
-    inf_err_free(TRITONSERVER_ServerModelIsReady(w.server, model, -1,
+    inf_err_free(TRITONSERVER_ServerModelIsReady(w.server, model, version,
         &ready));
     return ready;
+}
+
+static bool
+is_ready(const char *model)
+{
+    return version_is_ready(model, -1);
 }
 
 /* With box called as told; NULL: without mapping. */
@@ -158,13 +164,25 @@ a_directory_may_hold_a_model_of_another_name(void **state)
     succeeds(TRITONSERVER_ServerUnregisterModelRepository(w.server,
         w.second));
 
-    /* and is one of two with the other repository's */
+    /* it is chosen before other repositories' directories of that name */
+    tree_file(w.tree, "second/own/config.pbtxt", FORM);
+    tree_file(w.tree, "second/own/3/data", "");
+    tree_file(w.tree, "second/box/2/data", "");
     succeeds(add(w.second, "own"));
-    assert_error(TRITONSERVER_ServerLoadModel(w.server, "own"),
-        INF_ERR_INTERNAL, "failed to load 'own'");
+    expect_index("[{\"name\":\"own\"},{\"name\":\"plain\"}]");
+    succeeds(TRITONSERVER_ServerLoadModel(w.server, "own"));
+    expect_index("[{\"name\":\"own\",\"version\":\"2\",\"state\":"
+        "\"READY\"},{\"name\":\"plain\"}]");
     succeeds(TRITONSERVER_ServerUnregisterModelRepository(w.server,
         w.second));
     succeeds(TRITONSERVER_ServerLoadModel(w.server, "own"));
+    assert_true(version_is_ready("own", 1));
+    assert_false(version_is_ready("own", 2));
+
+    /* without a mapping two directories of a name are no model */
+    succeeds(add(w.second, NULL));
+    assert_error(TRITONSERVER_ServerLoadModel(w.server, "own"),
+        INF_ERR_INTERNAL, "failed to load 'own'");
 }
 
 /* As multi-model endpoints do: the directory's own configuration has another
@@ -249,9 +267,13 @@ what_cannot_be_registered_says_why(void **state)
     assert_error(add(w.second, "a/b"), INF_ERR_INVALID_ARG,
         "mapping of 'box' to 'a/b'");
     assert_error(TRITONSERVER_ServerRegisterModelRepository(w.server,
-        w.second, wrong, 1), INF_ERR_INVALID_ARG, "must be a string");
+        w.second, wrong, 1), INF_ERR_INVALID_ARG, "Mapped model name must be a"
+        " string, found another type for box");
     assert_error(TRITONSERVER_ServerRegisterModelRepository(w.server,
-        w.second, twice, 2), INF_ERR_ALREADY_EXISTS, text("failed to register"
+        w.second, NULL, 1), INF_ERR_INVALID_ARG, "model mappings are not"
+        " provided while mapping count is non-zero");
+    assert_error(TRITONSERVER_ServerRegisterModelRepository(w.server,
+        w.second, twice, 2), INF_ERR_INVALID_ARG, text("failed to register"
         " '%s', there is a conflicting mapping for 'x'", w.second));
     expect_index("[{\"name\":\"own\"}]");
 
