@@ -28,6 +28,7 @@ struct TRITONSERVER_ServerOptions {
     double             min_compute;
     bool               has_min_compute;
     bool               exit_on_error;
+    bool               several_caches;  /* the first one is in config        */
 };
 
 struct TRITONSERVER_ResponseAllocator {

@@ -265,7 +265,8 @@ TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
     return TRITONSERVER_ServerOptionsSetCacheConfig(options, "local", json);
 }
 
-/* A server has one cache; its configuration may be set again. */
+/* A server has one cache, whose configuration may be set again; a second one is
+   an error when the server starts. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
     const char *cache_name, const char *config_json)
@@ -273,8 +274,8 @@ TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
     const char *now = options->config->values->cache_name;
 
     if (now[0] != '\0' && strcmp(now, cache_name) != 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "response cache \"%s\": a"
-            " server has one, and \"%s\" is configured", cache_name, now);
+        options->several_caches = true;
+        return NULL;
     }
 
     inf_err_t *err = set_text(options, "cache_name", cache_name);
@@ -503,11 +504,6 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRepoAgentDirectory(
     TRITONSERVER_ServerOptions *options, const char *repoagent_dir)
 {
-    if (repoagent_dir[0] == '\0') {
-        return inf_err_new(INF_ERR_INVALID_ARG, "the directory of repository"
-            " agents must not be empty");
-    }
-
     return set_directory(options, "agent_directories", repoagent_dir);
 }
 
@@ -519,10 +515,6 @@ TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
 {
     char key[64], value[32];
 
-    if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "given device kind is not"
-            " supported, got: %s", TRITONSERVER_InstanceGroupKindString(kind));
-    }
     if (device_id < 0) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "expects device ID >= 0, got %d", device_id);
@@ -530,6 +522,10 @@ TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
     if (!(fraction >= 0.0 && fraction <= 1.0)) {
         return inf_err_new(INF_ERR_INVALID_ARG, "expects limit fraction to be"
             " in range [0.0, 1.0], got %f", fraction);
+    }
+    if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "given device kind is not"
+            " supported, got: %s", TRITONSERVER_InstanceGroupKindString(kind));
     }
 
     snprintf(key, sizeof(key), "model-load-gpu-limit-device-%d", device_id);

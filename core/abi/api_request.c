@@ -63,7 +63,8 @@ TRITONSERVER_InferenceRequestNew(
     q->model = model;
     q->pool = pool;
     *inference_request = inf_abi_as_client_request(q);
-    return NULL;
+    return TRITONSERVER_InferenceRequestSetPriorityUInt64(*inference_request,
+        0);
 }
 
 TRITONSERVER_Error *
@@ -172,8 +173,8 @@ TRITONSERVER_InferenceRequestCancel(
 {
     inf_api_request_t *q = inf_as_client_request(inference_request);
     if (q->run == NULL) {
-        return inf_err_new(INF_ERR_INTERNAL, "request '%s' can't be cancelled:"
-            " it was never submitted", inf_buf_slice(&q->id).data);
+        return inf_err_new(INF_ERR_INTERNAL, "It is not possible to cancel an"
+            " inference request before calling TRITONSERVER_InferAsync.");
     }
 
     const inf_rejecter_t rejecter = {
@@ -201,8 +202,8 @@ TRITONSERVER_InferenceRequestIsCancelled(
 {
     inf_api_request_t *q = inf_as_client_request(inference_request);
     if (q->run == NULL) {
-        return inf_err_new(INF_ERR_INTERNAL, "request '%s' was never"
-            " submitted", inf_buf_slice(&q->id).data);
+        return inf_err_new(INF_ERR_INTERNAL, "It is not possible to query"
+            " cancellation status before calling TRITONSERVER_InferAsync.");
     }
 
     *is_cancelled = atomic_load_explicit(&q->run->factory.cancelled,

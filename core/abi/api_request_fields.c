@@ -136,8 +136,9 @@ TRITONSERVER_InferenceRequestPriority(
 {
     uint64_t p = inf_as_client_request(inference_request)->priority;
     if (p > UINT32_MAX) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "priority %llu is too large"
-            " for 32 bits", (unsigned long long) p);
+        return inf_err_new(INF_ERR_INVALID_ARG, "request priority overflows"
+            " uint32_t, use TRITONSERVER_InferenceRequestPriorityUInt64,"
+            " priority=%llu", (unsigned long long) p);
     }
 
     *priority = (uint32_t) p;

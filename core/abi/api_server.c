@@ -21,14 +21,15 @@
 #include "core/storage/storage.h"
 #include "grpc_service.pb-c.h"
 
+#define VERSION_SIZE 24         /* of a version's digits                     */
+
 typedef struct {
     inf_buf_t *json;
     bool       first;
 } index_rows_t;
 
 static void changed(void *userp);
-static inf_err_t *check_startup_models(
-    const NginxInference__CoreConfig *config);
+static inf_err_t *check_options(const TRITONSERVER_ServerOptions *options);
 static inf_err_t *check_repositories(const NginxInference__CoreConfig *config);
 static inf_err_t *check_repository(const char *path);
 static inf_err_t *start_models(inf_core_config_t *config, inf_server_t **out);
@@ -36,6 +37,7 @@ static inf_err_t *drain(inf_server_t *server);
 static inf_err_t *check_live(inf_server_t *server);
 static inf_err_t *ask_ready(inf_server_t *server, inf_model_t *model,
     bool *ready);
+static char *print_version(char text[VERSION_SIZE], int64_t version);
 static inf_err_t *read_override(const TRITONSERVER_Parameter **parameters,
     uint64_t count, inf_override_t **out);
 static inf_err_t *add_parameter(inf_override_t *o, const inf_parameter_t *p);
@@ -63,13 +65,15 @@ TRITONSERVER_ServerNew(TRITONSERVER_Server **server,
     inf_server_t *s;
     *server = NULL;
 
-    inf_err_t *err = inf_api_options_config(options, &config);
+    inf_err_t *err = check_options(options);
+    if (err == NULL) {
+        err = inf_api_options_config(options, &config);
+    }
     if (err != NULL) {
         return err;
     }
 
-    err = check_startup_models(config->values);
-    if (err == NULL && options->exit_on_error) {
+    if (options->exit_on_error) {
         err = check_repositories(config->values);
     }
     if (err == NULL) {
@@ -236,14 +240,20 @@ TRITONSERVER_ServerModelMetadata(TRITONSERVER_Server *server,
     TRITONSERVER_Message **model_metadata)
 {
     Inference__ModelMetadataRequest q = INFERENCE__MODEL_METADATA_REQUEST__INIT;
-    char version[24] = "";
+    inf_server_t *s = inf_as_server(server);
+    char version[VERSION_SIZE];
+    inf_model_t *model;
+    *model_metadata = NULL;
 
-    if (model_version != -1) {
-        snprintf(version, sizeof(version), "%lld", (long long) model_version);
+    inf_err_t *err = inf_api_find_model(s, model_name, model_version, &model);
+    if (err != NULL) {
+        return err;
     }
+
+    inf_model_unref(model);
     q.name = (char *) model_name;
-    q.version = version;
-    return call_json(inf_as_server(server), INF_METHOD_MODEL_METADATA, &q.base,
+    q.version = print_version(version, model_version);
+    return call_json(s, INF_METHOD_MODEL_METADATA, &q.base,
         &inference__model_metadata_response__descriptor, model_metadata);
 }
 
@@ -302,16 +312,32 @@ TRITONSERVER_ServerModelStatistics(TRITONSERVER_Server *server,
 {
     Inference__ModelStatisticsRequest q =
         INFERENCE__MODEL_STATISTICS_REQUEST__INIT;
-    char version[24] = "";
+    char version[VERSION_SIZE];
 
-    if (model_version != -1) {
-        snprintf(version, sizeof(version), "%lld", (long long) model_version);
-    }
     q.name = (char *) model_name;
-    q.version = version;
-    return call_json(inf_as_server(server), INF_METHOD_MODEL_STATISTICS,
-        &q.base, &inference__model_statistics_response__descriptor,
-        model_stats);
+    q.version = print_version(version, model_version);
+    inf_err_t *err = call_json(inf_as_server(server),
+        INF_METHOD_MODEL_STATISTICS, &q.base,
+        &inference__model_statistics_response__descriptor, model_stats);
+    if (err != NULL || model_version >= -1 || model_name[0] == '\0') {
+        return err;
+    }
+
+    inf_err_free(TRITONSERVER_MessageDelete(*model_stats));
+    *model_stats = NULL;
+    return inf_err_new(INF_ERR_INVALID_ARG, "requested model version is not"
+        " available for model '%s'", model_name);
+}
+
+/* Prints a version for a call, which knows no negative ones: "" for these. */
+static char *
+print_version(char text[VERSION_SIZE], int64_t version)
+{
+    text[0] = '\0';
+    if (version >= 0) {
+        snprintf(text, VERSION_SIZE, "%lld", (long long) version);
+    }
+    return text;
 }
 
 TRITONSERVER_Error *
@@ -336,6 +362,10 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
         return inf_err_new(INF_ERR_UNSUPPORTED, "repository registration is"
             " not allowed if model control mode is not EXPLICIT");
     }
+    if (name_mapping == NULL && mapping_count > 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "model mappings are not"
+            " provided while mapping count is non-zero");
+    }
 
     inf_scan_alias_t *aliases = calloc(mapping_count + 1u, sizeof(*aliases));
     if (aliases == NULL) {
@@ -347,10 +377,8 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
         const inf_parameter_t *p = (const void *) name_mapping[i];
         aliases[i] = (inf_scan_alias_t) { .dir = p->name, .name = p->text };
         if (p->type != INF_PARAMETER_STRING) {
-            err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%.*s',"
-                " the name that '%s' is mapped to must be a string",
-                (int) inf_object_address_shown(repository_path),
-                repository_path, p->name);
+            err = inf_err_new(INF_ERR_INVALID_ARG, "Mapped model name must be"
+                " a string, found another type for %s", p->name);
         }
     }
     if (err == NULL) {
@@ -393,6 +421,11 @@ TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server,
 {
     inf_server_t *s = inf_as_server(server);
     inf_override_t *override = NULL;
+
+    if (parameters == NULL && parameter_count > 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "load parameters are not"
+            " provided while parameter count is non-zero");
+    }
 
     inf_err_t *err = inf_model_control_allowed(s);
     if (err == NULL) {
@@ -447,9 +480,25 @@ changed(void *userp)
     (void) userp;
 }
 
+/* Rejects options that no server can have. */
 static inf_err_t *
-check_startup_models(const NginxInference__CoreConfig *config)
+check_options(const TRITONSERVER_ServerOptions *options)
 {
+    const NginxInference__CoreConfig *config = options->config->values;
+
+    if (config->n_repositories == 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "--model-repository must be specified");
+    }
+    if (config->agent_directories[0][0] == '\0') {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "--repoagent-directory can not be empty");
+    }
+    if (options->several_caches) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "found multiple cache"
+            " configurations, but only a single cache is currently supported");
+    }
+
     for (size_t i = 0; i < config->n_load_models; i++) {
         if (strcmp(config->load_models[i], "*") == 0
             && config->n_load_models > 1)
@@ -493,6 +542,9 @@ check_repository(const char *path)
     }
     inf_storage_close(storage);
     free(root);
+    if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
+        err = inf_err_recode(err, INF_ERR_INTERNAL);
+    }
     return inf_err_add(err, "model repository '%.*s'",
         (int) inf_object_address_shown(path), path);
 }

@@ -400,6 +400,19 @@ a_server_says_what_it_serves(void **state)
     fails(TRITONSERVER_ServerModelConfig(world.server, "echo", 1, 2, &m),
         TRITONSERVER_ERROR_INVALID_ARG, "version 2 not supported,"
         " supported versions are: 1");
+    fails(TRITONSERVER_ServerModelMetadata(world.server, "echo", -2, &m),
+        TRITONSERVER_ERROR_NOT_FOUND, "Request for unknown model: 'echo'"
+        " version -2 is not found");
+    assert_null(m);
+    fails(TRITONSERVER_ServerModelStatistics(world.server, "echo", -2, &m),
+        TRITONSERVER_ERROR_INVALID_ARG, "requested model version is not"
+        " available for model 'echo'");
+    assert_null(m);
+    fails(TRITONSERVER_ServerModelStatistics(world.server, "ghost", -2, &m),
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "requested model 'ghost' is not available");
+    succeeds(TRITONSERVER_ServerModelStatistics(world.server, "", -2, &m));
+    expect_json(m, "\"name\":\"echo\"");
     succeeds(TRITONSERVER_ServerModelIndex(world.server, 0, &m));
     expect_json(m, "{\"name\":\"broken\",\"version\":\"1\",\"state\":"
         "\"UNAVAILABLE\",\"reason\":\"");
@@ -811,7 +824,11 @@ a_queued_request_is_cancelled_at_once(void **state)
     make(&running, "slow", false);
     make(&queued, "slow", false);
     fails(TRITONSERVER_InferenceRequestCancel(queued.request),
-        TRITONSERVER_ERROR_INTERNAL, "never submitted");
+        TRITONSERVER_ERROR_INTERNAL, "It is not possible to cancel an"
+        " inference request before calling TRITONSERVER_InferAsync.");
+    fails(TRITONSERVER_InferenceRequestIsCancelled(queued.request, &cancelled),
+        TRITONSERVER_ERROR_INTERNAL, "It is not possible to query cancellation"
+        " status before calling TRITONSERVER_InferAsync.");
     submit(&running);
     usleep(20000);
     submit(&queued);
@@ -1149,8 +1166,19 @@ starts_fail_as_the_options_say(void **state)
     assert_null(s);
     succeeds(TRITONSERVER_ServerOptionsSetModelRepositoryPath(o,
         "/no/such/place"));
-    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_NOT_FOUND,
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INTERNAL,
         "/no/such/place");
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+
+    succeeds(TRITONSERVER_ServerOptionsNew(&o));
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INVALID_ARG,
+        "--model-repository must be specified");
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+
+    o = new_options(TRITONSERVER_MODEL_CONTROL_NONE);
+    succeeds(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(o, ""));
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INVALID_ARG,
+        "--repoagent-directory can not be empty");
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
 
     o = new_options(TRITONSERVER_MODEL_CONTROL_EXPLICIT);
@@ -1167,6 +1195,7 @@ static void
 options_reject_what_cannot_be(void **state)
 {
     (void) state;
+    TRITONSERVER_Server *s;
     TRITONSERVER_ServerOptions *o = new_options(
         TRITONSERVER_MODEL_CONTROL_NONE);
 
@@ -1183,6 +1212,9 @@ options_reject_what_cannot_be(void **state)
         TRITONSERVER_INSTANCEGROUPKIND_GPU, -1, 0.5),
         TRITONSERVER_ERROR_INVALID_ARG, "device ID");
     fails(TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(o,
+        TRITONSERVER_INSTANCEGROUPKIND_CPU, -1, 0.5),
+        TRITONSERVER_ERROR_INVALID_ARG, "expects device ID >= 0, got -1");
+    fails(TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(o,
         TRITONSERVER_INSTANCEGROUPKIND_GPU, 0, 1.5),
         TRITONSERVER_ERROR_INVALID_ARG,
         "expects limit fraction to be in range [0.0, 1.0], got 1.5");
@@ -1192,8 +1224,10 @@ options_reject_what_cannot_be(void **state)
     assert_string_equal(o->config->values->cache_config, "{\"size\":4096}");
     succeeds(TRITONSERVER_ServerOptionsSetCacheConfig(o, "local", "{}"));
     assert_string_equal(o->config->values->cache_config, "{}");
-    fails(TRITONSERVER_ServerOptionsSetCacheConfig(o, "other", "{}"),
-        TRITONSERVER_ERROR_INVALID_ARG, "\"local\" is configured");
+    succeeds(TRITONSERVER_ServerOptionsSetCacheConfig(o, "other", "{}"));
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INVALID_ARG,
+        "found multiple cache configurations, but only a single cache is"
+        " currently supported");
     succeeds(TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(o, 0, 1));
     succeeds(TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(o, 0, 2));
     assert_int_equal(o->config->values->n_cuda_pools, 1);
@@ -1201,8 +1235,6 @@ options_reject_what_cannot_be(void **state)
         "b"));
     assert_string_equal(o->config->values->agent_directories[0],
         "/opt/tritonserver/repoagents");
-    fails(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(o, ""),
-        TRITONSERVER_ERROR_INVALID_ARG, "must not be empty");
     succeeds(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(o, "/a"));
     assert_string_equal(o->config->values->agent_directories[0], "/a");
     assert_int_equal(o->config->values->n_agent_directories, 1);
@@ -1374,6 +1406,9 @@ a_load_may_bring_configuration_and_files(void **state)
     fails(TRITONSERVER_ServerLoadModelWithParameters(s, "echo",
         (const TRITONSERVER_Parameter **) p, 1),
         TRITONSERVER_ERROR_INVALID_ARG, "names.txt");   /* echo has none     */
+    fails(TRITONSERVER_ServerLoadModelWithParameters(s, "echo", NULL, 1),
+        TRITONSERVER_ERROR_INVALID_ARG, "load parameters are not provided"
+        " while parameter count is non-zero");
     for (int i = 0; i < 3; i++) {
         TRITONSERVER_ParameterDelete(p[i]);
     }

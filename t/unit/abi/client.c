@@ -587,6 +587,8 @@ priorities_are_those_of_the_model(void **state)
     shot_t shot;
 
     make_shot(&shot, "levels", "INPUT0", true);
+    succeeds(TRITONSERVER_InferenceRequestPriority(shot.request, &narrow));
+    assert_int_equal(narrow, 2);        /* of a request that was given none  */
     for (size_t i = 0; i < 5; i++) {
         succeeds(TRITONSERVER_InferenceRequestSetPriorityUInt64(shot.request,
             sent[i]));
@@ -902,7 +904,7 @@ options_begin_as_documented(void **state)
         "/nowhere/at/all"));
     succeeds(TRITONSERVER_ServerOptionsSetExitOnError(o, true));
     s = (void *) o;
-    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_NOT_FOUND,
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INTERNAL,
         "model repository '/nowhere/at/all': failed to open directory");
     assert_null(s);
     succeeds(TRITONSERVER_ServerOptionsSetExitOnError(o, false));

@@ -556,6 +556,28 @@ steps_have_traces_below_the_requests(void **state)
     }
 }
 
+/* Its composing models decide, so any number may be given. */
+static void
+an_ensemble_takes_any_priority(void **state)
+{
+    (void) state;
+    TRITONSERVER_InferenceRequest *request;
+    uint64_t priority;
+    uint32_t narrow;
+
+    succeeds(TRITONSERVER_InferenceRequestNew(&request, world.server, "single",
+        -1));
+    succeeds(TRITONSERVER_InferenceRequestSetPriorityUInt64(request,
+        UINT64_C(1) << 32));
+    succeeds(TRITONSERVER_InferenceRequestPriorityUInt64(request, &priority));
+    assert_true(priority == UINT64_C(1) << 32);
+    fails(TRITONSERVER_InferenceRequestPriority(request, &narrow),
+        TRITONSERVER_ERROR_INVALID_ARG, "request priority overflows uint32_t,"
+        " use TRITONSERVER_InferenceRequestPriorityUInt64,"
+        " priority=4294967296");
+    succeeds(TRITONSERVER_InferenceRequestDelete(request));
+}
+
 static int
 begin(void **state)
 {
@@ -595,6 +617,7 @@ main(void)
         cmocka_unit_test(an_empty_output_is_allocated_once),
         cmocka_unit_test(a_cancel_ends_a_stream_at_once_and_from_elsewhere),
         cmocka_unit_test(steps_have_traces_below_the_requests),
+        cmocka_unit_test(an_ensemble_takes_any_priority),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
