@@ -5,6 +5,9 @@
 
 #include "core/cache/packed_response.h"
 
+static inf_err_t *no_entry(void);
+static inf_err_t *no_argument(void);
+static inf_err_t *check_memory(TRITONSERVER_MemoryType type);
 static inf_err_t *find(TRITONCACHE_CacheEntry *entry, size_t index,
     inf_cache_buffer_t **out);
 static inf_err_t *copy_in(TRITONCACHE_Allocator *allocator,
@@ -23,6 +26,10 @@ TRITONCACHE_ApiVersion(uint32_t *major, uint32_t *minor)
 TRITONSERVER_Error *
 TRITONCACHE_CacheEntryNew(TRITONCACHE_CacheEntry **entry)
 {
+    if (entry == NULL) {
+        return no_entry();
+    }
+
     *entry = malloc(sizeof(**entry));
     if (*entry == NULL) {
         return inf_err_nomem();
@@ -35,10 +42,12 @@ TRITONCACHE_CacheEntryNew(TRITONCACHE_CacheEntry **entry)
 TRITONSERVER_Error *
 TRITONCACHE_CacheEntryDelete(TRITONCACHE_CacheEntry *entry)
 {
-    if (entry != NULL) {
-        inf_cache_entry_fini(entry);
-        free(entry);
+    if (entry == NULL) {
+        return no_entry();
     }
+
+    inf_cache_entry_fini(entry);
+    free(entry);
     return NULL;
 }
 
@@ -46,9 +55,11 @@ TRITONSERVER_Error *
 TRITONCACHE_CacheEntryBufferCount(TRITONCACHE_CacheEntry *entry,
     size_t *count)
 {
-    if (entry == NULL || count == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "BufferCount needs a cache entry and a place for the count");
+    if (entry == NULL) {
+        return no_entry();
+    }
+    if (count == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "count was nullptr");
     }
 
     *count = entry->count;
@@ -60,40 +71,36 @@ TRITONCACHE_CacheEntryAddBuffer(TRITONCACHE_CacheEntry *entry, void *base,
     TRITONSERVER_BufferAttributes *buffer_attributes)
 {
     if (entry == NULL || base == NULL || buffer_attributes == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "a buffer of a cache entry"
-            " needs an entry, a base address and attributes");
+        return no_argument();
     }
 
     const inf_buffer_attributes_t *a = inf_as_attributes(buffer_attributes);
     if (a->byte_size == 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "a buffer of a cache entry has no bytes");
-    }
-    if (a->memory_type == TRITONSERVER_MEMORY_GPU) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "buffers of a cache entry can't be in GPU memory");
+        return inf_err_new(INF_ERR_INVALID_ARG, "Buffer byte size was zero");
     }
 
-    return inf_cache_entry_add(entry, &(inf_cache_buffer_t) {
-        .base = base,
-        .size = a->byte_size,
-        .memory_type = a->memory_type,
-        .memory_id = a->memory_id
-    });
+    inf_err_t *err = check_memory(a->memory_type);
+    return err != NULL ? err
+        : inf_cache_entry_add(entry, &(inf_cache_buffer_t) {
+            .base = base,
+            .size = a->byte_size,
+            .memory_type = a->memory_type,
+            .memory_id = a->memory_id
+        });
 }
 
 TRITONSERVER_Error *
 TRITONCACHE_CacheEntryGetBuffer(TRITONCACHE_CacheEntry *entry, size_t index,
     void **base, TRITONSERVER_BufferAttributes *buffer_attributes)
 {
+    if (entry == NULL || base == NULL || buffer_attributes == NULL) {
+        return no_argument();
+    }
+
     inf_cache_buffer_t *b = NULL;
     inf_err_t *err = find(entry, index, &b);
     if (err != NULL) {
         return err;
-    }
-    if (base == NULL || buffer_attributes == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "GetBuffer needs a place for the base address and attributes");
     }
 
     inf_buffer_attributes_t *a = inf_as_attributes(buffer_attributes);
@@ -117,6 +124,10 @@ TRITONCACHE_CacheEntrySetBuffer(TRITONCACHE_CacheEntry *entry, size_t index,
     if (buffer_attributes != NULL) {
         const inf_buffer_attributes_t *a =
             inf_as_attributes(buffer_attributes);
+        err = check_memory(a->memory_type);
+        if (err != NULL) {
+            return err;
+        }
         b->size = a->byte_size;
         b->memory_type = a->memory_type;
         b->memory_id = a->memory_id;
@@ -131,7 +142,7 @@ TRITONCACHE_Copy(TRITONCACHE_Allocator *allocator,
 {
     if (allocator == NULL || entry == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-            "Copy needs an allocator and a cache entry");
+            "allocator or entry was nullptr");
     }
     if (entry->count != 1) {
         return inf_err_new(INF_ERR_INTERNAL, "a cache entry has %zu buffers"
@@ -146,10 +157,6 @@ TRITONCACHE_Copy(TRITONCACHE_Allocator *allocator,
     if (b->base == NULL) {
         return inf_err_new(INF_ERR_INTERNAL,
             "the buffer of a cache entry has no memory");
-    }
-    if (b->memory_type == TRITONSERVER_MEMORY_GPU) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "buffers of a cache entry can't be in GPU memory");
     }
 
     inf_err_t *err = allocator->from != NULL ? copy_in(allocator, b)
@@ -197,14 +204,36 @@ inf_cache_entry_add(TRITONCACHE_CacheEntry *entry,
 }
 
 static inf_err_t *
+no_entry(void)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "entry was nullptr");
+}
+
+static inf_err_t *
+no_argument(void)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG,
+        "entry, base, or attrs was nullptr");
+}
+
+static inf_err_t *
+check_memory(TRITONSERVER_MemoryType type)
+{
+    return type == TRITONSERVER_MEMORY_CPU
+        || type == TRITONSERVER_MEMORY_CPU_PINNED ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG,
+            "Only buffers in CPU memory are allowed in cache currently");
+}
+
+static inf_err_t *
 find(TRITONCACHE_CacheEntry *entry, size_t index, inf_cache_buffer_t **out)
 {
     if (entry == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "the cache entry is NULL");
+        return no_entry();
     }
     if (index >= entry->count) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %zu:"
-            " cache entry has %zu buffers", index, entry->count);
+        return inf_err_new(INF_ERR_INVALID_ARG, "index was greater than count:"
+            " %zu of %zu", index, entry->count);
     }
 
     *out = &entry->buffers[index];

@@ -25,6 +25,7 @@ struct inf_agent_model_s {
     const Inference__ModelRepositoryAgents__Agent *entry;
     bool                     acting;    /* LOAD was called                   */
     bool                     loading;   /* LOAD is being called              */
+    const char              *action;    /* called last; NULL: none           */
     void                    *state;
     inf_artifact_t           artifact;
     const char              *location;  /* in the chain's arena              */
@@ -204,6 +205,7 @@ chain_run(inf_agents_t *c, const inf_agents_model_t *model)
         if (err == NULL) {
             m->acting = true;
             m->loading = true;
+            m->action = action_names[INF_AGENT_LOAD];
             err = c->ops->act(m->agent, m, INF_AGENT_LOAD);
             m->loading = false;
         }
@@ -375,8 +377,8 @@ static void
 act(inf_agents_t *c, inf_agent_model_t *m, inf_agent_action_t action)
 {
     if (m->acting) {
-        log_ignored(c, m, action_names[action],
-            c->ops->act(m->agent, m, action));
+        m->action = action_names[action];
+        log_ignored(c, m, m->action, c->ops->act(m->agent, m, action));
     }
 }
 
@@ -428,8 +430,8 @@ inf_agent_model_location(const inf_agent_model_t *m, inf_artifact_t *artifact,
     const char **location)
 {
     if (m->location == NULL) {
-        return inf_err_new(INF_ERR_INTERNAL, "the location of model '%s' is"
-            " not set", m->chain->name);
+        return inf_err_new(INF_ERR_INTERNAL, "Model repository location is not"
+            " set (model '%s')", m->chain->name);
     }
 
     *artifact = m->artifact;
@@ -442,8 +444,10 @@ inf_agent_model_relocate(inf_agent_model_t *m, int artifact,
     const char *location)
 {
     if (!m->loading) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "the location of model '%s'"
-            " can only be updated in the action LOAD", m->chain->name);
+        return inf_err_new(INF_ERR_INVALID_ARG, "location can only be updated"
+            " during TRITONREPOAGENT_ACTION_LOAD, current action type is %s%s"
+            " (model '%s')", m->action != NULL ? "TRITONREPOAGENT_ACTION_" : "",
+            m->action != NULL ? m->action : "not set", m->chain->name);
     }
     if (artifact != INF_ARTIFACT_FILESYSTEM
         && artifact != INF_ARTIFACT_REMOTE_FILESYSTEM)
@@ -472,9 +476,9 @@ inf_agent_model_acquire(inf_agent_model_t *m, int artifact,
     const char **location)
 {
     if (artifact != INF_ARTIFACT_FILESYSTEM) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "a directory can only be"
-            " acquired on the local file system, artifact type %d is not"
-            " supported", artifact);
+        return inf_err_new(INF_ERR_INVALID_ARG, "Unexpected artifact type,"
+            " expects 'TRITONREPOAGENT_ARTIFACT_FILESYSTEM', got %d",
+            artifact);
     }
 
     if (m->directory == NULL) {
@@ -493,8 +497,8 @@ inf_err_t *
 inf_agent_model_release(inf_agent_model_t *m)
 {
     if (m->directory == NULL) {
-        return inf_err_new(INF_ERR_UNAVAILABLE, "model '%s' has no acquired"
-            " location to release", m->chain->name);
+        return inf_err_new(INF_ERR_UNAVAILABLE, "No mutable location to be"
+            " deleted (model '%s')", m->chain->name);
     }
 
     inf_private_dir_free(m->directory);
@@ -513,8 +517,8 @@ inf_agent_model_parameter(const inf_agent_model_t *m, uint32_t index,
     const char **name, const char **value)
 {
     if (index >= m->entry->n_parameters) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "index %u is out of range: the"
-            " agent has %zu parameters", index, m->entry->n_parameters);
+        return inf_err_new(INF_ERR_INVALID_ARG, "index out of range for model"
+            " parameters: %u of %zu", index, m->entry->n_parameters);
     }
 
     *name = m->entry->parameters[index]->key;

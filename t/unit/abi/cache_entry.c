@@ -159,24 +159,39 @@ impossible_buffers_are_rejected(void **state)
 
     describe(1, TRITONSERVER_MEMORY_CPU);
     fails(TRITONCACHE_CacheEntryAddBuffer(entry, NULL, attributes),
-        TRITONSERVER_ERROR_INVALID_ARG, "base address");
+        TRITONSERVER_ERROR_INVALID_ARG, "entry, base, or attrs was nullptr");
     fails(TRITONCACHE_CacheEntryAddBuffer(entry, &byte, NULL),
-        TRITONSERVER_ERROR_INVALID_ARG, "attributes");
+        TRITONSERVER_ERROR_INVALID_ARG, "entry, base, or attrs was nullptr");
+    fails(TRITONCACHE_CacheEntryGetBuffer(entry, 0, NULL, attributes),
+        TRITONSERVER_ERROR_INVALID_ARG, "entry, base, or attrs was nullptr");
     describe(0, TRITONSERVER_MEMORY_CPU);
     fails(TRITONCACHE_CacheEntryAddBuffer(entry, &byte, attributes),
-        TRITONSERVER_ERROR_INVALID_ARG, "no bytes");
+        TRITONSERVER_ERROR_INVALID_ARG, "Buffer byte size was zero");
     describe(1, TRITONSERVER_MEMORY_GPU);
     fails(TRITONCACHE_CacheEntryAddBuffer(entry, &byte, attributes),
-        TRITONSERVER_ERROR_INVALID_ARG, "GPU");
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "Only buffers in CPU memory are allowed in cache currently");
     assert_null(TRITONCACHE_CacheEntryBufferCount(entry, &count));
     assert_int_equal(count, 0);
     fails(TRITONCACHE_CacheEntryGetBuffer(entry, 0, &base, attributes),
-        TRITONSERVER_ERROR_INVALID_ARG, "index 0");
+        TRITONSERVER_ERROR_INVALID_ARG, "index was greater than count: 0 of 0");
     fails(TRITONCACHE_CacheEntrySetBuffer(entry, 0, &byte, NULL),
-        TRITONSERVER_ERROR_INVALID_ARG, "index 0");
+        TRITONSERVER_ERROR_INVALID_ARG, "index was greater than count");
+    fails(TRITONCACHE_CacheEntrySetBuffer(NULL, 0, &byte, NULL),
+        TRITONSERVER_ERROR_INVALID_ARG, "entry was nullptr");
     fails(TRITONCACHE_CacheEntryBufferCount(NULL, &count),
-        TRITONSERVER_ERROR_INVALID_ARG, "entry");
-    assert_null(TRITONCACHE_CacheEntryDelete(NULL));
+        TRITONSERVER_ERROR_INVALID_ARG, "entry was nullptr");
+    fails(TRITONCACHE_CacheEntryNew(NULL), TRITONSERVER_ERROR_INVALID_ARG,
+        "entry was nullptr");
+    fails(TRITONCACHE_CacheEntryDelete(NULL), TRITONSERVER_ERROR_INVALID_ARG,
+        "entry was nullptr");
+    describe(1, TRITONSERVER_MEMORY_CPU);
+    assert_null(TRITONCACHE_CacheEntryAddBuffer(entry, &byte, attributes));
+    describe(2, TRITONSERVER_MEMORY_GPU);
+    fails(TRITONCACHE_CacheEntrySetBuffer(entry, 0, NULL, attributes),
+        TRITONSERVER_ERROR_INVALID_ARG, "Only buffers in CPU memory");
+    assert_null(TRITONCACHE_CacheEntryGetBuffer(entry, 0, &base, attributes));
+    assert_ptr_equal(base, &byte);
 }
 
 /* A response in, the same out. */
@@ -246,9 +261,9 @@ copy_needs_one_buffer(void **state)
     fails(TRITONCACHE_Copy(&allocator, entry), TRITONSERVER_ERROR_INTERNAL,
         "2 buffers");
     fails(TRITONCACHE_Copy(NULL, entry), TRITONSERVER_ERROR_INVALID_ARG,
-        "allocator");
+        "allocator or entry was nullptr");
     fails(TRITONCACHE_Copy(&allocator, NULL), TRITONSERVER_ERROR_INVALID_ARG,
-        "entry");
+        "allocator or entry was nullptr");
 }
 
 int

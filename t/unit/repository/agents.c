@@ -18,6 +18,7 @@ static struct {
     void      (*then)(inf_agent_model_t *m);
     const char *when_too;               /* a second one                      */
     void      (*then_too)(inf_agent_model_t *m);
+    const char *action;                 /* of the model, as an error says    */
     char        seen[TRACE_SIZE];       /* locations in LOAD, "/x;/y;"       */
 } fake;
 
@@ -489,7 +490,7 @@ update_late(inf_agent_model_t *m)
 
     assert_ok(inf_agent_model_location(m, &artifact, &before));
     assert_error(inf_agent_model_relocate(m, INF_ARTIFACT_FILESYSTEM, "/tmp"),
-        INF_ERR_INVALID_ARG, "only be updated in the action LOAD");
+        INF_ERR_INVALID_ARG, fake.action);
     assert_ok(inf_agent_model_location(m, &artifact, &after));
     assert_string_equal(before, after);
 }
@@ -498,14 +499,22 @@ static void
 the_location_changes_in_load_only(void **state)
 {
     (void) state;
-    const char *calls[] = {
-        "init a", "LOAD_COMPLETE a", "UNLOAD a", "UNLOAD_COMPLETE a", "fini a"
+#define DURING_LOAD "location can only be updated during"                     \
+    " TRITONREPOAGENT_ACTION_LOAD, current action type is "
+#define CALLED "TRITONREPOAGENT_ACTION_"
+    static const char *const calls[][2] = {
+        { "init a", DURING_LOAD "not set" },
+        { "LOAD_COMPLETE a", DURING_LOAD CALLED "LOAD_COMPLETE (" },
+        { "UNLOAD a", DURING_LOAD CALLED "UNLOAD (" },
+        { "UNLOAD_COMPLETE a", DURING_LOAD CALLED "UNLOAD_COMPLETE (" },
+        { "fini a", DURING_LOAD CALLED "UNLOAD_COMPLETE (" }
     };
 
     fake.then = update_late;
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         inf_agents_t *c;
-        fake.when = calls[i];
+        fake.when = calls[i][0];
+        fake.action = calls[i][1];
         assert_ok(load(AB, &c));
         inf_agents_complete(c);
         inf_agents_free(c);
@@ -513,6 +522,7 @@ the_location_changes_in_load_only(void **state)
 
     inf_agents_t *c;
     fake.when = "LOAD_FAIL a";
+    fake.action = DURING_LOAD CALLED "LOAD_FAIL (";
     assert_ok(load(AB, &c));
     inf_agents_free(c);
 }
@@ -526,9 +536,10 @@ acquire(inf_agent_model_t *m)
     char path[4096];
 
     assert_error(inf_agent_model_acquire(m, INF_ARTIFACT_REMOTE_FILESYSTEM,
-        &folder), INF_ERR_INVALID_ARG, "only be acquired on the local");
+        &folder), INF_ERR_INVALID_ARG, "Unexpected artifact type, expects"
+        " 'TRITONREPOAGENT_ARTIFACT_FILESYSTEM'");
     assert_error(inf_agent_model_release(m), INF_ERR_UNAVAILABLE,
-        "no acquired location");
+        "No mutable location to be deleted");
     assert_ok(inf_agent_model_acquire(m, INF_ARTIFACT_FILESYSTEM, &folder));
     assert_ok(inf_agent_model_acquire(m, INF_ARTIFACT_FILESYSTEM, &again));
     assert_string_equal(folder, again);
@@ -572,7 +583,8 @@ acquire_and_release(inf_agent_model_t *m)
     acquire(m);
     assert_ok(inf_agent_model_release(m));
     assert_int_equal(entries_in(w.temp), 0);
-    assert_error(inf_agent_model_release(m), INF_ERR_UNAVAILABLE, "release");
+    assert_error(inf_agent_model_release(m), INF_ERR_UNAVAILABLE,
+        "No mutable location to be deleted");
     assert_ok(inf_agent_model_acquire(m, INF_ARTIFACT_FILESYSTEM, &folder));
     assert_int_equal(entries_in(folder), 0);
     assert_ok(inf_agent_model_relocate(m, INF_ARTIFACT_FILESYSTEM, folder));
@@ -630,7 +642,7 @@ look_at_parameters(inf_agent_model_t *m)
         assert_string_equal(value, expected[i][1]);
     }
     assert_error(inf_agent_model_parameter(m, 4, &name, &value),
-        INF_ERR_INVALID_ARG, "index 4 is out of range");
+        INF_ERR_INVALID_ARG, "index out of range for model parameters: 4 of 4");
 }
 
 static void
