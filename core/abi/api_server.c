@@ -30,8 +30,10 @@ typedef struct {
 
 static void changed(void *userp);
 static inf_err_t *check_options(const TRITONSERVER_ServerOptions *options);
+static inf_err_t *check_load_models(const NginxInference__CoreConfig *config);
 static inf_err_t *check_repositories(const NginxInference__CoreConfig *config);
 static inf_err_t *check_repository(const char *path);
+static bool is_not_directory(const inf_storage_t *storage, const char *path);
 static inf_err_t *start_models(inf_core_config_t *config, inf_server_t **out);
 static inf_err_t *drain(inf_server_t *server);
 static inf_err_t *check_live(inf_server_t *server);
@@ -494,9 +496,23 @@ check_options(const TRITONSERVER_ServerOptions *options)
         return inf_err_new(INF_ERR_INVALID_ARG,
             "--repoagent-directory can not be empty");
     }
+    if (config->cache_directories[0][0] == '\0') {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "cache directory can not be empty");
+    }
     if (options->several_caches) {
         return inf_err_new(INF_ERR_INVALID_ARG, "found multiple cache"
             " configurations, but only a single cache is currently supported");
+    }
+    return check_load_models(config);
+}
+
+/* Only explicit control looks at the models to load. */
+static inf_err_t *
+check_load_models(const NginxInference__CoreConfig *config)
+{
+    if (config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+        return NULL;
     }
 
     for (size_t i = 0; i < config->n_load_models; i++) {
@@ -539,14 +555,33 @@ check_repository(const char *path)
     err = inf_storage_list(storage, root, &entries);
     if (err == NULL) {
         inf_entries_fini(&entries);
+    } else if (inf_err_code(err) == INF_ERR_NOT_FOUND) {
+        if (is_not_directory(storage, root)) {
+            inf_err_free(err);
+            err = inf_err_new(INF_ERR_INVALID_ARG,
+                "repository path is not a valid directory");
+        } else {
+            err = inf_err_recode(err, INF_ERR_INTERNAL);
+        }
     }
     inf_storage_close(storage);
     free(root);
-    if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
-        err = inf_err_recode(err, INF_ERR_INTERNAL);
-    }
     return inf_err_add(err, "model repository '%.*s'",
         (int) inf_object_address_shown(path), path);
+}
+
+/* Whether there is something else than a directory. */
+static bool
+is_not_directory(const inf_storage_t *storage, const char *path)
+{
+    inf_entry_t entry;
+
+    inf_err_t *err = inf_storage_stat(storage, path, &entry);
+    if (err != NULL) {
+        inf_err_free(err);
+        return false;
+    }
+    return entry.kind != INF_ENTRY_DIR;
 }
 
 /* Starts a server; returns when every model to load has been loaded or has

@@ -1171,6 +1171,13 @@ starts_fail_as_the_options_say(void **state)
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
 
     succeeds(TRITONSERVER_ServerOptionsNew(&o));
+    succeeds(TRITONSERVER_ServerOptionsSetModelRepositoryPath(o,
+        "/proc/self/stat"));
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INVALID_ARG,
+        "repository path is not a valid directory");
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+
+    succeeds(TRITONSERVER_ServerOptionsNew(&o));
     fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INVALID_ARG,
         "--model-repository must be specified");
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
@@ -1181,6 +1188,12 @@ starts_fail_as_the_options_say(void **state)
         "--repoagent-directory can not be empty");
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
 
+    o = new_options(TRITONSERVER_MODEL_CONTROL_NONE);
+    succeeds(TRITONSERVER_ServerOptionsSetCacheDirectory(o, ""));
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INVALID_ARG,
+        "cache directory can not be empty");
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+
     o = new_options(TRITONSERVER_MODEL_CONTROL_EXPLICIT);
     succeeds(TRITONSERVER_ServerOptionsSetStartupModel(o, "ghost"));
     fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INTERNAL,
@@ -1188,6 +1201,10 @@ starts_fail_as_the_options_say(void **state)
     succeeds(TRITONSERVER_ServerOptionsSetStartupModel(o, "*"));
     fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INVALID_ARG,
         "must be the ONLY startup model");
+    succeeds(TRITONSERVER_ServerOptionsSetModelControlMode(o,
+        TRITONSERVER_MODEL_CONTROL_NONE));
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INTERNAL,
+        "failed to load all models");
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
 }
 
