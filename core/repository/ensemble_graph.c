@@ -243,9 +243,10 @@ inf_graph_compare(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
 }
 
 bool
-inf_graph_waits(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
+inf_graph_waits(inf_ensemble_graph_t *g, inf_graph_model_t *m)
 {
-    return next_awaited(g, m, &(awaited_t) { .step = 0 }) != NULL;
+    return next_awaited(g, m, &(awaited_t) { .step = 0 }) != NULL
+        && !inf_graph_circular(g, m);
 }
 
 bool

@@ -158,9 +158,8 @@ inf_graph_verdict_t inf_graph_compare(const inf_ensemble_graph_t *g,
     const void *const *held);
 
 /* Whether a load of m must wait for an operation of a composing model, whose
-   turn is not after m->until. */
-bool inf_graph_waits(const inf_ensemble_graph_t *g,
-    const inf_graph_model_t *m);
+   turn is not after m->until; a circular one waits for none. */
+bool inf_graph_waits(inf_ensemble_graph_t *g, inf_graph_model_t *m);
 
 /* Whether step is one of m's asked plan. */
 bool inf_graph_asks(const inf_graph_model_t *m, const inf_graph_step_t *step);

@@ -358,9 +358,6 @@ decide_listed(inf_model_set_t *set, inf_edit_t *edit)
         r->who = (r->who | INF_WANTED_BY_REQUEST) & ~INF_WANTED_AT_START;
         return;
     case INF_STEP_NONE:
-    case INF_STEP_WAIT:
-    case INF_STEP_DRAIN:
-    case INF_STEP_RESOLVE:
         edit->kind = INF_EDIT_NOTHING;
         return;
     }
@@ -375,7 +372,9 @@ inf_model_set_put_back(inf_model_set_t *set, inf_edit_t *edit,
     edit->waited = edit->waited || state == INF_MODEL_LISTING;
     inf_list_push_front(&r->edits, &edit->link);
     move(r, state == INF_MODEL_QUEUED ? INF_MODEL_IDLE : state);
-    if (inf_reconcile(&set->graph, r, 0).kind != INF_STEP_WAIT) {
+    if (state != INF_MODEL_LISTING && (state != INF_MODEL_COMPOSING
+            || !inf_graph_waits(&set->graph, &r->graph)))
+    {
         queue(set, r);
     }
 }
@@ -464,7 +463,7 @@ wake_dependents(inf_model_set_t *set, const inf_model_record_t *r)
     while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
         inf_model_record_t *e = record_of(m);
         if (e->state == INF_MODEL_COMPOSING
-            && inf_reconcile(&set->graph, e, 0).kind != INF_STEP_WAIT)
+            && !inf_graph_waits(&set->graph, m))
         {
             queue(set, e);
         }

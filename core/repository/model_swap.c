@@ -122,8 +122,7 @@ inf_model_set_waits(inf_model_set_t *set, inf_load_t *l)
     inf_graph_model_t *m = &l->record->graph;
 
     m->until = set->turns;
-    bool waits = !set->stopping && inf_graph_waits(&set->graph, m)
-        && !inf_graph_circular(&set->graph, m);
+    bool waits = !set->stopping && inf_graph_waits(&set->graph, m);
     m->until = waits ? m->until : 0;
     return waits;
 }

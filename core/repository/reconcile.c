@@ -6,10 +6,6 @@
 #define DELAY_MAX   (60 * SECOND_NS)
 #define CALM_NS     (2 * DELAY_MAX)     /* after that the count restarts     */
 
-static inf_step_t wait_for(inf_wait_t reason, uint64_t until_ns);
-static inf_step_t step_of(const inf_edit_t *edit);
-static inf_step_t rebuild_when_due(const inf_model_record_t *r,
-    uint64_t now_ns);
 static bool is_registered(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n);
 static inf_step_t listed_at_start(const inf_inventory_t *l,
@@ -37,36 +33,6 @@ static bool stays(const inf_inventory_t *l, const inf_model_record_t *r);
 
 static const inf_step_t nothing = { .kind = INF_STEP_NONE };
 static const inf_step_t build = { .kind = INF_STEP_BUILD };
-
-inf_step_t
-inf_reconcile(inf_ensemble_graph_t *g, inf_model_record_t *r, uint64_t now_ns)
-{
-    if (inf_model_record_any_ready(r)
-        && inf_graph_verdict(g, &r->graph) == INF_GRAPH_LOST)
-    {
-        return (inf_step_t) { .kind = INF_STEP_DRAIN };
-    }
-
-    switch (r->state) {
-    case INF_MODEL_RUNNING:
-        return wait_for(INF_WAIT_THREAD, UINT64_MAX);
-    case INF_MODEL_LISTING:
-        return wait_for(INF_WAIT_LISTING, UINT64_MAX);
-    case INF_MODEL_COMPOSING:
-        if (inf_graph_waits(g, &r->graph)
-            && !inf_graph_circular(g, &r->graph))
-        {
-            return wait_for(INF_WAIT_COMPOSING, UINT64_MAX);
-        }
-        break;
-    case INF_MODEL_IDLE:
-    case INF_MODEL_QUEUED:
-        break;
-    }
-
-    return inf_list_empty(&r->edits) ? rebuild_when_due(r, now_ns)
-        : step_of(inf_link_entry(r->edits.next, inf_edit_t, link));
-}
 
 inf_step_t
 inf_reconcile_listed(const inf_inventory_t *l, const inf_model_record_t *r,
@@ -141,58 +107,6 @@ uint32_t
 inf_reconcile_exits(const inf_record_version_t *v, uint64_t now_ns)
 {
     return now_ns - v->exit_ns > CALM_NS ? 1 : v->exits + 1;
-}
-
-static inf_step_t
-wait_for(inf_wait_t reason, uint64_t until_ns)
-{
-    return (inf_step_t) {
-        .kind = INF_STEP_WAIT, .reason = reason, .until_ns = until_ns
-    };
-}
-
-static inf_step_t
-step_of(const inf_edit_t *edit)
-{
-    switch (edit->kind) {
-    case INF_EDIT_LOAD:
-    case INF_EDIT_REFRESH:
-    case INF_EDIT_REBUILD:
-    case INF_EDIT_LISTED:
-        return build;
-    case INF_EDIT_UNLOAD:
-        return (inf_step_t) {
-            .kind = INF_STEP_UNLOAD, .cause = edit->cause,
-            .place = edit->place
-        };
-    case INF_EDIT_ADOPT:
-        return (inf_step_t) { .kind = INF_STEP_ADOPT };
-    case INF_EDIT_LOAD_NAME:
-    case INF_EDIT_UNLOAD_NAME:
-        return (inf_step_t) { .kind = INF_STEP_RESOLVE };
-    case INF_EDIT_NOTHING:
-        return nothing;
-    }
-
-    return nothing;
-}
-
-static inf_step_t
-rebuild_when_due(const inf_model_record_t *r, uint64_t now_ns)
-{
-    uint64_t due_ns = UINT64_MAX;
-    bool any = false;
-
-    for (size_t i = 0; i < r->version_count; i++) {
-        const inf_record_version_t *v = &r->versions[i];
-        any = any || v->rebuild != NULL;
-        if (v->rebuild != NULL && v->due_ns < due_ns) {
-            due_ns = v->due_ns;
-        }
-    }
-
-    return !any ? nothing : due_ns <= now_ns ? build
-        : wait_for(INF_WAIT_DELAY, due_ns);
 }
 
 /* The step at the start.  A model in two repositories fails, with a reason. */

@@ -17,33 +17,16 @@
 
 typedef enum {
     INF_STEP_NONE,              /* actual equals desired                     */
-    INF_STEP_WAIT,              /* for reason, until until_ns                */
-    INF_STEP_BUILD,             /* load, refresh or rebuild, then swap       */
-    INF_STEP_DRAIN,             /* an ensemble lacks a model                 */
+    INF_STEP_BUILD,             /* load, then swap                           */
     INF_STEP_UNLOAD,            /* for cause, with place                     */
-    INF_STEP_ADOPT,             /* keep as if requested                      */
-    INF_STEP_RESOLVE            /* find the models of a name                 */
+    INF_STEP_ADOPT              /* keep as if requested                      */
 } inf_step_kind_t;
-
-typedef enum {
-    INF_WAIT_THREAD,            /* a thread carries out an edit              */
-    INF_WAIT_LISTING,
-    INF_WAIT_COMPOSING,
-    INF_WAIT_DELAY              /* until a time, after an exit               */
-} inf_wait_t;
 
 typedef struct {
     inf_step_kind_t    kind;
-    inf_wait_t         reason;
-    uint64_t           until_ns;    /* UINT64_MAX: until an event            */
     inf_unload_cause_t cause;
     const char        *place;       /* present place; NULL: not said         */
 } inf_step_t;
-
-/* The next step for r's first edit, or for a version that waits to be
-   rebuilt. */
-inf_step_t inf_reconcile(inf_ensemble_graph_t *g, inf_model_record_t *r,
-    uint64_t now_ns);
 
 /*
  * The consequence of an inventory for a model.  r NULL: unknown; n NULL: in no
