@@ -349,11 +349,11 @@ open_location(inf_artifact_t artifact, const char *location,
     return err;
 }
 
-/* Sets the stage; false: the stage was not from (any more). */
+/* Sets the stage; false: the stage was not from (any more), or no chain. */
 static bool
 chain_move(inf_agents_t *c, chain_stage_t from, chain_stage_t to)
 {
-    return atomic_compare_exchange_strong(&c->stage, &from, to);
+    return c != NULL && atomic_compare_exchange_strong(&c->stage, &from, to);
 }
 
 static void

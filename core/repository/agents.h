@@ -47,14 +47,12 @@ inf_storage_t *inf_agents_storage(const inf_agents_t *c);
 const char *inf_agents_dir(const inf_agents_t *c);
 
 /* Run LOAD_COMPLETE or LOAD_FAIL at the end of the load.  Repeated calls of
-   either do nothing. */
+   either do nothing; c may be NULL, here and below. */
 void inf_agents_complete(inf_agents_t *c);
 void inf_agents_fail(inf_agents_t *c);
 
 /* Runs UNLOAD, once and only after LOAD_COMPLETE. */
 void inf_agents_unload(inf_agents_t *c);
-
-/* c may be NULL. */
 void inf_agents_free(inf_agents_t *c);
 
 /* ---- an agent's functions on the model, for abi */

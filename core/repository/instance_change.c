@@ -35,8 +35,8 @@ static inf_err_t *make_config(inf_instance_change_t *c,
 static void take_settings(config_t *to, config_t *from);
 static inf_err_t *check_config(const inf_instance_change_t *c,
     const inf_model_load_t *what);
-static inf_err_t *same_groups(const inf_instance_change_t *c, bool *same);
-static inf_err_t *pack_groups(const config_t *msg, inf_buf_t *out);
+static bool same_groups(const inf_instance_change_t *c);
+static config_t groups_of(const config_t *msg);
 static inf_err_t *choose(inf_instance_change_t *c,
     inf_instance_specs_t *specs);
 static void list_instances(inf_instance_change_t *c, uint32_t room);
@@ -120,13 +120,9 @@ static inf_err_t *
 prepare(inf_instance_change_t *c, const inf_model_load_t *what)
 {
     inf_instance_specs_t specs = { NULL, 0 };
-    bool same = false;
 
     inf_err_t *err = make_config(c, what);
-    if (err == NULL) {
-        err = same_groups(c, &same);
-    }
-    if (err != NULL || same) {
+    if (err != NULL || same_groups(c)) {
         return err;
     }
 
@@ -201,36 +197,27 @@ check_config(const inf_instance_change_t *c, const inf_model_load_t *what)
     return err;
 }
 
-static inf_err_t *
-same_groups(const inf_instance_change_t *c, bool *same)
+static bool
+same_groups(const inf_instance_change_t *c)
 {
-    inf_buf_t now;
-    inf_buf_t then;
-    inf_buf_init(&now);
-    inf_buf_init(&then);
+    const config_t then = groups_of(c->config);
 
     inf_lock(&c->model->config_lock);
-    inf_err_t *err = pack_groups(c->model->config->msg, &now);
+    const config_t now = groups_of(c->model->config->msg);
+    bool same = inf_message_same(&now.base, &then.base);
     inf_unlock(&c->model->config_lock);
-    if (err == NULL) {
-        err = pack_groups(c->config, &then);
-    }
-
-    *same = err == NULL && now.len == then.len
-        && (now.len == 0 || memcmp(now.data, then.data, now.len) == 0);
-    inf_buf_fini(&now);
-    inf_buf_fini(&then);
-    return err;
+    return same;
 }
 
-static inf_err_t *
-pack_groups(const config_t *msg, inf_buf_t *out)
+/* The instance groups of msg, borrowed. */
+static config_t
+groups_of(const config_t *msg)
 {
     config_t groups = INFERENCE__MODEL_CONFIG__INIT;
 
     groups.n_instance_group = msg->n_instance_group;
     groups.instance_group = msg->instance_group;
-    return inf_message_pack(&groups.base, out);
+    return groups;
 }
 
 static inf_err_t *

@@ -284,11 +284,11 @@ static void
 tell_agents(load_t *l, bool whole)
 {
     if (!whole || l->in_place) {
-        inf_model_source_fail(l->source);
+        inf_agents_fail(l->source->agents);
         return;
     }
 
-    inf_model_source_complete(l->record->source);
+    inf_agents_complete(l->record->source->agents);
     if (l->source != l->record->source) {
         inf_model_source_leave(l->source);  /* the record's source until now */
         l->source = NULL;

@@ -12,6 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/model/versions.h"
 #include "core/proto/message.h"
 #include "core/repository/code_upload.h"
 #include "core/repository/instance_change.h"
@@ -522,8 +523,9 @@ choose(load_t *l)
     int64_t *versions;
     size_t count;
 
-    inf_err_t *err = inf_model_source_choose(l->source, l->record->name,
-        &versions, &count);
+    inf_err_t *err = inf_versions_select(
+        l->source->config->msg->version_policy, l->record->name,
+        l->source->versions, l->source->version_count, &versions, &count);
     if (err != NULL) {
         if (inf_err_code(err) == INF_ERR_INVALID_ARG) {
             l->rejection = INF_REJECTED_VERSIONLESS;
@@ -579,7 +581,7 @@ recognize(load_t *l)
     const inf_model_source_t *now = l->record->source;
 
     if (l->edit->kind == INF_EDIT_REBUILD || now == NULL
-        || inf_model_source_says(l->source, now->config->msg)
+        || inf_model_source_says(l->source, now->config->msg, true)
         || inf_config_is_ensemble(now->config->msg) || !is_what_they_say(l))
     {
         return NULL;
@@ -602,7 +604,7 @@ is_what_they_say(load_t *l)
 
         any = true;
         inf_lock(&model->config_lock);
-        same = inf_model_source_says(l->source, model->config->msg);
+        same = inf_model_source_says(l->source, model->config->msg, true);
         inf_unlock(&model->config_lock);
         inf_model_unref(model);
     }
@@ -634,7 +636,8 @@ decide_what_to_keep(load_t *l)
         return;
     }
 
-    bool same = inf_model_source_same_config(r->source, l->source);
+    bool same = inf_model_source_says(r->source, l->source->config->msg,
+        false);
     for (size_t i = 0; i < l->count; i++) {     /* any change remakes an
                                                    ensemble                  */
         load_version_t *v = &l->versions[i];
@@ -777,7 +780,7 @@ inf_lifecycle_load_drop(load_t *l)
     }
 
     if (inf_load_is_fresh(l)) {
-        inf_model_source_fail(l->source);
+        inf_agents_fail(l->source->agents);
     }
     load_free(l);
 }

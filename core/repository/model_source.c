@@ -7,7 +7,6 @@
 
 #include "core/base/log.h"
 #include "core/base/path.h"
-#include "core/model/versions.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 #include "core/repository/code_upload.h"
@@ -27,8 +26,6 @@ static inf_err_t *let_agents_load(inf_model_source_t *source,
 static bool is_named(const char *file, const char *dir);
 static inf_err_t *write_config(const inf_model_source_t *source);
 static inf_err_t *bring_here(inf_model_source_t *source);
-static bool same_config(const Inference__ModelConfig *a,
-    const Inference__ModelConfig *b, bool but_instances);
 
 inf_err_t *
 inf_model_source_open(const inf_source_query_t *q, inf_model_source_t **out)
@@ -116,14 +113,6 @@ inf_model_source_check_sent(const inf_model_source_t *source,
     return unread;
 }
 
-inf_err_t *
-inf_model_source_choose(const inf_model_source_t *source, const char *name,
-    int64_t **versions, size_t *count)
-{
-    return inf_versions_select(source->config->msg->version_policy, name,
-        source->versions, source->version_count, versions, count);
-}
-
 bool
 inf_model_source_same_version(const inf_model_source_t *a,
     const inf_model_source_t *b, int64_t version)
@@ -132,22 +121,24 @@ inf_model_source_same_version(const inf_model_source_t *a,
         && a->repository == b->repository && strcmp(a->dir, b->dir) == 0
         && inf_model_stamp_same_rest(&a->stamp, a->named, &b->stamp, b->named)
         && inf_model_stamp_same_version(&a->stamp, &b->stamp, version)
-        && same_config(a->config->msg, b->config->msg,
+        && inf_model_source_says(a, b->config->msg,
             !inf_config_is_ensemble(a->config->msg));
 }
 
 bool
-inf_model_source_same_config(const inf_model_source_t *a,
-    const inf_model_source_t *b)
-{
-    return same_config(a->config->msg, b->config->msg, false);
-}
-
-bool
 inf_model_source_says(const inf_model_source_t *source,
-    const Inference__ModelConfig *msg)
+    const Inference__ModelConfig *msg, bool but_instances)
 {
-    return same_config(source->config->msg, msg, true);
+    Inference__ModelConfig x = *source->config->msg;
+    Inference__ModelConfig y = *msg;
+
+    if (but_instances) {
+        x.version_policy = NULL;
+        y.version_policy = NULL;
+        x.n_instance_group = 0;
+        y.n_instance_group = 0;
+    }
+    return inf_message_same(&x.base, &y.base);
 }
 
 inf_err_t *
@@ -198,29 +189,12 @@ inf_model_source_swap_settings(inf_model_source_t *a, inf_model_source_t *b)
 }
 
 void
-inf_model_source_complete(inf_model_source_t *source)
-{
-    if (source->agents != NULL) {
-        inf_agents_complete(source->agents);
-    }
-}
-
-void
-inf_model_source_fail(inf_model_source_t *source)
-{
-    if (source->agents != NULL) {
-        inf_agents_fail(source->agents);
-    }
-}
-
-void
 inf_model_source_leave(inf_model_source_t *source)
 {
-    if (source != NULL && source->agents != NULL) {
+    if (source != NULL) {
         inf_agents_unload(source->agents);
+        inf_model_source_unref(source);
     }
-
-    inf_model_source_unref(source);
 }
 
 inf_model_source_t *
@@ -483,38 +457,4 @@ write_config(const inf_model_source_t *source)
 
     inf_buf_fini(&text);
     return err;
-}
-
-/* Compares configurations without the version policy, which selects versions;
-   but_instances: without instance groups, which change while a version
-   serves. */
-static bool
-same_config(const Inference__ModelConfig *a, const Inference__ModelConfig *b,
-    bool but_instances)
-{
-    Inference__ModelConfig x = *a;
-    Inference__ModelConfig y = *b;
-    inf_buf_t packed_x, packed_y;
-
-    if (but_instances) {
-        x.version_policy = NULL;
-        y.version_policy = NULL;
-        x.n_instance_group = 0;
-        y.n_instance_group = 0;
-    }
-    inf_buf_init(&packed_x);
-    inf_buf_init(&packed_y);
-
-    inf_err_t *err = inf_message_pack(&x.base, &packed_x);
-    if (err == NULL) {
-        err = inf_message_pack(&y.base, &packed_y);
-    }
-    bool same = err == NULL && packed_x.len == packed_y.len
-        && (packed_x.len == 0
-            || memcmp(packed_x.data, packed_y.data, packed_x.len) == 0);
-
-    inf_err_free(err);
-    inf_buf_fini(&packed_x);
-    inf_buf_fini(&packed_y);
-    return same;
 }

@@ -82,10 +82,6 @@ INF_CHECK inf_err_t *inf_model_source_check_sent(
     const inf_model_source_t *source, const char *config_name,
     const Inference__ModelConfig *sent);
 
-/* The versions selected by the version policy; malloc'ed. */
-INF_CHECK inf_err_t *inf_model_source_choose(const inf_model_source_t *source,
-    const char *name, int64_t **versions, size_t *count);
-
 /*
  * Whether a version made from a can serve for b: its files, the files shared by
  * all versions and the configuration are equal, except instance groups and
@@ -94,12 +90,10 @@ INF_CHECK inf_err_t *inf_model_source_choose(const inf_model_source_t *source,
 bool inf_model_source_same_version(const inf_model_source_t *a,
     const inf_model_source_t *b, int64_t version);
 
-/* same_config: whether the whole configurations are equal.  says: whether
-   source's equals msg, except instance groups and version policy. */
-bool inf_model_source_same_config(const inf_model_source_t *a,
-    const inf_model_source_t *b);
+/* Whether source's configuration equals msg; but_instances: except instance
+   groups, which change while a version serves, and version policy. */
 bool inf_model_source_says(const inf_model_source_t *source,
-    const Inference__ModelConfig *msg);
+    const Inference__ModelConfig *msg, bool but_instances);
 
 /* Replaces source's configuration by that of other, except instance groups and
    version policy. */
@@ -110,12 +104,8 @@ INF_CHECK inf_err_t *inf_model_source_adopt(inf_model_source_t *source,
 void inf_model_source_swap_settings(inf_model_source_t *a,
     inf_model_source_t *b);
 
-/* Run actions of agents: the load has succeeded, or failed; its versions leave
-   service.  Repeated calls, or calls without agents, do nothing. */
-void inf_model_source_complete(inf_model_source_t *source);
-void inf_model_source_fail(inf_model_source_t *source);
-
-/* The last one also drops the reference; source may be NULL. */
+/* Runs the agents' UNLOAD, because the versions leave service, and drops the
+   reference; source may be NULL. */
 void inf_model_source_leave(inf_model_source_t *source);
 
 /* Adds a reference; returns source. */
