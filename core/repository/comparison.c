@@ -1,6 +1,7 @@
 #include "core/repository/comparison.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/log.h"
 #include "core/base/path.h"
@@ -11,10 +12,21 @@ struct inf_difference_s {
     bool                         settled;
 };
 
+struct inf_attempt_s {
+    char             *space;
+    char             *name;
+    inf_model_stamp_t stamp;
+};
+
 static bool take_stamp(const inf_comparison_t *c,
     const inf_repository_name_t *n, inf_model_stamp_t *stamp, bool *differs);
 static void compare_again(inf_comparison_t *c, inf_difference_t *d);
-static bool is_kept(void *userp, const inf_model_id_t *id);
+static void forget_attempts(const inf_comparison_t *c);
+static struct inf_attempt_s *find_attempt(const inf_last_attempts_t *a,
+    const inf_model_id_t *id);
+static bool was_tried(const inf_comparison_t *c, const inf_difference_t *d);
+static void note_attempt(inf_last_attempts_t *a, const inf_difference_t *d);
+static void attempt_fini(struct inf_attempt_s *t);
 
 inf_err_t *
 inf_comparison_find(inf_comparison_t *c,
@@ -35,7 +47,7 @@ inf_comparison_find(inf_comparison_t *c,
         return inf_err_nomem();
     }
     if (c->attempts != NULL) {
-        inf_last_attempts_forget(c->attempts, is_kept, c);
+        forget_attempts(c);
     }
 
     for (size_t i = 0; i < l->count; i++) {
@@ -48,9 +60,7 @@ inf_comparison_find(inf_comparison_t *c,
         {
             continue;
         }
-        if (differs && (c->attempts == NULL || !inf_last_attempts_has(
-                    c->attempts, &d.name->id, &d.stamp)))
-        {
+        if (differs && !was_tried(c, &d)) {
             c->differences[c->count++] = d;
         } else {
             inf_model_stamp_fini(&d.stamp);
@@ -96,15 +106,27 @@ take_stamp(const inf_comparison_t *c, const inf_repository_name_t *n,
     return taken;
 }
 
-/* Whether attempts of the model are kept for early polls: it is, or may be,
-   present. */
-static bool
-is_kept(void *userp, const inf_model_id_t *id)
+/* Forgets attempts before a full poll, and of models that can't be present. */
+static void
+forget_attempts(const inf_comparison_t *c)
 {
-    const inf_comparison_t *c = userp;
-    const inf_repository_name_t *n = inf_inventory_find(c->inventory, id);
-    return c->early && n != NULL && !n->duplicate
-        && (n->problem == NULL || n->unsure);
+    inf_last_attempts_t *a = c->attempts;
+    size_t left = 0;
+
+    for (size_t i = 0; i < a->count; i++) {
+        const inf_model_id_t id = {
+            .space = a->items[i].space, .name = a->items[i].name
+        };
+        const inf_repository_name_t *n = inf_inventory_find(c->inventory, &id);
+        if (c->early && n != NULL && !n->duplicate
+            && (n->problem == NULL || n->unsure))
+        {
+            a->items[left++] = a->items[i];
+        } else {
+            attempt_fini(&a->items[i]);
+        }
+    }
+    a->count = left;
 }
 
 inf_err_t *
@@ -139,7 +161,7 @@ inf_comparison_load(inf_comparison_t *c)
         inf_lifecycle_load_id_async(c->lc, &d->name->id, c->done,
             c->done_userp);
         if (c->attempts != NULL) {
-            inf_last_attempts_note(c->attempts, &d->name->id, &d->stamp);
+            note_attempt(c->attempts, d);
         } else {
             inf_model_stamp_fini(&d->stamp);
         }
@@ -160,4 +182,68 @@ compare_again(inf_comparison_t *c, inf_difference_t *d)
         inf_model_stamp_fini(&d->stamp);
         d->stamp = now;
     }
+}
+
+static struct inf_attempt_s *
+find_attempt(const inf_last_attempts_t *a, const inf_model_id_t *id)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        if (strcmp(a->items[i].name, id->name) == 0
+            && strcmp(a->items[i].space, id->space) == 0)
+        {
+            return &a->items[i];
+        }
+    }
+
+    return NULL;
+}
+
+/* Whether the last attempt at the model was with these files. */
+static bool
+was_tried(const inf_comparison_t *c, const inf_difference_t *d)
+{
+    const struct inf_attempt_s *t = c->attempts == NULL ? NULL
+        : find_attempt(c->attempts, &d->name->id);
+
+    return t != NULL && inf_model_stamp_equal(&t->stamp, &d->stamp);
+}
+
+/* Records an attempt; takes the contents of d's stamp. */
+static void
+note_attempt(inf_last_attempts_t *a, const inf_difference_t *d)
+{
+    const inf_model_id_t *id = &d->name->id;
+    struct inf_attempt_s *known = find_attempt(a, id);
+    if (known != NULL) {
+        inf_model_stamp_fini(&known->stamp);
+        known->stamp = d->stamp;
+        return;
+    }
+
+    struct inf_attempt_s *wider = realloc(a->items,
+        (a->count + 1) * sizeof(*wider));
+    struct inf_attempt_s t = { strdup(id->space), strdup(id->name), d->stamp };
+    a->items = wider != NULL ? wider : a->items;
+    if (wider == NULL || t.space == NULL || t.name == NULL) {
+        attempt_fini(&t);
+        return;
+    }
+    wider[a->count++] = t;
+}
+
+void
+inf_last_attempts_fini(inf_last_attempts_t *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        attempt_fini(&a->items[i]);
+    }
+    free(a->items);
+}
+
+static void
+attempt_fini(struct inf_attempt_s *t)
+{
+    free(t->space);
+    free(t->name);
+    inf_model_stamp_fini(&t->stamp);
 }

@@ -5,7 +5,8 @@
  * Owner    The caller's memory; it borrows the lifecycle.
  * Thread   one at a time.
  * Units    none.
- * Errors   out of memory.  Models of a repository that cannot be listed now, or
+ * Errors   out of memory; a failed model whose attempt is not noted is tried
+ *          once more.  Models of a repository that cannot be listed now, or
  *          that is listed once, are left as they are.
  * Route    poll -> [comparison] -> inventory, lifecycle
  */
@@ -13,10 +14,16 @@
 #ifndef INF_REPOSITORY_COMPARISON_H
 #define INF_REPOSITORY_COMPARISON_H
 
-#include "core/repository/last_attempts.h"
 #include "core/repository/lifecycle.h"
 
 typedef struct inf_difference_s inf_difference_t;
+
+/* The last loads queued by polls: an early poll does not try failed models again
+   whose files have not changed.  Zeroed memory is empty. */
+typedef struct {
+    struct inf_attempt_s *items;
+    size_t                count;
+} inf_last_attempts_t;
 
 typedef struct {
     /* set by the caller; pointers except lc may be NULL */
@@ -47,5 +54,8 @@ INF_CHECK inf_err_t *inf_comparison_unload(inf_comparison_t *c);
 /* Compares again, and loads models whose files were the same twice; others
    remain. */
 void inf_comparison_load(inf_comparison_t *c);
+
+/* Frees all attempts. */
+void inf_last_attempts_fini(inf_last_attempts_t *a);
 
 #endif /* INF_REPOSITORY_COMPARISON_H */

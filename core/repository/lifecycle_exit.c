@@ -11,7 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/forced_unload.h"
+#include "core/repository/model_load.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 

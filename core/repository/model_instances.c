@@ -1,6 +1,7 @@
 #include "core/repository/model_instances.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,25 +10,22 @@
 #include "core/base/os/thread.h"
 #include "core/model/instances.h"
 #include "core/model/warmup.h"
+#include "core/proto/core_config.h"
 #include "core/repository/children.h"
-#include "core/repository/device_limit.h"
 #include "core/tensor/ledger.h"
 #include "core/tensor/memory.h"
 
 typedef struct {
-    const inf_lifecycle_options_t *options;
-    const inf_core_config_t       *core_config;
-    uint64_t                       load;
-    inf_instance_t                *instance;
-    inf_err_t                     *err;
-    pthread_t                      thread;
+    const inf_model_load_t *what;
+    inf_instance_t         *instance;
+    inf_err_t              *err;
+    pthread_t               thread;
 } instance_init_t;
 
 /* The preparation of instance threads. */
 typedef struct {
-    const inf_executor_t *executor;
-    inf_warmup_t         *warmup;       /* NULL: none                        */
-    const _Atomic bool   *stopping;     /* seq_cst                           */
+    const inf_model_load_t *what;
+    inf_warmup_t           *warmup;     /* NULL: none                        */
 } instance_prepare_t;
 
 static inf_err_t *check_rates(inf_rate_gate_t *gate,
@@ -45,6 +43,8 @@ static bool in_parallel(const inf_model_t *model);
 static void init_all(instance_init_t *jobs, uint32_t count, bool parallel);
 static void *init_main(void *arg);
 static inf_err_t *init_on_device(const instance_init_t *job);
+static inf_err_t *check_gpu_limit(const NginxInference__CoreConfig *config,
+    const inf_instance_spec_t *spec);
 static inf_err_t *make_options(const inf_model_load_t *what,
     const inf_model_t *model, instance_prepare_t *prepare,
     inf_runner_options_t *out);
@@ -243,9 +243,7 @@ init_instances(const inf_model_load_t *what, inf_model_t *model,
     }
 
     for (uint32_t i = 0; i < count; i++) {
-        jobs[i].options = what->options;
-        jobs[i].core_config = what->core_config;
-        jobs[i].load = what->load;
+        jobs[i].what = what;
         jobs[i].instance = instances[i];
     }
 
@@ -358,19 +356,20 @@ init_main(void *arg)
     inf_load_thread_t me;
 
     inf_host_place_save(&place, policies, policy);
-    inf_load_threads_enter(job->options->threads, &me, job->load);
+    inf_load_threads_enter(job->what->options->threads, &me,
+        job->what->load);
     job->err = inf_host_policy_apply(policies, policy);
     if (job->err == NULL) {
         job->err = init_on_device(job);
     }
     if (job->err == NULL) {
-        inf_children_watch(job->options->children, job->instance,
+        inf_children_watch(job->what->options->children, job->instance,
             &me.before);
     }
-    inf_load_threads_leave(job->options->threads, &me);
+    inf_load_threads_leave(job->what->options->threads, &me);
     inf_host_place_restore(&place);
     if (job->err == NULL) {
-        job->err = inf_device_limit_check(job->core_config->values,
+        job->err = check_gpu_limit(job->what->core_config->values,
             job->instance->spec);
     }
     return NULL;
@@ -382,7 +381,7 @@ static inf_err_t *
 init_on_device(const instance_init_t *job)
 {
     const inf_instance_spec_t *spec = job->instance->spec;
-    const inf_plugin_ops_t *plugins = job->options->plugins;
+    const inf_plugin_ops_t *plugins = job->what->options->plugins;
     inf_memory_t *memory = inf_memory_shared();
 
     if (spec->kind != INF_INSTANCE_GPU) {
@@ -397,10 +396,46 @@ init_on_device(const instance_init_t *job)
     inf_err_t *err = plugins->instance_init(job->instance);
     inf_err_t *gone = err == NULL ? NULL
         : inf_memory_check_gpu(memory, spec->device_id);
-    if (gone != NULL && job->options->gpu_failed != NULL) {
-        job->options->gpu_failed(job->instance->model, inf_err_msg(gone));
+    if (gone != NULL && job->what->options->gpu_failed != NULL) {
+        job->what->options->gpu_failed(job->instance->model,
+            inf_err_msg(gone));
     }
     inf_err_free(gone);
+    return err;
+}
+
+/* Checks the memory in use on the instance's GPU, if there is a limit for that
+   GPU: a fraction of its memory, 0 to 1. */
+static inf_err_t *
+check_gpu_limit(const NginxInference__CoreConfig *config,
+    const inf_instance_spec_t *spec)
+{
+    char key[sizeof(INF_DEVICE_LIMIT_KEY) + 16];
+    double fill = 0;
+    char *end;
+
+    snprintf(key, sizeof(key), "%s%d", INF_DEVICE_LIMIT_KEY,
+        (int) spec->device_id);
+    const char *text = spec->kind == INF_INSTANCE_GPU
+        ? inf_core_config_setting(config, "", key) : NULL;
+    if (text == NULL) {
+        return NULL;
+    }
+
+    double limit = strtod(text, &end);
+    if (end == text || *end != '\0' || !(limit >= 0.0 && limit <= 1.0)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "backend setting %s expects"
+            " limit fraction to be in range [0.0, 1.0], got \"%s\"", key,
+            text);
+    }
+
+    inf_err_t *err = inf_memory_gpu_fill(inf_memory_shared(), spec->device_id,
+        &fill);
+    if (err == NULL && fill > limit) {
+        err = inf_err_new(INF_ERR_UNAVAILABLE, "can not create model '%s':"
+            " memory limit set for GPU %d has exceeded, model loading is"
+            " rejected.", spec->name, (int) spec->device_id);
+    }
     return err;
 }
 
@@ -409,8 +444,7 @@ static inf_err_t *
 make_options(const inf_model_load_t *what, const inf_model_t *model,
     instance_prepare_t *prepare, inf_runner_options_t *out)
 {
-    prepare->executor = what->options->plugins->executor;
-    prepare->stopping = what->stopping;
+    prepare->what = what;
     inf_err_t *err = inf_warmup_new(what->storage, what->dir, model,
         &prepare->warmup);
     if (err != NULL) {
@@ -418,7 +452,7 @@ make_options(const inf_model_load_t *what, const inf_model_t *model,
     }
 
     *out = (inf_runner_options_t) {
-        .executor = prepare->executor,
+        .executor = what->options->plugins->executor,
         .spin_ns = what->core_config->values->spin_us * 1000,
         .idle = what->options->idle,
         .idle_userp = what->options->idle_userp,
@@ -443,8 +477,8 @@ prepare_instance(void *userp, inf_instance_t *instance)
     inf_err_t *err = inf_host_policy_apply(instance->model->host_policies,
         instance->spec->host_policy);
     if (err == NULL && p->warmup != NULL) {
-        err = inf_warmup_run(p->warmup, instance, p->executor->execute,
-            p->stopping);
+        err = inf_warmup_run(p->warmup, instance,
+            p->what->options->plugins->executor->execute, p->what->stopping);
     }
     return err;
 }

@@ -16,6 +16,10 @@
 #include "core/model/config_findings.h"
 #include "core/repository/model_load.h"
 
+/* Prefix of the global backend setting that limits the memory in use on a GPU
+   after another instance was made, before the GPU's number. */
+#define INF_DEVICE_LIMIT_KEY "model-load-gpu-limit-device-"
+
 /* Sets the instances of msg for this machine and backend; errors in msg go to
    f. */
 INF_CHECK inf_err_t *inf_model_settle_groups(const inf_model_load_t *what,

@@ -13,6 +13,7 @@
 #include "core/repository/model_validate.h"
 #include "core/sched/ensemble.h"
 #include "core/sched/sequence_inputs.h"
+#include "core/tensor/ledger.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
 
@@ -24,6 +25,9 @@ static inf_err_t *inherit_labels(inf_model_t *model, size_t step,
     const inf_model_t *composing);
 static inf_err_t *init_model(const inf_model_load_t *what,
     inf_model_t *model);
+static void finalize(inf_model_t *model, const inf_plugin_ops_t *plugins,
+    inf_children_t *children);
+static void answer_queued(inf_model_t *model, const char *why);
 static inf_err_t *open_backend(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *describe_python(inf_model_t *model, const char *environment);
@@ -159,15 +163,58 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     }
 
     if (!atomic_load(&model->unloaded) && model->backend != NULL) {
-        inf_children_let_go(children, model);
-        for (uint32_t i = 0; i < model->instance_count; i++) {
-            plugins->instance_fini(model->instances[i]);
-        }
-        plugins->model_fini(model);
+        finalize(model, plugins, children);
         inf_leftovers_remove(inf_children_forget(children, model), false);
     }
 
     inf_model_free(model);
+}
+
+static void
+finalize(inf_model_t *model, const inf_plugin_ops_t *plugins,
+    inf_children_t *children)
+{
+    inf_children_let_go(children, model);
+    for (uint32_t i = 0; i < model->instance_count; i++) {
+        plugins->instance_fini(model->instances[i]);
+    }
+    plugins->model_fini(model);
+}
+
+void
+inf_model_force_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
+    inf_children_t *children, const char *why)
+{
+    inf_runner_close(model->sched.runner);
+    answer_queued(model, why);
+    inf_model_close(model);             /* no changes of instances now       */
+    inf_runner_stop(model->sched.runner);
+    finalize(model, plugins, children);
+
+    inf_ledger_t *ledger = atomic_load(&model->ledger);
+    uint32_t open = ledger != NULL ? inf_ledger_settle(ledger, why) : 0;
+    if (open > 0) {
+        inf_log(INF_LOG_WARN, "model=%s version=%lld: %u requests that were"
+            " running are answered for it", model->name,
+            (long long) model->version, open);
+    }
+    inf_leftovers_remove(inf_children_forget(children, model), false);
+}
+
+/* Answers queued requests, which only instances without their process could
+   run. */
+static void
+answer_queued(inf_model_t *model, const char *why)
+{
+    inf_request_t *req;
+
+    while ((req = inf_runner_take_queued(model->sched.runner)) != NULL) {
+        inf_statistics_failure(&model->statistics, req->start_ns,
+            inf_clock_ns());
+        inf_factory_send_error(req->factory, inf_err_new(INF_ERR_UNAVAILABLE,
+            "%s", why));
+        inf_request_release(req, 1);
+    }
 }
 
 static inf_err_t *

@@ -1,8 +1,7 @@
 #include "temp_tree.h"
 
 #include "core/model/config_load.h"
-#include "core/repository/device_limit.h"
-#include "core/repository/model_load.h"
+#include "core/repository/model_instances.h"
 #include "core/storage/storage_local.h"
 #include "core/tensor/memory.h"
 #include "core_config_of.h"
