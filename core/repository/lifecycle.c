@@ -69,7 +69,7 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_link_init(&lc->calls);
     inf_load_threads_init(&lc->threads);
     lc->options.threads = &lc->threads;
-    inf_link_init(&lc->destroyers);
+    inf_link_init(&lc->destroyed);
     inf_link_init(&lc->exits);
     inf_timekeeper_init(&lc->timekeeper);
     inf_model_set_init(&lc->set, &inf_lifecycle_set_ops, lc);

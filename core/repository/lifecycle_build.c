@@ -136,17 +136,11 @@ loaded_new(load_t *l, inf_loaded_t **out)
         return inf_err_nomem();
     }
 
-    inf_err_t *err = inf_destroyer_new(&loaded->destroyer);
-    if (err != NULL) {
-        free(loaded);
-        return err;
-    }
-
     loaded->lc = l->lc;
     loaded->record = l->record;
     loaded->source = inf_model_source_ref(l->source);
     loaded->core_config = inf_core_config_ref(l->core_config);
-    inf_link_init(&loaded->gone);
+    inf_link_init(&loaded->link);
     *out = loaded;
     return NULL;
 }
@@ -157,7 +151,6 @@ loaded_free(inf_loaded_t *loaded)
 {
     inf_model_source_unref(loaded->source);
     inf_core_config_unref(loaded->core_config);
-    inf_destroyer_free(loaded->destroyer);
     free(loaded);
 }
 

@@ -18,20 +18,6 @@
                                            memory                           */
 #define CHECK_NS UINT64_C(20000000)     /* while sequences end               */
 
-typedef enum {
-    DESTROYER_WAITS,
-    DESTROYER_RUNS,
-    DESTROYER_DONE                      /* to be joined                      */
-} destroyer_state_t;
-
-/* A thread that destroys one model. */
-typedef struct inf_destroyer_s {
-    inf_link_t        link;             /* in lc->destroyers                 */
-    inf_model_t      *model;
-    pthread_t         thread;
-    destroyer_state_t state;
-} destroyer_t;
-
 static void leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone);
 static bool is_current(void *userp, const inf_repository_list_t *list);
 static bool is_barred(void *userp, const inf_model_id_t *id);
@@ -44,12 +30,13 @@ static void *reaper_main(void *arg);
 static void publish_again(inf_lifecycle_t *lc);
 static uint64_t next_check_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static uint64_t replace_stuck_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
-static bool start_destroyer_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
-static void join_destroyers(inf_lifecycle_t *lc);
-static destroyer_t *find_destroyer_locked(inf_lifecycle_t *lc,
-    destroyer_state_t state) INF_NEEDS(lc->lock);
+static bool start_destroy_locked(inf_loaded_t *loaded);
+static void join_locked(inf_lifecycle_t *lc, inf_loaded_t *loaded)
+    INF_NEEDS(lc->lock);
+static inf_loaded_t *find_locked(inf_lifecycle_t *lc, inf_loaded_state_t state)
+    INF_NEEDS(lc->lock);
 static void *destroy_main(void *arg);
-static void note_unloaded(inf_loaded_t *loaded, destroyer_t *d);
+static void note_unloaded(inf_loaded_t *loaded);
 
 const inf_model_set_ops_t inf_lifecycle_set_ops = {
     .leaves = leaves,
@@ -100,7 +87,7 @@ leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone)
 
     loaded->model = model;
     loaded->why = why;
-    inf_list_push_back(gone, &loaded->gone);
+    inf_list_push_back(gone, &loaded->link);
 }
 
 static bool
@@ -213,19 +200,6 @@ serves_locked(const inf_model_record_t *r)
 }
 
 inf_err_t *
-inf_destroyer_new(inf_destroyer_t **out)
-{
-    *out = calloc(1, sizeof(**out));
-    return *out != NULL ? NULL : inf_err_nomem();
-}
-
-void
-inf_destroyer_free(inf_destroyer_t *d)
-{
-    free(d);
-}
-
-inf_err_t *
 inf_lifecycle_start_reaper(inf_lifecycle_t *lc)
 {
     inf_err_t *err = inf_thread_start(&lc->reaper, "reaper", reaper_main, lc);
@@ -258,13 +232,13 @@ const inf_model_t *
 inf_lifecycle_next_leaving_locked(const inf_lifecycle_t *lc,
     const inf_link_t **at)
 {
-    const inf_link_t *l = *at == NULL ? lc->destroyers.next : (*at)->next;
+    const inf_link_t *l = *at == NULL ? lc->destroyed.next : (*at)->next;
 
-    for (; l != &lc->destroyers; l = l->next) {
-        const destroyer_t *d = inf_link_entry(l, destroyer_t, link);
-        if (d->state != DESTROYER_DONE) {
+    for (; l != &lc->destroyed; l = l->next) {
+        const inf_loaded_t *loaded = inf_link_entry(l, inf_loaded_t, link);
+        if (loaded->state != INF_LOADED_ENDED) {
             *at = l;
-            return d->model;
+            return loaded->model;
         }
     }
 
@@ -278,39 +252,38 @@ last_unref(inf_model_t *model)
 {
     inf_loaded_t *loaded = model->owner;
     inf_lifecycle_t *lc = loaded->lc;
-    destroyer_t *d = loaded->destroyer;
-
-    d->model = model;
-    d->state = DESTROYER_WAITS;
 
     inf_lock(&lc->lock);
-    inf_list_push_back(&lc->destroyers, &d->link);
+    loaded->model = model;
+    loaded->state = INF_LOADED_UNUSED;
+    inf_list_push_back(&lc->destroyed, &loaded->link);
     inf_cond_signal(&lc->reap);
     inf_unlock(&lc->lock);
 }
 
-/* Starts destroyers, which inherit name and processors of this thread instead
+/* Starts threads that destroy, which inherit name and processors of this thread instead
    of those of the thread with the last reference. */
 static void *
 reaper_main(void *arg)
 {
     inf_lifecycle_t *lc = arg;
+    inf_loaded_t *loaded;
 
     for (;;) {
         publish_again(lc);
         inf_lifecycle_give_up_stuck(lc);
         inf_lock(&lc->lock);
-        if (find_destroyer_locked(lc, DESTROYER_DONE) != NULL) {
-            inf_unlock(&lc->lock);
-            join_destroyers(lc);
-            continue;
-        } else if (find_destroyer_locked(lc, DESTROYER_WAITS) == NULL) {
+        while ((loaded = find_locked(lc, INF_LOADED_ENDED)) != NULL) {
+            join_locked(lc, loaded);
+        }
+        loaded = find_locked(lc, INF_LOADED_UNUSED);
+        if (loaded == NULL) {
             if (lc->reaper_state == INF_REAPER_ENDS) {
                 break;
             }
             uint64_t until = next_check_locked(lc);
             (void) inf_cond_wait_until(&lc->reap, &lc->lock, until);
-        } else if (!start_destroyer_locked(lc)) {
+        } else if (!start_destroy_locked(loaded)) {
             if (lc->reaper_state == INF_REAPER_ENDS) {
                 break;
             }
@@ -395,52 +368,39 @@ replace_stuck_locked(inf_lifecycle_t *lc)
 }
 
 static bool
-start_destroyer_locked(inf_lifecycle_t *lc)
+start_destroy_locked(inf_loaded_t *loaded)
 {
-    destroyer_t *d = find_destroyer_locked(lc, DESTROYER_WAITS);
-
-    d->state = DESTROYER_RUNS;
-    inf_err_t *err = inf_thread_start(&d->thread, "destroyer", destroy_main, d);
+    loaded->state = INF_LOADED_ENDS;
+    inf_err_t *err = inf_thread_start(&loaded->thread, "destroyer",
+        destroy_main, loaded);
     if (err != NULL) {
-        d->state = DESTROYER_WAITS;
+        loaded->state = INF_LOADED_UNUSED;
         inf_err_log(inf_err_add(err, "model \"%s\" stays in memory for now",
-            d->model->name));
+            loaded->model->name));
         return false;
     }
 
     return true;
 }
 
+/* Joins the thread that has destroyed a version; releases the lock meanwhile. */
 static void
-join_destroyers(inf_lifecycle_t *lc)
+join_locked(inf_lifecycle_t *lc, inf_loaded_t *loaded)
 {
-    destroyer_t *d;
-
-    for (;;) {
-        inf_lock(&lc->lock);
-        d = find_destroyer_locked(lc, DESTROYER_DONE);
-        if (d != NULL) {
-            inf_link_remove(&d->link);
-        }
-        inf_unlock(&lc->lock);
-        if (d == NULL) {
-            return;
-        }
-
-        pthread_join(d->thread, NULL);
-        free(d);
-    }
+    inf_link_remove(&loaded->link);
+    inf_unlock(&lc->lock);
+    pthread_join(loaded->thread, NULL);
+    free(loaded);
+    inf_lock(&lc->lock);
 }
 
-static destroyer_t *
-find_destroyer_locked(inf_lifecycle_t *lc, destroyer_state_t state)
+static inf_loaded_t *
+find_locked(inf_lifecycle_t *lc, inf_loaded_state_t state)
 {
-    for (inf_link_t *l = lc->destroyers.next; l != &lc->destroyers;
-        l = l->next)
-    {
-        destroyer_t *d = inf_link_entry(l, destroyer_t, link);
-        if (d->state == state) {
-            return d;
+    for (inf_link_t *l = lc->destroyed.next; l != &lc->destroyed; l = l->next) {
+        inf_loaded_t *loaded = inf_link_entry(l, inf_loaded_t, link);
+        if (loaded->state == state) {
+            return loaded;
         }
     }
 
@@ -450,9 +410,8 @@ find_destroyer_locked(inf_lifecycle_t *lc, destroyer_state_t state)
 static void *
 destroy_main(void *arg)
 {
-    destroyer_t *d = arg;
-    inf_model_t *model = d->model;
-    inf_loaded_t *loaded = model->owner;
+    inf_loaded_t *loaded = arg;
+    inf_model_t *model = loaded->model;
     inf_loading_place_t place;
 
     inf_loading_place_enter(&place, &loaded->core_config->host_policies);
@@ -463,13 +422,13 @@ destroy_main(void *arg)
     inf_model_source_unref(loaded->source);
     inf_core_config_unref(loaded->core_config);
     inf_loading_place_leave(&place);
-    note_unloaded(loaded, d);
+    note_unloaded(loaded);
     return NULL;
 }
 
-/* The last use of loaded and d. */
+/* The thread's last use of loaded. */
 static void
-note_unloaded(inf_loaded_t *loaded, destroyer_t *d)
+note_unloaded(inf_loaded_t *loaded)
 {
     inf_lifecycle_t *lc = loaded->lc;
     inf_model_record_t *r = loaded->record;
@@ -484,9 +443,8 @@ note_unloaded(inf_loaded_t *loaded, destroyer_t *d)
         }
     }
     inf_reason_unref(loaded->why);
-    free(loaded);
     lc->alive--;
-    d->state = DESTROYER_DONE;
+    loaded->state = INF_LOADED_ENDED;
     inf_cond_broadcast(&lc->idle);
     inf_cond_signal(&lc->reap);
     inf_unlock(&lc->lock);

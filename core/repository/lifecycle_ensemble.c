@@ -106,7 +106,7 @@ inf_lifecycle_let_go(inf_link_t *gone)
     inf_link_t *link;
 
     while ((link = inf_list_pop_front(gone)) != NULL) {
-        inf_loaded_t *loaded = inf_link_entry(link, inf_loaded_t, gone);
+        inf_loaded_t *loaded = inf_link_entry(link, inf_loaded_t, link);
         inf_log(INF_LOG_NOTICE, "model=%s version=%lld is being unloaded%s%s",
             loaded->record->title, (long long) loaded->model->version,
             loaded->why != NULL ? ": " : "",

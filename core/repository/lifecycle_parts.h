@@ -42,8 +42,6 @@
    NUL. */
 #define INF_STUCK_NAME 512
 
-typedef struct inf_destroyer_s inf_destroyer_t;
-
 typedef enum {
     INF_LOADER_FREE,
     INF_LOADER_RUNS,
@@ -99,11 +97,11 @@ struct inf_lifecycle_s {
     inf_model_id_t          *barred;    /* left out at the start; constant
                                            while edits run                   */
     size_t                   barred_count;
-    inf_link_t               destroyers;    /* threads of models to be
-                                               destroyed                     */
-    inf_cond_t               reap;      /* work for the reaper: a destroyer
-                                           added or done, a loader to replace,
-                                           a failed publish, an exit         */
+    inf_link_t               destroyed; /* loaded versions that are not used
+                                           any more                          */
+    inf_cond_t               reap;      /* work for the reaper: a version
+                                           unused or destroyed, a loader to
+                                           replace, a failed publish, an exit */
     bool                     unpublished;   /* the last publish failed       */
     uint64_t                 patience_ns;   /* of a busy loader before it is
                                                replaced                      */
@@ -125,16 +123,26 @@ struct inf_lifecycle_s {
                                            loads without the lock            */
 };
 
-/* The lifecycle's data of a loaded version: model->owner. */
+typedef enum {
+    INF_LOADED_LIVES,
+    INF_LOADED_UNUSED,          /* waits for the thread that destroys it     */
+    INF_LOADED_ENDS,            /* is being destroyed                        */
+    INF_LOADED_ENDED            /* the thread is to be joined                */
+} inf_loaded_state_t;
+
+/* The lifecycle's data of a loaded version: model->owner.  It has all that
+   destroying the model takes, so that destroying cannot fail. */
 typedef struct {
     inf_lifecycle_t    *lc;
     inf_model_record_t *record;
-    inf_model_source_t   *source;       /* a reference                       */
-    inf_link_t          gone;           /* while it leaves service           */
-    inf_model_t        *model;          /* then                              */
-    inf_reason_t       *why;            /* then; a reference, or NULL        */
+    inf_model_source_t *source;         /* a reference                       */
     inf_core_config_t  *core_config;    /* a reference                       */
-    inf_destroyer_t    *destroyer;      /* until it is destroyed             */
+    inf_link_t          link;           /* while it leaves service; then in
+                                           lc->destroyed                     */
+    inf_model_t        *model;          /* since it leaves service           */
+    inf_reason_t       *why;            /* of that; a reference, or NULL     */
+    inf_loaded_state_t  state;          /* under lc->lock                    */
+    pthread_t           thread;         /* that destroys it                  */
 } inf_loaded_t;
 
 /* The result of carrying out an edit as far as possible. */
@@ -286,11 +294,6 @@ void inf_lifecycle_publish(inf_lifecycle_t *lc);
    READY, so that no reader sees a READY version that requests cannot find. */
 void inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
     INF_GIVES(lc->publish_lock);
-
-/* The means to destroy a model, allocated when the model is built, so that
-   destroying cannot fail. */
-INF_CHECK inf_err_t *inf_destroyer_new(inf_destroyer_t **out);
-void inf_destroyer_free(inf_destroyer_t *d);
 
 /* The reaper thread destroys unreferenced models, each on a thread of its own,
    replaces stuck loaders and queues due rebuilds.  stop joins the threads that
