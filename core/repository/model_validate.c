@@ -8,24 +8,9 @@
 #include "core/repository/strategy_search.h"
 #include "core/sched/sequence_inputs.h"
 
-typedef inf_err_t *(*table_fn)(const inf_model_load_t *what,
-    inf_model_t *model);
-
 static inf_err_t *copy_config(const inf_model_config_t *config,
     inf_model_config_t **out);
-static inf_err_t *make_tensors(const inf_model_load_t *what,
-    inf_model_t *model);
-static inf_err_t *make_labels(const inf_model_load_t *what,
-    inf_model_t *model);
-static inf_err_t *make_sequence_inputs(const inf_model_load_t *what,
-    inf_model_t *model);
-static inf_err_t *set_private_inputs(const inf_model_load_t *what,
-    inf_model_t *model);
-
-/* The first one is needed by the others. */
-static const table_fn tables[] = {
-    make_tensors, make_labels, make_sequence_inputs, set_private_inputs
-};
+static inf_err_t *tell(inf_err_t *err, inf_model_problem_fn fn, void *userp);
 
 inf_err_t *
 inf_model_draft(const inf_model_load_t *what, inf_model_t **out)
@@ -98,16 +83,33 @@ inf_err_t *
 inf_model_make_tables(const inf_model_load_t *what, inf_model_t *model,
     inf_model_problem_fn fn, void *userp)
 {
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-        inf_err_t *err = tables[i](what, model);
-        if (err != NULL && (fn == NULL || i == 0)) {
-            return err;
-        }
-        if (err != NULL) {
-            fn(userp, err);
-        }
+    /* the others need this one */
+    inf_err_t *err = inf_config_tensors_new(model->built, &model->tensors);
+    if (err == NULL) {
+        err = tell(inf_labels_load(what->storage, what->dir, model->built,
+            &model->labels), fn, userp);
+    }
+    if (err == NULL) {
+        err = tell(inf_sequence_inputs_new(what->storage, what->dir, model,
+            &model->sched.sequence_inputs), fn, userp);
+    }
+    if (err == NULL) {
+        model->own_gpu_inputs = inf_private_inputs_own_gpu(model->built);
+        err = tell(inf_private_inputs_wanted(model->built,
+            &model->private_inputs), fn, userp);
+    }
+    return err;
+}
+
+/* Gives an error to fn, if there is one; otherwise returns the error. */
+static inf_err_t *
+tell(inf_err_t *err, inf_model_problem_fn fn, void *userp)
+{
+    if (err == NULL || fn == NULL) {
+        return err;
     }
 
+    fn(userp, err);
     return NULL;
 }
 
@@ -139,33 +141,4 @@ copy_config(const inf_model_config_t *config, inf_model_config_t **out)
         inf_message_free(copy);
     }
     return err;
-}
-
-static inf_err_t *
-make_tensors(const inf_model_load_t *what, inf_model_t *model)
-{
-    (void) what;
-    return inf_config_tensors_new(model->built, &model->tensors);
-}
-
-static inf_err_t *
-make_labels(const inf_model_load_t *what, inf_model_t *model)
-{
-    return inf_labels_load(what->storage, what->dir, model->built,
-        &model->labels);
-}
-
-static inf_err_t *
-make_sequence_inputs(const inf_model_load_t *what, inf_model_t *model)
-{
-    return inf_sequence_inputs_new(what->storage, what->dir, model,
-        &model->sched.sequence_inputs);
-}
-
-static inf_err_t *
-set_private_inputs(const inf_model_load_t *what, inf_model_t *model)
-{
-    (void) what;
-    model->own_gpu_inputs = inf_private_inputs_own_gpu(model->built);
-    return inf_private_inputs_wanted(model->built, &model->private_inputs);
 }
