@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/refs.h"
+
 static inf_err_t *poll_all(const inf_repository_list_t *list,
     inf_occasion_t occasion);
 static inf_err_t *collect(inf_inventory_t *l);
@@ -231,9 +233,7 @@ inf_inventory_ref(inf_inventory_t *l)
 void
 inf_inventory_unref(inf_inventory_t *l)
 {
-    if (l == NULL || atomic_fetch_sub_explicit(&l->refs, 1,
-            memory_order_acq_rel) != 1)
-    {
+    if (l == NULL || !inf_refs_drop(&l->refs)) {
         return;
     }
 

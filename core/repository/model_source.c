@@ -7,6 +7,7 @@
 
 #include "core/base/log.h"
 #include "core/base/path.h"
+#include "core/base/refs.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 #include "core/repository/code_upload.h"
@@ -207,9 +208,7 @@ inf_model_source_ref(inf_model_source_t *source)
 void
 inf_model_source_unref(inf_model_source_t *source)
 {
-    if (source == NULL || atomic_fetch_sub_explicit(&source->refs, 1,
-            memory_order_acq_rel) != 1)
-    {
+    if (source == NULL || !inf_refs_drop(&source->refs)) {
         return;
     }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/refs.h"
+
 #define ROOM 4096u              /* nearly every text fits                    */
 
 inf_reason_t inf_reason_unloaded = {
@@ -91,9 +93,7 @@ inf_reason_ref(inf_reason_t *r)
 void
 inf_reason_unref(inf_reason_t *r)
 {
-    if (r != NULL && atomic_fetch_sub_explicit(&r->refs, 1,
-            memory_order_acq_rel) == 1)
-    {
+    if (r != NULL && inf_refs_drop(&r->refs)) {
         assert(r->text == (const char *) (r + 1));
         free(r);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/refs.h"
 
 #define REGISTRY_RANK 40
 
@@ -372,9 +373,7 @@ snapshot_find(const inf_registry_snapshot_t *s, inf_slice_t name)
 static void
 snapshot_unref(inf_registry_snapshot_t *s)
 {
-    if (s == NULL
-        || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
-    {
+    if (s == NULL || !inf_refs_drop(&s->refs)) {
         return;
     }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/object_address.h"
+#include "core/base/refs.h"
 
 #define CHANGE_RANK       57
 #define REPOSITORIES_RANK 62
@@ -294,9 +295,7 @@ inf_repository_list_ref(inf_repository_list_t *list)
 void
 inf_repository_list_unref(inf_repository_list_t *list)
 {
-    if (list == NULL || atomic_fetch_sub_explicit(&list->refs, 1,
-            memory_order_acq_rel) != 1)
-    {
+    if (list == NULL || !inf_refs_drop(&list->refs)) {
         return;
     }
 

@@ -6,6 +6,7 @@
 
 #include "core/base/object_address.h"
 #include "core/base/path.h"
+#include "core/base/refs.h"
 
 #define REPOSITORY_RANK 63
 
@@ -57,9 +58,7 @@ inf_repository_ref(inf_repository_t *r)
 void
 inf_repository_unref(inf_repository_t *r)
 {
-    if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1,
-            memory_order_acq_rel) != 1)
-    {
+    if (r == NULL || !inf_refs_drop(&r->refs)) {
         return;
     }
 
@@ -303,7 +302,7 @@ inf_repository_listing(const inf_repository_t *r,
     inf_lock(lock_of(r));
     inf_listing_t *listing = r->listing;
     if (listing != NULL) {
-        atomic_fetch_add(&listing->refs, 1);
+        atomic_fetch_add_explicit(&listing->refs, 1, memory_order_relaxed);
     }
     if (state != NULL) {
         *state = r->state;
@@ -315,7 +314,7 @@ inf_repository_listing(const inf_repository_t *r,
 void
 inf_listing_unref(inf_listing_t *listing)
 {
-    if (listing != NULL && atomic_fetch_sub(&listing->refs, 1) == 1) {
+    if (listing != NULL && inf_refs_drop(&listing->refs)) {
         inf_entries_fini(&listing->entries);
         free(listing);
     }

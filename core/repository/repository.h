@@ -35,7 +35,7 @@ typedef enum {
 
 /* The result of a listing; constant except refs. */
 typedef struct {
-    _Atomic uint32_t refs;      /* seq_cst                                   */
+    _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
     inf_entries_t    entries;
 } inf_listing_t;
 
