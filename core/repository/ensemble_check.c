@@ -41,8 +41,6 @@ static inf_err_t *check_fit(inf_ensemble_check_t *check, candidate_t *c,
 static bool find_models(inf_ensemble_check_t *check, const candidate_t *c,
     inf_model_t **models);
 
-static const inf_graph_ops_t graph_ops = { .serves = serves };
-
 inf_err_t *
 inf_ensemble_check_new(bool whole, inf_ensemble_check_t **out)
 {
@@ -51,7 +49,7 @@ inf_ensemble_check_new(bool whole, inf_ensemble_check_t **out)
         return inf_err_nomem();
     }
 
-    inf_ensemble_graph_init(&check->graph, &graph_ops);
+    inf_ensemble_graph_init(&check->graph, serves);
     inf_link_init(&check->models);
     check->whole = whole;
     *out = check;
@@ -179,24 +177,14 @@ is_ensemble(const candidate_t *c)
 static inf_err_t *
 ask(inf_ensemble_check_t *check, candidate_t *c)
 {
-    const Inference__ModelEnsembling *e = c->draft->built->ensemble_scheduling;
     inf_graph_plan_t *plan;
-    size_t len = 0;
 
-    for (size_t i = 0; i < e->n_step; i++) {
-        len += strlen(e->step[i]->model_name);
+    inf_err_t *err = inf_graph_plan_of(c->draft->built->ensemble_scheduling,
+        &plan);
+    if (err == NULL) {
+        inf_graph_ask(&check->graph, &c->graph, plan);
     }
-
-    inf_err_t *err = inf_graph_plan_new(e->n_step, len, &plan);
-    if (err != NULL) {
-        return err;
-    }
-    for (size_t i = 0; i < e->n_step; i++) {
-        inf_graph_plan_add(plan, e->step[i]->model_name,
-            e->step[i]->model_version);
-    }
-    inf_graph_ask(&check->graph, &c->graph, plan);
-    return NULL;
+    return err;
 }
 
 /* Finds missing composing models.  true: one, or its version, is in no

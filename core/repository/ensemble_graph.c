@@ -41,9 +41,9 @@ static void search_name(search_t *s, inf_graph_model_t *from, const char *name,
 static void meet(search_t *s, inf_graph_model_t *from, inf_graph_model_t *m);
 
 void
-inf_ensemble_graph_init(inf_ensemble_graph_t *g, const inf_graph_ops_t *ops)
+inf_ensemble_graph_init(inf_ensemble_graph_t *g, inf_graph_serves_fn serves)
 {
-    g->ops = ops;
+    g->serves = serves;
     g->searches = 0;
     for (size_t i = 0; i < INF_GRAPH_BUCKETS; i++) {
         inf_link_init(&g->models[i]);
@@ -91,6 +91,23 @@ inf_graph_plan_add(inf_graph_plan_t *plan, const char *name, int64_t version)
     inf_link_init(&step->link);
     step->name = copy;
     step->version = version;
+}
+
+inf_err_t *
+inf_graph_plan_of(const Inference__ModelEnsembling *e, inf_graph_plan_t **out)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < e->n_step; i++) {
+        len += strlen(e->step[i]->model_name);
+    }
+
+    inf_err_t *err = inf_graph_plan_new(e->n_step, len, out);
+    for (size_t i = 0; err == NULL && i < e->n_step; i++) {
+        inf_graph_plan_add(*out, e->step[i]->model_name,
+            e->step[i]->model_version);
+    }
+    return err;
 }
 
 void
@@ -155,7 +172,7 @@ inf_graph_find(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
     for (inf_graph_model_t *n = NULL;
         (n = inf_graph_next_named(g, step->name, n)) != NULL; )
     {
-        if (g->ops->serves(n, -1) == NULL) {
+        if (g->serves(n, -1) == NULL) {
             idle = idle == NULL || strcmp(n->id.space, m->id.space) == 0 ? n
                 : idle;
         } else if (strcmp(n->id.space, m->id.space) == 0) {
@@ -176,7 +193,7 @@ inf_graph_find(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
     if (others == 0) {
         return idle != NULL ? INF_GRAPH_NONE : INF_GRAPH_UNKNOWN;
     }
-    return g->ops->serves(other, step->version) != NULL ? INF_GRAPH_SERVES
+    return g->serves(other, step->version) != NULL ? INF_GRAPH_SERVES
         : INF_GRAPH_NO_VERSION;
 }
 
@@ -234,7 +251,7 @@ inf_graph_compare(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
         if (inf_graph_find(g, m, step, &target) != INF_GRAPH_SERVES) {
             return INF_GRAPH_LOST;
         }
-        if (now == NULL || now != g->ops->serves(target, step->version)) {
+        if (now == NULL || now != g->serves(target, step->version)) {
             verdict = INF_GRAPH_STALE;
         }
     }
@@ -441,7 +458,7 @@ unlink_plan(inf_graph_plan_t *plan)
 static bool
 is_alive(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
 {
-    return m->turn != 0 || g->ops->serves(m, -1) != NULL;
+    return m->turn != 0 || g->serves(m, -1) != NULL;
 }
 
 static const inf_graph_plan_t *

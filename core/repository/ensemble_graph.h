@@ -6,7 +6,7 @@
  *          that it has until they are returned.  The texts of an id outlive the
  *          model.
  * Thread   all functions with the caller's lock held.  The graph waits for
- *          nothing, and calls ops->serves alone.
+ *          nothing, and calls serves alone.
  * Units    A turn is the number of an operation in the order of queueing, from
  *          1.
  * Errors   plan_new: out of memory.
@@ -31,6 +31,7 @@
 #include "core/base/error.h"
 #include "core/base/queue.h"
 #include "core/repository/model_id.h"
+#include "model_config.pb-c.h"
 
 #define INF_GRAPH_BUCKETS 256u
 
@@ -70,16 +71,15 @@ struct inf_graph_model_s {
     inf_graph_model_t *next;    /* in that search's queue                    */
 };
 
-typedef struct {
-    /* The object that serves m's version (-1: the latest), or NULL. */
-    const void *(*serves)(const inf_graph_model_t *m, int64_t version);
-} inf_graph_ops_t;
+/* The object that serves m's version (-1: the latest), or NULL. */
+typedef const void *(*inf_graph_serves_fn)(const inf_graph_model_t *m,
+    int64_t version);
 
 typedef struct {
-    const inf_graph_ops_t *ops;
-    inf_link_t             models[INF_GRAPH_BUCKETS];
-    inf_link_t             steps[INF_GRAPH_BUCKETS];
-    uint64_t               searches;
+    inf_graph_serves_fn serves;
+    inf_link_t          models[INF_GRAPH_BUCKETS];
+    inf_link_t          steps[INF_GRAPH_BUCKETS];
+    uint64_t            searches;
 } inf_ensemble_graph_t;
 
 typedef enum {
@@ -96,9 +96,9 @@ typedef enum {
     INF_GRAPH_NO_VERSION        /* version not loaded                        */
 } inf_graph_found_t;
 
-/* Initializes an empty graph; ops outlives it.  Nothing needs to be freed. */
+/* Initializes an empty graph.  Nothing needs to be freed. */
 void inf_ensemble_graph_init(inf_ensemble_graph_t *g,
-    const inf_graph_ops_t *ops);
+    inf_graph_serves_fn serves);
 
 /* Add and remove a model without plans. */
 void inf_graph_add(inf_ensemble_graph_t *g, inf_graph_model_t *m,
@@ -111,6 +111,10 @@ INF_CHECK inf_err_t *inf_graph_plan_new(size_t count, size_t names_len,
     inf_graph_plan_t **out);
 void inf_graph_plan_add(inf_graph_plan_t *plan, const char *name,
     int64_t version);
+
+/* Creates the plan of an ensemble's configuration. */
+INF_CHECK inf_err_t *inf_graph_plan_of(const Inference__ModelEnsembling *e,
+    inf_graph_plan_t **out);
 
 /* Sets the asked plan of m, which takes plan.  An earlier asked plan was
    settled or dropped. */

@@ -20,8 +20,7 @@
 /* Time for a backend to notice that a process of its load has failed. */
 #define FAILED_NS      UINT64_C(10000000000)
 
-static inf_err_t *index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out);
-static void all_rows(inf_lifecycle_t *lc, const inf_inventory_t *l,
+static inf_err_t *rows_of(inf_lifecycle_t *lc, inf_occasion_t occasion,
     bool ready_only, inf_lifecycle_row_fn fn, void *userp);
 static void index_rows(const inf_repository_name_t *n,
     const inf_model_record_t *r, bool ready_only, inf_lifecycle_row_fn fn,
@@ -239,71 +238,11 @@ inf_err_t *
 inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp)
 {
-    inf_inventory_t *l = NULL;
-
-    inf_err_t *err = index_inventory(lc, &l);
-    if (err != NULL) {
-        return err;
-    }
-
-    all_rows(lc, l, ready_only, fn, userp);
-    inf_inventory_unref(l);
-    return NULL;
-}
-
-inf_err_t *
-inf_lifecycle_status_rows(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
-    void *userp)
-{
-    const inf_inventory_query_t q = { .occasion = INF_INVENTORY_STATUS };
-    inf_inventory_t *l = NULL;
-
-    inf_err_t *err = inf_inventory_new(lc->options.repositories, &q, &l);
-    if (err != NULL) {
-        return err;
-    }
-
-    all_rows(lc, l, false, fn, userp);
-    inf_inventory_unref(l);
-    return NULL;
-}
-
-static void
-all_rows(inf_lifecycle_t *lc, const inf_inventory_t *l, bool ready_only,
-    inf_lifecycle_row_fn fn, void *userp)
-{
-    size_t i = 0;
-
-    inf_lock(&lc->publish_lock);
-    inf_lock(&lc->lock);
-    const inf_model_record_t *r = inf_model_set_next(&lc->set, NULL);
-    while (i < l->count || r != NULL) {
-        const inf_repository_name_t *n = i < l->count ? &l->names[i] : NULL;
-        const inf_model_id_t id = r != NULL ? inf_model_record_id(r)
-            : inf_model_id("");
-        int order = n == NULL ? 1 : r == NULL ? -1
-            : inf_model_id_compare(&n->id, &id);
-
-        index_rows(order <= 0 ? n : NULL, order >= 0 ? r : NULL, ready_only,
-            fn, userp);
-        i += order <= 0;
-        r = order >= 0 ? inf_model_set_next(&lc->set, r) : r;
-    }
-    inf_unlock(&lc->lock);
-    inf_unlock(&lc->publish_lock);
-}
-
-/* The inventory for the index; a reference. */
-static inf_err_t *
-index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out)
-{
-    const inf_inventory_query_t q = { .occasion = INF_INVENTORY_INDEX };
-
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
     inf_err_t *err = inf_repository_list_failure(list, "");
     if (err == NULL) {
-        err = inf_inventory_new(lc->options.repositories, &q, out);
+        err = rows_of(lc, INF_INVENTORY_INDEX, ready_only, fn, userp);
         if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
             err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not an error of
                                                                the call      */
@@ -313,6 +252,46 @@ index_inventory(inf_lifecycle_t *lc, inf_inventory_t **out)
     }
     inf_repository_list_unref(list);
     return err;
+}
+
+inf_err_t *
+inf_lifecycle_status_rows(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
+    void *userp)
+{
+    return rows_of(lc, INF_INVENTORY_STATUS, false, fn, userp);
+}
+
+static inf_err_t *
+rows_of(inf_lifecycle_t *lc, inf_occasion_t occasion, bool ready_only,
+    inf_lifecycle_row_fn fn, void *userp)
+{
+    const inf_inventory_query_t q = { .occasion = occasion };
+    inf_inventory_t *l;
+    size_t i = 0;
+
+    inf_err_t *err = inf_inventory_new(lc->options.repositories, &q, &l);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_lock(&lc->publish_lock);
+    inf_lock(&lc->lock);
+    const inf_model_record_t *r = inf_model_set_next(&lc->set, NULL);
+    while (i < l->count || r != NULL) {
+        const inf_repository_name_t *n = i < l->count ? &l->names[i] : NULL;
+        int order = n == NULL ? 1 : r == NULL ? -1
+            : inf_model_id_compare(&n->id, &r->graph.id);
+
+        index_rows(order <= 0 ? n : NULL, order >= 0 ? r : NULL, ready_only,
+            fn, userp);
+        i += order <= 0;
+        r = order >= 0 ? inf_model_set_next(&lc->set, r) : r;
+    }
+    inf_unlock(&lc->lock);
+    inf_unlock(&lc->publish_lock);
+
+    inf_inventory_unref(l);
+    return NULL;
 }
 
 /* The rows of one model.  n NULL: no directory; r NULL: never loaded. */

@@ -20,7 +20,6 @@ typedef struct {
     inf_model_record_t *record;     /* in case the model has none; NULL: taken */
 } member_t;
 
-static inf_err_t *make_plan(const inf_load_t *l, inf_graph_plan_t **out);
 static bool ask_plan(inf_load_t *l, bool *circular, bool *waits);
 static bool loads_composing(const inf_load_t *l);
 static inf_run_t load_composing(inf_load_t *l);
@@ -177,25 +176,6 @@ inf_lifecycle_unload_orphans(inf_lifecycle_t *lc, inf_edit_t *edit)
     inf_cond_broadcast(&lc->work);
 }
 
-static inf_err_t *
-make_plan(const inf_load_t *l, inf_graph_plan_t **out)
-{
-    const Inference__ModelEnsembling *e =
-        l->source->config->msg->ensemble_scheduling;
-    size_t len = 0;
-
-    for (size_t i = 0; i < e->n_step; i++) {
-        len += strlen(e->step[i]->model_name);
-    }
-
-    inf_err_t *err = inf_graph_plan_new(e->n_step, len, out);
-    for (size_t i = 0; err == NULL && i < e->n_step; i++) {
-        inf_graph_plan_add(*out, e->step[i]->model_name,
-            e->step[i]->model_version);
-    }
-    return err;
-}
-
 /* Sets the ensemble's plan; false: the reason follows when it takes its
    composing models.  *waits: unless it loads these, it waits for them. */
 static bool
@@ -203,7 +183,8 @@ ask_plan(inf_load_t *l, bool *circular, bool *waits)
 {
     inf_graph_plan_t *plan;
 
-    inf_err_t *err = make_plan(l, &plan);
+    inf_err_t *err = inf_graph_plan_of(
+        l->source->config->msg->ensemble_scheduling, &plan);
     if (err != NULL) {
         inf_err_free(err);
         return false;

@@ -235,23 +235,23 @@ check_name(load_t *l, found_t *f)
 static inf_err_t *
 find(load_t *l, found_t *f)
 {
-    const inf_model_id_t id = inf_model_record_id(l->record);
+    const inf_model_id_t *id = &l->record->graph.id;
     if (f->list != NULL) {
         return NULL;
     }
 
     inf_repository_list_t *list = inf_repositories_take(
         l->lc->options.repositories);
-    inf_err_t *err = inf_repository_list_scan(list, &id, &f->scan);
+    inf_err_t *err = inf_repository_list_scan(list, id, &f->scan);
     if (err != NULL) {
         inf_repository_list_unref(list);
         return err;
     }
 
     f->list = list;
-    f->model = inf_scan_find(&f->scan, id.name);
+    f->model = inf_scan_find(&f->scan, id->name);
     l->waits = f->model == NULL && l->edit->kind == INF_EDIT_LOAD
-        && inf_lifecycle_is_pending(l->lc, l->edit, list, id.space);
+        && inf_lifecycle_is_pending(l->lc, l->edit, list, id->space);
     return NULL;
 }
 

@@ -336,7 +336,7 @@ note(const inf_lifecycle_t *lc, const inf_edit_t *edit, inf_run_t run)
 {
     const inf_load_note_ops_t *notes = lc->options.notes;
     void *userp = lc->options.notes_userp;
-    const inf_model_id_t id = inf_model_record_id(edit->record);
+    const inf_model_id_t *id = &edit->record->graph.id;
     bool implicit = (edit->who & INF_WANTED_ITSELF) == 0;
     if (notes == NULL || edit->at_start) {
         return;
@@ -345,18 +345,18 @@ note(const inf_lifecycle_t *lc, const inf_edit_t *edit, inf_run_t run)
     switch (edit->kind) {
     case INF_EDIT_LOAD:
         if (implicit || (edit->who & INF_WANTED_BY_REQUEST) != 0) {
-            notes->loaded(userp, &id, edit->override, implicit);
+            notes->loaded(userp, id, edit->override, implicit);
         } else {
-            notes->forgotten(userp, &id);
+            notes->forgotten(userp, id);
         }
         return;
     case INF_EDIT_REFRESH:
         if (run == INF_RUN_RECOVERED) {
-            notes->loaded(userp, &id, edit->override, implicit);
+            notes->loaded(userp, id, edit->override, implicit);
         }
         return;
     case INF_EDIT_ADOPT:
-        notes->loaded(userp, &id, NULL, false);
+        notes->loaded(userp, id, NULL, false);
         return;
     case INF_EDIT_UNLOAD:
         break;
@@ -372,12 +372,12 @@ note(const inf_lifecycle_t *lc, const inf_edit_t *edit, inf_run_t run)
     case INF_UNLOAD_REQUEST:
     case INF_UNLOAD_ORPHAN:
     case INF_UNLOAD_REMOVED:
-        notes->unloaded(userp, &id, implicit);
+        notes->unloaded(userp, id, implicit);
         return;
     case INF_UNLOAD_MISSING:
     case INF_UNLOAD_MOVED:
     case INF_UNLOAD_DROPPED:
-        notes->forgotten(userp, &id);
+        notes->forgotten(userp, id);
         return;
     case INF_UNLOAD_AMBIGUOUS:
         return;

@@ -30,6 +30,7 @@ inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
         return inf_err_nomem();
     }
 
+    r->graph.id = (inf_model_id_t) { .space = r->space, .name = r->name };
     *out = r;
     return NULL;
 }
@@ -57,12 +58,6 @@ inf_model_record_free(inf_model_record_t *r)
     free(r->name);
     free(r->space);
     free(r);
-}
-
-inf_model_id_t
-inf_model_record_id(const inf_model_record_t *r)
-{
-    return (inf_model_id_t) { .space = r->space, .name = r->name };
 }
 
 inf_record_version_t *

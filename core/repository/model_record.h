@@ -98,7 +98,7 @@ struct inf_model_record_s {
     inf_model_source_t   *source;   /* of the last good load; NULL: none.  The
                                        running edit, its only writer, reads it
                                        without the lock                      */
-    inf_graph_model_t     graph;    /* its models and its ensembles          */
+    inf_graph_model_t     graph;    /* its id, models and ensembles          */
     uint64_t              refreshed;    /* the last round that included it   */
     uint32_t              stuck;    /* loads given up that have not returned */
 };
@@ -109,8 +109,13 @@ INF_CHECK inf_err_t *inf_model_record_new(const inf_model_id_t *id,
     inf_model_record_t **out);
 void inf_model_record_free(inf_model_record_t *r);
 
-/* The id of r, with texts of r. */
-inf_model_id_t inf_model_record_id(const inf_model_record_t *r);
+/* The record of a model of the graph. */
+static inline inf_model_record_t *
+inf_model_record_of(const inf_graph_model_t *m)
+{
+    return inf_link_entry((inf_graph_model_t *) (uintptr_t) m,
+        inf_model_record_t, graph);
+}
 
 /* The version, or NULL. */
 inf_record_version_t *inf_model_record_find(const inf_model_record_t *r,

@@ -30,10 +30,6 @@ static bool serves_stale(inf_model_set_t *set, inf_model_record_t *r,
     uint64_t round);
 static void share(inf_edit_t *parent, inf_edit_t *child);
 
-static const inf_graph_ops_t graph_ops = {
-    .serves = serves
-};
-
 /* Permitted changes of state; an edit put back is QUEUED at once if it need not
    wait. */
 #define BIT(state) (1u << (state))
@@ -45,13 +41,6 @@ static const uint32_t may_become[] = {
     [INF_MODEL_LISTING] = BIT(INF_MODEL_QUEUED) | BIT(INF_MODEL_IDLE),
     [INF_MODEL_COMPOSING] = BIT(INF_MODEL_QUEUED) | BIT(INF_MODEL_IDLE)
 };
-
-static inline inf_model_record_t *
-record_of(const inf_graph_model_t *m)
-{
-    return inf_link_entry((inf_graph_model_t *) (uintptr_t) m,
-        inf_model_record_t, graph);
-}
 
 static inline inf_edit_t *
 first_edit(const inf_model_record_t *r)
@@ -69,7 +58,7 @@ inf_model_set_init(inf_model_set_t *set, const inf_model_set_ops_t *ops,
     inf_link_init(&set->unloads);
     inf_link_init(&set->left);
     inf_link_init(&set->lost);
-    inf_ensemble_graph_init(&set->graph, &graph_ops);
+    inf_ensemble_graph_init(&set->graph, serves);
 }
 
 void
@@ -89,7 +78,7 @@ inf_model_set_find(const inf_model_set_t *set, const inf_model_id_t *id)
 
     while ((m = inf_graph_next_named(&set->graph, id->name, m)) != NULL) {
         if (inf_model_id_equal(&m->id, id)) {
-            return record_of(m);
+            return inf_model_record_of(m);
         }
     }
 
@@ -109,21 +98,19 @@ inf_model_set_next(const inf_model_set_t *set, const inf_model_record_t *r)
 void
 inf_model_set_insert(inf_model_set_t *set, inf_model_record_t *r)
 {
-    const inf_model_id_t id = inf_model_record_id(r);
-
     /* listings are sorted: usually the end */
     inf_link_t *at = set->models.prev;
     while (at != &set->models) {
-        const inf_model_id_t before = inf_model_record_id(
-            inf_link_entry(at, inf_model_record_t, link));
-        if (inf_model_id_compare(&before, &id) < 0) {
+        const inf_model_record_t *before = inf_link_entry(at,
+            inf_model_record_t, link);
+        if (inf_model_id_compare(&before->graph.id, &r->graph.id) < 0) {
             break;
         }
         at = at->prev;
     }
 
     inf_link_insert(at->next, &r->link);
-    inf_graph_add(&set->graph, &r->graph, &id);
+    inf_graph_add(&set->graph, &r->graph, &r->graph.id);
     set->model_count++;
 }
 
@@ -195,8 +182,7 @@ inf_model_set_next_leaving(inf_model_set_t *set, const inf_inventory_t *l,
     inf_model_record_t *r)
 {
     while ((r = inf_model_set_next(set, r)) != NULL) {
-        const inf_model_id_t id = inf_model_record_id(r);
-        const inf_repository_name_t *n = inf_inventory_find(l, &id);
+        const inf_repository_name_t *n = inf_inventory_find(l, &r->graph.id);
         bool lies = n != NULL && n->problem == NULL && !n->duplicate;
         if (!lies && needs_edit(l, r, n)) {
             return r;
@@ -277,7 +263,7 @@ is_being_taken(inf_model_set_t *set, const inf_model_record_t *r,
     inf_graph_model_t *m;
 
     while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
-        inf_model_record_t *e = record_of(m);
+        inf_model_record_t *e = inf_model_record_of(m);
         if (inf_graph_asks(m, at) ? will_take(set, e, r, turn)
             : at->held != NULL && is_being_taken(set, e, turn))
         {
@@ -335,8 +321,7 @@ decide_listed(inf_model_set_t *set, inf_edit_t *edit)
 {
     inf_model_record_t *r = edit->record;
     const inf_inventory_t *l = edit->inventory;
-    const inf_model_id_t id = inf_model_record_id(r);
-    const inf_repository_name_t *n = inf_inventory_find(l, &id);
+    const inf_repository_name_t *n = inf_inventory_find(l, &r->graph.id);
     const inf_step_t step = inf_reconcile_listed(l, r, n,
         set->ops->is_current(set->userp, l->list), false);
 
@@ -461,7 +446,7 @@ wake_dependents(inf_model_set_t *set, const inf_model_record_t *r)
     inf_graph_model_t *m;
 
     while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
-        inf_model_record_t *e = record_of(m);
+        inf_model_record_t *e = inf_model_record_of(m);
         if (e->state == INF_MODEL_COMPOSING
             && !inf_graph_waits(&set->graph, m))
         {
@@ -586,7 +571,7 @@ inf_model_set_stale(inf_model_set_t *set, const inf_model_record_t *r,
     while (!set->stopping && (m = inf_graph_next_ensemble(&set->graph,
             &r->graph, &at)) != NULL)
     {
-        inf_model_record_t *e = record_of(m);
+        inf_model_record_t *e = inf_model_record_of(m);
         if (e != r && e->refreshed != round
             && inf_reconcile_is_stale(&set->graph, e, caller))
         {
@@ -625,7 +610,7 @@ inf_model_set_unload_orphan(inf_model_set_t *set, inf_edit_t *edit, size_t i,
     inf_graph_find(&set->graph, &edit->record->graph, &edit->plan->steps[i],
         &m);
     if (m == NULL || set->stopping
-        || !inf_reconcile_is_orphan(&set->graph, record_of(m)))
+        || !inf_reconcile_is_orphan(&set->graph, inf_model_record_of(m)))
     {
         return false;
     }
@@ -633,7 +618,7 @@ inf_model_set_unload_orphan(inf_model_set_t *set, inf_edit_t *edit, size_t i,
     unload->cause = INF_UNLOAD_ORPHAN;
     unload->dependents = true;
     share(edit, unload);
-    inf_model_set_submit(set, record_of(m), unload);
+    inf_model_set_submit(set, inf_model_record_of(m), unload);
     return true;
 }
 
@@ -680,5 +665,5 @@ inf_model_set_awaited(inf_model_record_t *own)
 static const void *
 serves(const inf_graph_model_t *m, int64_t version)
 {
-    return inf_model_record_serves(record_of(m), version);
+    return inf_model_record_serves(inf_model_record_of(m), version);
 }

@@ -28,13 +28,6 @@ static void put_lack(inf_model_set_t *set, inf_model_record_t *e,
     const inf_graph_plan_t *plan, inf_buf_t *text);
 static void add_failure(inf_buf_t *text, const inf_model_record_t *r);
 
-static inline inf_model_record_t *
-record_of(const inf_graph_model_t *m)
-{
-    return inf_link_entry((inf_graph_model_t *) (uintptr_t) m,
-        inf_model_record_t, graph);
-}
-
 bool
 inf_model_set_begin(inf_load_t *l, inf_record_version_t *merged)
 {
@@ -157,7 +150,7 @@ take_all(inf_model_set_t *set, inf_load_t *l)
         inf_graph_model_t *target;
 
         inf_graph_find(&set->graph, m, step, &target);
-        inf_model_t *model = inf_model_record_serves(record_of(target),
+        inf_model_t *model = inf_model_record_serves(inf_model_record_of(target),
             step->version);
         l->composing[l->composing_count++] = model;
         inf_model_ref(model);
@@ -400,7 +393,7 @@ find_lost(inf_model_set_t *set)
         while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at))
             != NULL)
         {
-            inf_model_record_t *e = record_of(m);
+            inf_model_record_t *e = inf_model_record_of(m);
             if (inf_graph_verdict(&set->graph, m) == INF_GRAPH_LOST
                 && inf_list_empty(&e->lost))
             {
@@ -560,7 +553,7 @@ put_lack(inf_model_set_t *set, inf_model_record_t *e,
 
     if (inf_graph_lack(g, &e->graph, plan, text, &at) == INF_GRAPH_NONE) {
         inf_graph_find(g, &e->graph, &plan->steps[at], &target);
-        const inf_model_record_t *r = record_of(target);
+        const inf_model_record_t *r = inf_model_record_of(target);
         inf_buf_printf(text, "ensemble '%s' depends on '%s' which %s.",
             e->name, plan->steps[at].name, r->graph.made != NULL
             ? "is not valid" : "has no loaded version");

@@ -44,8 +44,6 @@ serves(const inf_graph_model_t *m, int64_t version)
     return NULL;
 }
 
-static const inf_graph_ops_t ops = { .serves = serves };
-
 static model_t *
 add(int i, const char *space, const char *name)
 {
@@ -63,7 +61,7 @@ setup(void **state)
 {
     (void) state;
     memset(&w, 0, sizeof(w));
-    inf_ensemble_graph_init(&w.graph, &ops);
+    inf_ensemble_graph_init(&w.graph, serves);
     return 0;
 }
 

@@ -1084,8 +1084,7 @@ check_missing(const inf_inventory_t *l, const inf_model_record_t *r)
     const inf_repository_t *remote = sim.repos[REPOS - 1];
     const inf_repository_t *from = r->source != NULL ? r->source->repository
         : NULL;
-    const inf_model_id_t id = inf_model_record_id(r);
-    const inf_repository_name_t *n = inf_inventory_find(l, &id);
+    const inf_repository_name_t *n = inf_inventory_find(l, &r->graph.id);
 
     check(is_current(NULL, l->list), "%s was missing elsewhere", r->name);
     check(n == NULL || n->duplicate, "%s isn't missing", r->name);
