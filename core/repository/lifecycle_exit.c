@@ -15,27 +15,21 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* A forced unload. */
+/* The handling of an exit, up to the end of the forced unload; allocated before
+   the lock is taken. */
 typedef struct {
     inf_link_t       link;          /* in lc->exits                          */
     inf_lifecycle_t *lc;
-    char            *title;         /* for the log                           */
-    char            *why;
     inf_model_t     *model;         /* a reference until unloaded; then only
                                        compared                              */
+    inf_reason_t    *reason;        /* a reference                           */
+    inf_edit_t      *rebuild;       /* NULL: the set has it                  */
     pthread_t        thread;
     bool             done;          /* under lc->lock                        */
 } exit_t;
 
-/* Memory for handling an exit, allocated before the lock is taken. */
-typedef struct {
-    exit_t       *exit;
-    inf_edit_t   *rebuild;
-    inf_reason_t *reason;       /* a reference                               */
-} means_t;
-
-static inf_err_t *means_get(means_t *m, const char *title, const char *why);
-static void means_free(means_t *m);
+static inf_err_t *exit_new(inf_lifecycle_t *lc, inf_model_t *model,
+    const char *why, exit_t **out);
 static void start_unload(exit_t *x);
 static void *unload_main(void *arg);
 static void exit_free(exit_t *x);
@@ -53,10 +47,10 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     inf_reason_room_t room = { .size = 0 };
     char when[24];
     inf_link_t gone;
-    means_t m;
+    exit_t *x = NULL;
 
     inf_lifecycle_reap_exits(lc, false);
-    inf_err_t *err = means_get(&m, r->title, why);
+    inf_err_t *err = exit_new(lc, model, why, &x);
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "model=%s: %s", model->name, why));
         return;
@@ -66,33 +60,31 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
     const inf_record_version_t *v = inf_model_set_exit(&lc->set, r, model,
-        m.rebuild, m.reason, inf_clock_ns());
+        x->rebuild, x->reason, inf_clock_ns());
     uint64_t delay_ns = v != NULL ? v->due_ns - v->exit_ns : 0;
     int64_t version = v != NULL ? v->version : 0;
     if (v != NULL) {
-        m.exit->lc = lc;
-        m.exit->model = model;
-        inf_list_push_back(&lc->exits, &m.exit->link);
+        x->rebuild = NULL;
+        inf_list_push_back(&lc->exits, &x->link);
         inf_lifecycle_drain_locked(lc, &gone, &room);
     }
     inf_unlock(&lc->lock);
 
     if (v == NULL) {                    /* leaves service already            */
         inf_unlock(&lc->publish_lock);
-        means_free(&m);
+        exit_free(x);
         return;
     }
 
     inf_lifecycle_publish_unlock(lc);
     inf_reason_room_fini(&room);
-    inf_reason_unref(m.reason);
     inf_lifecycle_put_delay(delay_ns, when, sizeof(when));
     inf_log(INF_LOG_ERROR, "model=%s version=%lld: %s; it is loaded again %s",
         r->title, (long long) version, why, when);
     inf_lifecycle_let_go(&gone);
     inf_runner_close(model->sched.runner);
     inf_lifecycle_refresh(lc, r, NULL);
-    start_unload(m.exit);
+    start_unload(x);
     inf_cond_signal(&lc->reap);         /* it queues the rebuild             */
 }
 
@@ -108,38 +100,34 @@ inf_lifecycle_put_delay(uint64_t delay_ns, char *text, size_t cap)
 }
 
 static inf_err_t *
-means_get(means_t *m, const char *title, const char *why)
+exit_new(inf_lifecycle_t *lc, inf_model_t *model, const char *why, exit_t **out)
 {
-    *m = (means_t) {
-        .exit = calloc(1, sizeof(*m->exit)),
-        .reason = inf_reason_new(why)
-    };
-    inf_err_t *err = inf_edit_new(INF_EDIT_REBUILD, &m->rebuild);
-    if (m->exit != NULL) {
-        inf_link_init(&m->exit->link);
-        m->exit->title = strdup(title);
-        m->exit->why = strdup(why);
+    exit_t *x = calloc(1, sizeof(*x));
+    if (x == NULL) {
+        return inf_err_nomem();
     }
-    if (m->rebuild != NULL) {
-        m->rebuild->why = strdup(why);
-    }
-    if (err == NULL && (m->exit == NULL || m->exit->title == NULL
-            || m->exit->why == NULL || m->rebuild->why == NULL))
-    {
-        err = inf_err_nomem();
-    }
+
+    inf_link_init(&x->link);
+    x->lc = lc;
+    x->model = model;
+    x->reason = inf_reason_new(why);
+    inf_err_t *err = inf_edit_new(INF_EDIT_REBUILD, &x->rebuild);
     if (err != NULL) {
-        means_free(m);
+        exit_free(x);
+        return err;
     }
-    return err;
+
+    x->rebuild->why = strdup(why);
+    *out = x;
+    return NULL;
 }
 
 static void
-means_free(means_t *m)
+exit_free(exit_t *x)
 {
-    exit_free(m->exit);
-    inf_edit_free(m->rebuild);
-    inf_reason_unref(m->reason);
+    inf_edit_free(x->rebuild);
+    inf_reason_unref(x->reason);
+    free(x);
 }
 
 static void
@@ -150,7 +138,8 @@ start_unload(exit_t *x)
     inf_err_t *err = inf_thread_start(&x->thread, "forced unload", unload_main,
         x);
     if (err != NULL) {
-        inf_err_log(inf_err_add(err, "model \"%s\" stays in memory", x->title));
+        inf_err_log(inf_err_add(err, "model \"%s\" stays in memory",
+            inf_lifecycle_title(x->model)));
         inf_lock(&lc->lock);
         inf_link_remove(&x->link);          /* never joined, never freed     */
         inf_unlock(&lc->lock);
@@ -164,7 +153,7 @@ unload_main(void *arg)
     inf_lifecycle_t *lc = x->lc;
 
     inf_model_force_unload(x->model, lc->options.plugins, lc->options.children,
-        x->why);
+        x->reason->msg);
     inf_model_unref(x->model);
 
     inf_lock(&lc->lock);
@@ -196,17 +185,6 @@ inf_lifecycle_reap_exits(inf_lifecycle_t *lc, bool all)
         exit_t *x = inf_link_entry(link, exit_t, link);
         pthread_join(x->thread, NULL);
         exit_free(x);
-    }
-}
-
-/* x may be NULL. */
-static void
-exit_free(exit_t *x)
-{
-    if (x != NULL) {
-        free(x->title);
-        free(x->why);
-        free(x);
     }
 }
 
