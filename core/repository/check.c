@@ -20,8 +20,7 @@
 typedef struct {
     const inf_core_config_t *core_config;
     inf_config_options_t     options;       /* of reading a configuration    */
-    inf_check_fn             fn;
-    void                    *userp;
+    inf_name_check_t         names;         /* and the reporter              */
     inf_scan_root_t         *roots;
     inf_storage_t          **storages;
     char                   **addresses;
@@ -41,7 +40,6 @@ static inf_err_t *open_roots(checker_t *c);
 static void close_roots(checker_t *c);
 static bool is_remote(const char *address);
 static inf_err_t *check_names(const checker_t *c, const inf_scan_t *scan);
-static inf_name_check_t name_check(const checker_t *c);
 static void check_model(checker_t *c, const inf_scan_model_t *m);
 static void add_unknown(checker_t *c, const inf_scan_model_t *m);
 static bool check_agents(checker_t *c, const inf_scan_model_t *m);
@@ -75,8 +73,7 @@ inf_repository_check(const inf_core_config_t *config, inf_check_fn fn,
             .auto_complete = config->values->auto_complete,
             .config_name = config->values->model_config_name
         },
-        .fn = fn,
-        .userp = userp
+        .names = { .config = config->values, .fn = fn, .userp = userp }
     };
     inf_scan_t scan;
 
@@ -178,24 +175,12 @@ is_remote(const char *address)
 static inf_err_t *
 check_names(const checker_t *c, const inf_scan_t *scan)
 {
-    const inf_name_check_t names = name_check(c);
-
     for (size_t i = 0; i < c->root_count; i++) {
         if (scan->root_failed[i]) {
             return NULL;
         }
     }
-    return c->whole ? inf_name_check_unknown(&names, scan) : NULL;
-}
-
-static inf_name_check_t
-name_check(const checker_t *c)
-{
-    return (inf_name_check_t) {
-        .config = c->core_config->values,
-        .fn = c->fn,
-        .userp = c->userp
-    };
+    return c->whole ? inf_name_check_unknown(&c->names, scan) : NULL;
 }
 
 static void
@@ -332,7 +317,6 @@ check_versions(checker_t *c, const inf_scan_model_t *m,
 {
     const inf_model_id_t id = { .space = m->space, .name = m->name };
     const inf_lifecycle_options_t options = { .plugins = NULL };
-    const inf_name_check_t names = name_check(c);
     inf_model_load_t what = {
         .options = &options,
         .core_config = c->core_config,
@@ -350,7 +334,7 @@ check_versions(checker_t *c, const inf_scan_model_t *m,
     inf_err_t *err = inf_versions_select(config->msg->version_policy, m->name,
         m->versions, m->version_count, &versions, &count);
     if (err == NULL && m->space[0] == '\0') {
-        err = inf_name_check_versions(&names, m, versions, count);
+        err = inf_name_check_versions(&c->names, m, versions, count);
         if (err != NULL) {
             free(versions);
         }
@@ -370,6 +354,7 @@ check_versions(checker_t *c, const inf_scan_model_t *m,
         if (err == NULL) {
             err = inf_ensemble_check_add(c->ensembles, &id, draft, versions,
                 count);
+            versions = NULL;
         }
         if (err != NULL) {
             report_error(c, config->origin, err);
@@ -498,6 +483,6 @@ report_error(checker_t *c, const char *origin, inf_err_t *err)
     if (origin != NULL) {
         err = inf_err_add(err, "%s", origin);
     }
-    c->fn(c->userp, INF_LOG_ERROR, inf_err_msg(err));
+    c->names.fn(c->names.userp, INF_LOG_ERROR, inf_err_msg(err));
     inf_err_free(err);
 }

@@ -14,8 +14,6 @@
 typedef struct {
     inf_link_t           link;
     inf_graph_model_t    graph;
-    char                *space;
-    char                *name;
     inf_model_t         *draft;         /* NULL: not known                   */
     int64_t             *versions;
     size_t               version_count;
@@ -29,7 +27,6 @@ struct inf_ensemble_check_s {
 
 static const void *serves(const inf_graph_model_t *m, int64_t version);
 static candidate_t *candidate_of(const inf_graph_model_t *m);
-static void candidate_free(candidate_t *c);
 static bool is_ensemble(const candidate_t *c);
 static inf_err_t *ask(inf_ensemble_check_t *check, candidate_t *c);
 static bool find_lack(inf_ensemble_check_t *check, candidate_t *c,
@@ -68,39 +65,30 @@ inf_ensemble_check_free(inf_ensemble_check_t *check)
         candidate_t *c = inf_link_entry(link, candidate_t, link);
         free(inf_graph_drop_asked(&c->graph));
         inf_graph_remove(&c->graph);
-        candidate_free(c);
+        inf_model_unref(c->draft);
+        free(c->versions);
+        free(c);
     }
     free(check);
 }
 
 inf_err_t *
 inf_ensemble_check_add(inf_ensemble_check_t *check, const inf_model_id_t *id,
-    inf_model_t *draft, const int64_t *versions, size_t count)
+    inf_model_t *draft, int64_t *versions, size_t count)
 {
     candidate_t *c = calloc(1, sizeof(*c));
     if (c == NULL) {
+        free(versions);
         return inf_err_nomem();
     }
 
-    c->space = strdup(id->space);
-    c->name = strdup(id->name);
-    c->versions = calloc(count + 1, sizeof(*c->versions));
-    if (c->space == NULL || c->name == NULL || c->versions == NULL) {
-        candidate_free(c);
-        return inf_err_nomem();
-    }
-
-    if (count > 0) {
-        memcpy(c->versions, versions, count * sizeof(*versions));
-    }
+    c->versions = versions;
     c->version_count = count;
     c->draft = draft;
     if (draft != NULL) {
         inf_model_ref(draft);
     }
-
-    const inf_model_id_t own = { .space = c->space, .name = c->name };
-    inf_graph_add(&check->graph, &c->graph, &own);
+    inf_graph_add(&check->graph, &c->graph, id);
     inf_list_push_back(&check->models, &c->link);
     return is_ensemble(c) ? ask(check, c) : NULL;
 }
@@ -154,16 +142,6 @@ candidate_of(const inf_graph_model_t *m)
 {
     return inf_link_entry((inf_graph_model_t *) (uintptr_t) m, candidate_t,
         graph);
-}
-
-static void
-candidate_free(candidate_t *c)
-{
-    inf_model_unref(c->draft);
-    free(c->space);
-    free(c->name);
-    free(c->versions);
-    free(c);
 }
 
 static bool

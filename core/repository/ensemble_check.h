@@ -28,10 +28,10 @@ INF_CHECK inf_err_t *inf_ensemble_check_new(bool whole,
 /* check may be NULL. */
 void inf_ensemble_check_free(inf_ensemble_check_t *check);
 
-/* Adds a model with the versions (copied) that would serve.  draft NULL: its
-   configuration is not known. */
+/* Adds a model with the versions (taken) that would serve; the texts of id
+   outlive check.  draft NULL: its configuration is not known. */
 INF_CHECK inf_err_t *inf_ensemble_check_add(inf_ensemble_check_t *check,
-    const inf_model_id_t *id, inf_model_t *draft, const int64_t *versions,
+    const inf_model_id_t *id, inf_model_t *draft, int64_t *versions,
     size_t count);
 
 /* Called after all models are added: adds the findings for id; *config is its
