@@ -272,19 +272,8 @@ match(inf_instance_change_t *c, inf_instance_specs_t *specs, bool *met,
         }
     }
 
-    for (size_t k = 0; k < specs->count; k++) {
-        inf_err_t *err = met[k] ? NULL : inf_instance_new(c->model,
-            &specs->items[k], &c->comes[c->come_count]);
-        if (err != NULL) {
-            while (c->come_count > 0) {
-                inf_instance_free(c->comes[--c->come_count]);
-            }
-            return err;
-        }
-        c->come_count += !met[k];
-    }
-
-    return NULL;
+    return inf_model_new_instances(c->model, specs, met, c->comes,
+        &c->come_count);
 }
 
 /* Keeps an instance for each equal spec; by_name: only with its name. */

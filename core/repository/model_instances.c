@@ -30,8 +30,6 @@ typedef struct {
 
 static inf_err_t *check_rates(inf_rate_gate_t *gate,
     const Inference__ModelConfig *msg);
-static inf_err_t *new_instances(inf_model_t *model, inf_instance_specs_t *specs,
-    inf_instance_t **out);
 static inf_err_t *init_instances(const inf_model_load_t *what,
     inf_model_t *model, inf_instance_t *const *instances, uint32_t count);
 static inf_err_t *time_gpus(inf_model_t *model,
@@ -84,9 +82,10 @@ inf_model_make_instances(const inf_model_load_t *what, inf_model_t *model)
         return err;
     }
 
-    uint32_t count = (uint32_t) specs.count;
-    inf_instance_t **made = calloc(count + 1, sizeof(*made));
-    err = made == NULL ? inf_err_nomem() : new_instances(model, &specs, made);
+    uint32_t count = 0;
+    inf_instance_t **made = calloc(specs.count + 1, sizeof(*made));
+    err = made == NULL ? inf_err_nomem()
+        : inf_model_new_instances(model, &specs, NULL, made, &count);
     if (err == NULL) {
         err = inf_instances_link(model, made, count);
         for (uint32_t i = 0; err != NULL && i < count; i++) {
@@ -99,6 +98,24 @@ inf_model_make_instances(const inf_model_load_t *what, inf_model_t *model)
 
     free(made);
     inf_instance_specs_fini(&specs);
+    return err;
+}
+
+inf_err_t *
+inf_model_new_instances(inf_model_t *model, inf_instance_specs_t *specs,
+    const bool *met, inf_instance_t **out, uint32_t *count)
+{
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; err == NULL && i < specs->count; i++) {
+        if (met == NULL || !met[i]) {
+            err = inf_instance_new(model, &specs->items[i], &out[*count]);
+            *count += err == NULL;
+        }
+    }
+    while (err != NULL && *count > 0) {
+        inf_instance_free(out[--*count]);
+    }
     return err;
 }
 
@@ -209,23 +226,6 @@ check_rates(inf_rate_gate_t *gate, const Inference__ModelConfig *msg)
     }
     inf_findings_fini(&f);
     return err;
-}
-
-static inf_err_t *
-new_instances(inf_model_t *model, inf_instance_specs_t *specs,
-    inf_instance_t **out)
-{
-    for (size_t i = 0; i < specs->count; i++) {
-        inf_err_t *err = inf_instance_new(model, &specs->items[i], &out[i]);
-        if (err != NULL) {
-            while (i-- > 0) {
-                inf_instance_free(out[i]);
-            }
-            return err;
-        }
-    }
-
-    return NULL;
 }
 
 static inf_err_t *

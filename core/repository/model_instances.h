@@ -33,6 +33,12 @@ INF_CHECK inf_err_t *inf_model_make_instances(const inf_model_load_t *what,
 INF_CHECK inf_err_t *inf_model_start_runner(const inf_model_load_t *what,
     inf_model_t *model);
 
+/* Creates an instance of each spec, except those that are met (NULL: none); out
+   has room.  After an error there is none. */
+INF_CHECK inf_err_t *inf_model_new_instances(inf_model_t *model,
+    inf_instance_specs_t *specs, const bool *met, inf_instance_t **out,
+    uint32_t *count);
+
 /* Adds instances to a serving model: initialized and prepared, without requests
    until inf_runner_admit.  On error they are freed. */
 INF_CHECK inf_err_t *inf_model_add_instances(const inf_model_load_t *what,
