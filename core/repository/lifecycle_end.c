@@ -337,7 +337,7 @@ replace_stuck_locked(inf_lifecycle_t *lc)
 
     for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
         inf_loader_t *l = &lc->loaders[i];
-        if (l->busy_ns != 0 && !l->unloads && !l->replaced
+        if (l->edit != NULL && !l->unloads && !l->replaced
             && (first == NULL || l->busy_ns < first->busy_ns))
         {
             first = l;

@@ -161,7 +161,6 @@ loader_main(void *arg)
         run(lc, edit);
         inf_lock(&lc->lock);
         loader->edit = NULL;
-        loader->busy_ns = 0;
         loader->state = INF_LOADER_RUNS;    /* after it was stuck            */
         if (loader->replaced) {
             loader->replaced = false;

@@ -38,10 +38,6 @@
 /* Maximum of loaders; half of them are temporary ones. */
 #define INF_LOADERS_MAX 256u
 
-/* Bytes of a title in the log and in answers about stuck loads, with the
-   NUL. */
-#define INF_STUCK_NAME 512
-
 typedef enum {
     INF_LOADER_FREE,
     INF_LOADER_RUNS,
@@ -67,7 +63,7 @@ typedef struct {
     inf_loader_state_t      state;
     bool                    unloads;    /* takes unloads only                */
     const inf_edit_t       *edit;       /* being carried out; NULL: none     */
-    uint64_t                busy_ns;    /* start of the edit; 0: none        */
+    uint64_t                busy_ns;    /* start of the edit                 */
     bool                    replaced;   /* another loader replaces it until the
                                            edit ends                         */
     pthread_t               thread;

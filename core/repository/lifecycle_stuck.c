@@ -15,11 +15,13 @@
 
 /* The reason for giving up a call; allocated before the lock is taken. */
 typedef struct {
-    uint64_t      call;
-    inf_err_t    *err;          /* for the caller                            */
-    inf_reason_t *reason;
-    inf_edit_t   *rebuild;
-    char          text[256];
+    uint64_t                  call;
+    const inf_model_record_t *record;   /* it stays: it has versions         */
+    int64_t                   version;
+    inf_err_t                *err;      /* for the caller                    */
+    inf_reason_t             *reason;
+    inf_edit_t               *rebuild;
+    char                      text[256];
 } verdict_t;
 
 static inf_load_call_t *find_call_locked(inf_lifecycle_t *lc, uint64_t id)
@@ -209,14 +211,11 @@ find_overdue(inf_lifecycle_t *lc, verdict_t *v)
 static bool
 prepare(inf_lifecycle_t *lc, verdict_t *v)
 {
-    char name[INF_STUCK_NAME];
-    int64_t version = 0;
-
     inf_lock(&lc->lock);
     inf_load_call_t *c = find_call_locked(lc, v->call);
     if (c != NULL) {
-        snprintf(name, sizeof(name), "%s", load_of(c)->record->name);
-        version = c->version;
+        v->record = load_of(c)->record;
+        v->version = c->version;
     }
     inf_unlock(&lc->lock);
     if (c == NULL) {
@@ -228,8 +227,8 @@ prepare(inf_lifecycle_t *lc, verdict_t *v)
         v->text, INF_MODEL_STUCK_MAX);
     v->reason = inf_reason_of(err);
     v->err = inf_err_new(INF_ERR_INVALID_ARG, "load failed for model '%s':"
-        " version %lld is at UNAVAILABLE state: %s: %s;\n", name,
-        (long long) version, inf_err_code_string(inf_err_code(err)),
+        " version %lld is at UNAVAILABLE state: %s: %s;\n", v->record->name,
+        (long long) v->version, inf_err_code_string(inf_err_code(err)),
         inf_err_msg(err));
     inf_err_free(err);
     err = inf_edit_new(INF_EDIT_REBUILD, &v->rebuild);
@@ -249,8 +248,6 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
     inf_caller_t *caller = NULL;
     const void *owner = NULL;
     void *mark = NULL;
-    char title[INF_STUCK_NAME] = "";
-    int64_t version = 0;
     uint64_t stuck = 0;
 
     bool ready = prepare(lc, v);
@@ -266,8 +263,6 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
         stick_locked(lc, l->edit);
         mark = c->mark;
         owner = c->owner;               /* only compared from here on        */
-        version = c->version;
-        snprintf(title, sizeof(title), "%s", l->record->title);
         stuck = ++lc->stuck;
     }
     inf_unlock(&lc->lock);
@@ -281,7 +276,7 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
         }
         inf_log(INF_LOG_ERROR, "model=%s version=%lld failed to load: %s; %u"
             " processes that it had started are killed; loads stuck now:"
-            " %llu", title, (long long) version, v->text, killed,
+            " %llu", v->record->title, (long long) v->version, v->text, killed,
             (unsigned long long) stuck);
         inf_cond_broadcast(&lc->idle);
         inf_cond_broadcast(&lc->work);
