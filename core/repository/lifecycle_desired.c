@@ -12,7 +12,8 @@ static inf_err_t *bar(inf_lifecycle_t *lc, const inf_model_id_t *ids,
     size_t count);
 static bool is_known(inf_lifecycle_t *lc, const inf_model_id_t *id);
 static inf_err_t *submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    inf_edit_kind_t kind, uint32_t who, inf_override_t *override);
+    inf_edit_kind_t kind, bool at_start, uint32_t who,
+    inf_override_t *override);
 static void report(const inf_inventory_t *l);
 static inf_err_t *submit_leaving(inf_lifecycle_t *lc, inf_inventory_t *l,
     inf_lifecycle_done_fn done, void *userp, size_t *count);
@@ -51,13 +52,14 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
         && !inf_override_has_files(override))
     {
         /* loaded without namespacing before */
-        return submit(lc, id, INF_EDIT_LOAD_NAME, who, override);
+        return submit(lc, id, INF_EDIT_LOAD_NAME, true, who, override);
     }
     if (!namespacing && is_known(lc, &bare)) {
         inf_override_free(override);        /* of another namespace          */
         return NULL;
     }
-    return submit(lc, namespacing ? id : &bare, INF_EDIT_LOAD, who, override);
+    return submit(lc, namespacing ? id : &bare, INF_EDIT_LOAD, true, who,
+        override);
 }
 
 static inf_err_t *
@@ -113,10 +115,10 @@ is_known(inf_lifecycle_t *lc, const inf_model_id_t *id)
     return known;
 }
 
-/* Submits an edit of the start.  Takes override. */
+/* Submits a load.  Takes override. */
 static inf_err_t *
 submit(inf_lifecycle_t *lc, const inf_model_id_t *id, inf_edit_kind_t kind,
-    uint32_t who, inf_override_t *override)
+    bool at_start, uint32_t who, inf_override_t *override)
 {
     inf_edit_t *edit;
 
@@ -127,7 +129,7 @@ submit(inf_lifecycle_t *lc, const inf_model_id_t *id, inf_edit_kind_t kind,
     }
 
     edit->override = override;
-    edit->at_start = true;
+    edit->at_start = at_start;
     edit->who = who;
     inf_lifecycle_submit(lc, id, edit);
     return NULL;
@@ -269,7 +271,7 @@ submit_coming(inf_lifecycle_t *lc, inf_inventory_t *l, size_t *count)
         }
         *count += 1;
         if (l->q.occasion == INF_INVENTORY_START) {
-            err = submit(lc, &n->id, INF_EDIT_LOAD,
+            err = submit(lc, &n->id, INF_EDIT_LOAD, true,
                 INF_WANTED_AT_START | INF_WANTED_ITSELF, NULL);
             continue;
         }
@@ -294,7 +296,6 @@ submit_missing(inf_lifecycle_t *lc, const inf_inventory_t *l, size_t *count)
 
     for (size_t i = 0; err == NULL && i < l->q.desired.count; i++) {
         const inf_model_id_t id = inf_model_id(l->q.desired.names[i]);
-        inf_edit_t *edit;
 
         if (inf_inventory_has(l, id.name) || strcmp(id.name, "*") == 0
             || inf_desired_names(&l->q.before, id.name) || is_known(lc, &id)
@@ -303,14 +304,10 @@ submit_missing(inf_lifecycle_t *lc, const inf_inventory_t *l, size_t *count)
             continue;
         }
 
-        err = inf_edit_new(lc->options.repositories->namespacing
-            ? INF_EDIT_LOAD_NAME : INF_EDIT_LOAD, &edit);
-        if (err == NULL) {
-            edit->at_start = starts;
-            edit->who = INF_WANTED_AT_START | INF_WANTED_ITSELF;
-            inf_lifecycle_submit(lc, &id, edit);
-            *count += 1;
-        }
+        err = submit(lc, &id, lc->options.repositories->namespacing
+            ? INF_EDIT_LOAD_NAME : INF_EDIT_LOAD, starts,
+            INF_WANTED_AT_START | INF_WANTED_ITSELF, NULL);
+        *count += 1;
     }
     return err;
 }

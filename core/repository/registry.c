@@ -19,8 +19,8 @@ struct inf_registry_snapshot_s {
 static void snapshot_unref(inf_registry_snapshot_t *s);
 static inf_err_t *name_error(const inf_registry_t *r, inf_slice_t name,
     const inf_registry_entry_t *entry);
-static uint32_t slot_of(const inf_registry_snapshot_t *s,
-    const inf_registry_entry_t *e);
+static uint32_t slot_of(const inf_registry_snapshot_t *s, inf_slice_t name,
+    uint64_t hash);
 static void put_entry(inf_registry_snapshot_t *s, uint32_t i);
 static inf_err_t *not_ready(const inf_registry_entry_t *entry,
     int64_t version);
@@ -312,7 +312,7 @@ static void
 put_entry(inf_registry_snapshot_t *s, uint32_t i)
 {
     inf_registry_entry_t *e = &s->entries[i];
-    uint32_t at = slot_of(s, e);
+    uint32_t at = slot_of(s, inf_slice(e->name, e->name_len), e->hash);
 
     e->namesakes = !e->gone;
     if (s->slots[at] == 0) {
@@ -329,16 +329,25 @@ put_entry(inf_registry_snapshot_t *s, uint32_t i)
     first->namesakes = sum;
 }
 
-/* The slot of the entry's name, or a free one. */
-static uint32_t
-slot_of(const inf_registry_snapshot_t *s, const inf_registry_entry_t *e)
+static const inf_registry_entry_t *
+snapshot_find(const inf_registry_snapshot_t *s, inf_slice_t name)
 {
-    uint32_t at = (uint32_t) e->hash & s->mask;
+    uint32_t slot = s == NULL ? 0
+        : s->slots[slot_of(s, name, inf_hash(name.data, name.len))];
+
+    return slot == 0 ? NULL : &s->entries[slot - 1];
+}
+
+/* The slot of the name, or a free one. */
+static uint32_t
+slot_of(const inf_registry_snapshot_t *s, inf_slice_t name, uint64_t hash)
+{
+    uint32_t at = (uint32_t) hash & s->mask;
 
     while (s->slots[at] != 0) {
-        const inf_registry_entry_t *has = &s->entries[s->slots[at] - 1];
-        if (has->hash == e->hash && has->name_len == e->name_len
-            && memcmp(has->name, e->name, e->name_len) == 0)
+        const inf_registry_entry_t *e = &s->entries[s->slots[at] - 1];
+        if (e->hash == hash && e->name_len == name.len
+            && memcmp(e->name, name.data, name.len) == 0)
         {
             break;
         }
@@ -346,28 +355,6 @@ slot_of(const inf_registry_snapshot_t *s, const inf_registry_entry_t *e)
     }
 
     return at;
-}
-
-static const inf_registry_entry_t *
-snapshot_find(const inf_registry_snapshot_t *s, inf_slice_t name)
-{
-    if (s == NULL) {
-        return NULL;
-    }
-
-    uint64_t hash = inf_hash(name.data, name.len);
-    for (uint32_t at = (uint32_t) hash & s->mask; s->slots[at] != 0;
-        at = (at + 1) & s->mask)
-    {
-        const inf_registry_entry_t *e = &s->entries[s->slots[at] - 1];
-        if (e->hash == hash && e->name_len == name.len
-            && memcmp(e->name, name.data, name.len) == 0)
-        {
-            return e;
-        }
-    }
-
-    return NULL;
 }
 
 static void

@@ -244,7 +244,8 @@ inf_repositories_take(const inf_repositories_t *r)
     inf_lock_t *lock = (inf_lock_t *) (uintptr_t) &r->lock;
 
     inf_lock(lock);
-    inf_repository_list_t *list = inf_repository_list_ref(r->now);
+    inf_repository_list_t *list = r->now;
+    atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
     inf_unlock(lock);
     return list;
 }
@@ -283,13 +284,6 @@ inf_repositories_named(const inf_repositories_t *r, char *const *addresses,
 
     inf_repository_list_unref(list);
     return same;
-}
-
-inf_repository_list_t *
-inf_repository_list_ref(inf_repository_list_t *list)
-{
-    atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
-    return list;
 }
 
 void

@@ -111,8 +111,7 @@ bool inf_repositories_are(const inf_repositories_t *r,
 bool inf_repositories_named(const inf_repositories_t *r,
     char *const *addresses, size_t count);
 
-/* ref returns list; unref accepts NULL. */
-inf_repository_list_t *inf_repository_list_ref(inf_repository_list_t *list);
+/* list may be NULL. */
 void inf_repository_list_unref(inf_repository_list_t *list);
 
 /* Whether the list has this object, listed or not. */
