@@ -17,6 +17,9 @@ typedef inf_load_version_t load_version_t;
 static bool build_all(load_t *l);
 static bool gives_up(const load_t *l, const load_version_t *v);
 static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
+static inf_model_load_t load_of(const load_t *l,
+    const inf_model_source_t *files, const inf_core_config_t *core_config,
+    int64_t version);
 static inf_err_t *loaded_new(load_t *l, inf_loaded_t **out);
 static void loaded_free(inf_loaded_t *loaded);
 static inf_err_t *change(load_t *l, load_version_t *v);
@@ -88,28 +91,9 @@ build(load_t *l, int64_t version, inf_model_t **out)
         return err;
     }
 
-    inf_model_load_t what = {
-        .options = &l->lc->options,
-        .core_config = l->core_config,
-        .backends = l->lc->backends,
-        .timekeeper = &l->lc->timekeeper,
-        .storage = l->source->load_storage,
-        .name = l->record->name,
-        .space = l->record->space,
-        .title = l->record->title,
-        .dir = l->source->load_dir,
-        .config = l->source->config,
-        .overridden = l->source->overridden,
-        .bounded = l->source->overridden
-            && !l->core_config->values->code_upload,
-        .version = version,
-        .composing = l->composing,
-        .composing_count = l->composing_count,
-        .ops = &inf_lifecycle_model_ops,
-        .owner = loaded,
-        .stopping = &l->lc->stopping
-    };
-
+    inf_model_load_t what = load_of(l, l->source, l->core_config, version);
+    what.ops = &inf_lifecycle_model_ops;
+    what.owner = loaded;
     err = inf_load_call_begin(l, version, loaded);
     if (err == NULL) {
         what.load = l->call.id;
@@ -126,6 +110,32 @@ build(load_t *l, int64_t version, inf_model_t **out)
     l->lc->alive++;
     inf_unlock(&l->lc->lock);
     return NULL;
+}
+
+/* What the load of a version is made of, except its owner. */
+static inf_model_load_t
+load_of(const load_t *l, const inf_model_source_t *files,
+    const inf_core_config_t *core_config, int64_t version)
+{
+    return (inf_model_load_t) {
+        .options = &l->lc->options,
+        .core_config = core_config,
+        .backends = l->lc->backends,
+        .timekeeper = &l->lc->timekeeper,
+        .storage = files->load_storage,
+        .name = l->record->name,
+        .space = l->record->space,
+        .title = l->record->title,
+        .dir = files->load_dir,
+        .config = l->source->config,
+        .overridden = l->source->overridden,
+        .bounded = l->source->overridden
+            && !l->core_config->values->code_upload,
+        .version = version,
+        .composing = l->composing,
+        .composing_count = l->composing_count,
+        .stopping = &l->lc->stopping
+    };
 }
 
 static inf_err_t *
@@ -160,21 +170,8 @@ static inf_err_t *
 change(load_t *l, load_version_t *v)
 {
     const inf_loaded_t *loaded = v->stays->owner;
-    inf_model_load_t what = {
-        .options = &l->lc->options,
-        .core_config = loaded->core_config,
-        .timekeeper = &l->lc->timekeeper,
-        .storage = loaded->source->load_storage,
-        .name = l->record->name,
-        .space = l->record->space,
-        .title = l->record->title,
-        .dir = loaded->source->load_dir,
-        .config = l->source->config,
-        .bounded = l->source->overridden
-            && !l->core_config->values->code_upload,
-        .version = v->version,
-        .stopping = &l->lc->stopping
-    };
+    inf_model_load_t what = load_of(l, loaded->source, loaded->core_config,
+        v->version);
 
     inf_err_t *err = inf_load_call_begin(l, v->version, NULL);
     if (err == NULL) {

@@ -43,8 +43,6 @@ static inf_err_t *check_sent(load_t *l, found_t *f,
 static inf_err_t *finish(load_t *l, inf_loading_place_t *place,
     inf_run_t *run);
 static inf_err_t *open_source(load_t *l, found_t *f);
-static inf_err_t *name_failure(inf_err_t *err,
-    const inf_repository_list_t *list, const char *space);
 static bool is_composed(const inf_model_source_t *source);
 static bool is_stale(load_t *l);
 static bool nothing_to_do(load_t *l);
@@ -55,8 +53,10 @@ static bool is_what_they_say(load_t *l);
 static inf_model_t *ready_model(load_t *l, int64_t version);
 static void decide_what_to_keep(load_t *l);
 static void keep_none_or_all(load_t *l, bool same);
-static inf_err_t *rejected(load_t *l, inf_err_t *err);
+static inf_err_t *unread(load_t *l, inf_err_t *err);
 static inf_err_t *no_version(load_t *l, inf_err_t *err);
+static void reject(load_t *l, const inf_err_t *err,
+    char serving[INF_SERVING_MAX]);
 static inf_err_t *mark_loading(load_t *l);
 static void load_free(load_t *l);
 
@@ -144,7 +144,7 @@ prepare(load_t *l, found_t *f)
         return err;
     }
     if (err != NULL) {
-        return rejected(l, err);
+        return unread(l, err);
     }
 
     bool same = nothing_to_do(l);
@@ -277,7 +277,7 @@ choose_read(load_t *l, found_t *f)
     Inference__ModelConfig *sent;
     inf_err_t *err = parse_sent(l, &sent);
     if (err != NULL) {
-        return rejected(l, err);
+        return unread(l, err);
     }
     if (sent != NULL) {
         err = check_sent(l, f, sent);
@@ -296,7 +296,7 @@ choose_read(load_t *l, found_t *f)
         inf_load_call_end(l);
     }
     if (err != NULL) {
-        return rejected(l, err);
+        return unread(l, err);
     }
 
     err = l->core_config->values->code_upload ? NULL
@@ -440,6 +440,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit)
     inf_lifecycle_let_go(&gone);
 }
 
+/* The error of a model found nowhere is that of a failed listing, if any. */
 static inf_err_t *
 open_source(load_t *l, found_t *f)
 {
@@ -460,19 +461,9 @@ open_source(load_t *l, found_t *f)
 
     const inf_source_query_t q = query_of(l, f);
     err = inf_model_source_open(&q, &l->source);
-    return err == NULL || f->list == NULL || f->model != NULL ? err
-        : name_failure(err, f->list, r->space);
-}
-
-/* Replaces the error of a model found nowhere by that of a failed listing, if
-   any.  Takes err. */
-static inf_err_t *
-name_failure(inf_err_t *err, const inf_repository_list_t *list,
-    const char *space)
-{
-    inf_err_t *failure = inf_err_code(err) == INF_ERR_NOT_FOUND
-        ? inf_repository_list_failure(list, space) : NULL;
-
+    inf_err_t *failure = err != NULL && f->list != NULL && f->model == NULL
+        && inf_err_code(err) == INF_ERR_NOT_FOUND
+        ? inf_repository_list_failure(f->list, r->space) : NULL;
     if (failure == NULL) {
         return err;
     }
@@ -682,17 +673,44 @@ keep_none_or_all(load_t *l, bool same)
     l->in_place = all;
 }
 
-/* Ends a load of a model that cannot be read: versions go on serving.  Takes
-   err. */
+/* Ends a load of a model that cannot be read.  Takes err. */
 static inf_err_t *
-rejected(load_t *l, inf_err_t *err)
+unread(load_t *l, inf_err_t *err)
+{
+    char serving[INF_SERVING_MAX];
+
+    reject(l, err, serving);
+    bool reload = serving[0] != '\0';
+    inf_err_t *told = inf_err_new(INF_ERR_INTERNAL, "failed to load '%s',"
+        " failed to poll from model repository%s%s%s", l->record->name,
+        reload ? ": " : "", reload ? inf_err_msg(err) : "", serving);
+    inf_err_free(err);
+    return told;
+}
+
+/* Ends a load whose configuration leaves no version.  Takes err. */
+static inf_err_t *
+no_version(load_t *l, inf_err_t *err)
+{
+    char serving[INF_SERVING_MAX];
+
+    reject(l, err, serving);
+    inf_err_t *told = inf_err_new(INF_ERR_INVALID_ARG,
+        "load failed for model '%s': %s%s\n", l->record->name,
+        inf_err_msg(err), serving);
+    inf_err_free(err);
+    return told;
+}
+
+/* Makes err the model's reason; versions go on serving. */
+static void
+reject(load_t *l, const inf_err_t *err, char serving[INF_SERVING_MAX])
 {
     inf_model_record_t *r = l->record;
     inf_reason_t *reason = inf_reason_of(err);
     bool found = l->source != NULL || inf_err_code(err) != INF_ERR_NOT_FOUND;
     bool known = found
         && inf_model_name_problem(r->name, strlen(r->name)) == NULL;
-    char serving[INF_SERVING_MAX];
 
     inf_lock(&l->lc->lock);
     inf_model_set_reject(l->edit, known, l->rejection, reason);
@@ -702,31 +720,7 @@ rejected(load_t *l, inf_err_t *err)
     inf_lifecycle_publish(l->lc);
     inf_log(INF_LOG_ERROR, "model \"%s\" is not loaded: %s%s", r->title,
         inf_err_msg(err), serving);
-    bool reload = serving[0] != '\0';
-    inf_err_t *told = inf_err_new(INF_ERR_INTERNAL, "failed to load '%s',"
-        " failed to poll from model repository%s%s%s", r->name,
-        reload ? ": " : "", reload ? inf_err_msg(err) : "", serving);
-    inf_err_free(err);
     inf_reason_unref(reason);
-    return told;
-}
-
-/* Ends a load whose configuration leaves no version.  Takes err. */
-static inf_err_t *
-no_version(load_t *l, inf_err_t *err)
-{
-    inf_model_record_t *r = l->record;
-    char serving[INF_SERVING_MAX];
-
-    inf_lock(&l->lc->lock);
-    inf_model_record_serving(r, serving);
-    inf_unlock(&l->lc->lock);
-    inf_err_t *told = inf_err_new(INF_ERR_INVALID_ARG,
-        "load failed for model '%s': %s%s\n", r->name, inf_err_msg(err),
-        serving);
-
-    inf_err_free(rejected(l, err));
-    return told;
 }
 
 /* Makes versions that do not serve LOADING. */
