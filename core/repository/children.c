@@ -27,7 +27,7 @@ typedef struct {
     uint64_t            id;             /* in epoll events                   */
     inf_model_t        *model;          /* lives until forgotten             */
     const void         *owner;          /* its instance; only compared       */
-    char               *instance;
+    char               *instance;       /* the name of that                  */
     pid_t               pid;
     int                 fd;             /* pidfd                             */
     char                program[INF_PROCESS_NAME];
@@ -60,11 +60,7 @@ struct inf_leftovers_s {
 };
 
 static bool belongs(const child_t *child, const inf_model_t *model,
-    const void *owner);
-static void let_go(inf_children_t *c, const inf_model_t *model,
-    const void *owner);
-static inf_leftovers_t *forget(inf_children_t *c, const inf_model_t *model,
-    const void *owner);
+    const inf_instance_t *instance);
 static inf_err_t *child_new(inf_instance_t *instance, pid_t pid,
     child_t **out);
 static void child_free(child_t *child);
@@ -231,15 +227,31 @@ inf_children_kill(inf_children_t *c, const void *owner)
 }
 
 void
-inf_children_let_go(inf_children_t *c, const inf_model_t *model)
+inf_children_let_go(inf_children_t *c, const inf_model_t *model,
+    const inf_instance_t *instance)
 {
-    let_go(c, model, NULL);
+    if (c == NULL) {
+        return;
+    }
+
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        child->let_go |= belongs(child, model, instance);
+    }
+    while (c->telling == model) {
+        inf_cond_wait(&c->told, &c->lock);
+    }
+    inf_unlock(&c->lock);
 }
 
-void
-inf_children_let_go_of(inf_children_t *c, const inf_instance_t *instance)
+/* Whether child belongs to the instance; NULL: to any of model. */
+static bool
+belongs(const child_t *child, const inf_model_t *model,
+    const inf_instance_t *instance)
 {
-    let_go(c, instance->model, instance);
+    return child->model == model
+        && (instance == NULL || child->owner == instance);
 }
 
 bool
@@ -261,15 +273,43 @@ inf_children_stranded(inf_children_t *c, const inf_model_t *model)
 }
 
 inf_leftovers_t *
-inf_children_forget(inf_children_t *c, const inf_model_t *model)
+inf_children_forget(inf_children_t *c, const inf_model_t *model,
+    const inf_instance_t *instance)
 {
-    return forget(c, model, NULL);
-}
+    inf_leftovers_t *left = NULL;
+    inf_link_t gone;
+    if (c == NULL) {
+        return NULL;
+    }
 
-inf_leftovers_t *
-inf_children_forget_of(inf_children_t *c, const inf_instance_t *instance)
-{
-    return forget(c, instance->model, instance);
+    inf_children_let_go(c, model, instance);
+    inf_link_init(&gone);
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; ) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        l = l->next;
+        if (belongs(child, model, instance)) {
+            inf_link_remove(&child->link);
+            inf_list_push_back(&gone, &child->link);
+        }
+    }
+    inf_unlock(&c->lock);
+
+    inf_link_t *link;
+    while ((link = inf_list_pop_front(&gone)) != NULL) {
+        child_t *child = inf_link_entry(link, child_t, link);
+        inf_leftovers_t *l = dead(child) && child->names.count > 0
+            ? calloc(1, sizeof(*l)) : NULL;
+        if (l != NULL) {
+            l->names = child->names;
+            l->next = left;
+            left = l;
+            child->names = (inf_shared_names_t) { .items = NULL };
+        }
+        child_free(child);
+    }
+
+    return left;
 }
 
 inf_leftovers_t *
@@ -293,70 +333,6 @@ inf_leftovers_remove(inf_leftovers_t *l, bool ours)
         free(l);
         l = next;
     }
-}
-
-/* Whether child belongs to the owner; owner NULL: to any instance of model. */
-static bool
-belongs(const child_t *child, const inf_model_t *model, const void *owner)
-{
-    return child->model == model && (owner == NULL || child->owner == owner);
-}
-
-static void
-let_go(inf_children_t *c, const inf_model_t *model, const void *owner)
-{
-    if (c == NULL) {
-        return;
-    }
-
-    inf_lock(&c->lock);
-    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
-        child_t *child = inf_link_entry(l, child_t, link);
-        child->let_go |= belongs(child, model, owner);
-    }
-    while (c->telling == model) {
-        inf_cond_wait(&c->told, &c->lock);
-    }
-    inf_unlock(&c->lock);
-}
-
-static inf_leftovers_t *
-forget(inf_children_t *c, const inf_model_t *model, const void *owner)
-{
-    inf_leftovers_t *left = NULL;
-    inf_link_t gone;
-    if (c == NULL) {
-        return NULL;
-    }
-
-    let_go(c, model, owner);
-    inf_link_init(&gone);
-    inf_lock(&c->lock);
-    for (inf_link_t *l = c->watched.next; l != &c->watched; ) {
-        child_t *child = inf_link_entry(l, child_t, link);
-        l = l->next;
-        if (belongs(child, model, owner)) {
-            inf_link_remove(&child->link);
-            inf_list_push_back(&gone, &child->link);
-        }
-    }
-    inf_unlock(&c->lock);
-
-    inf_link_t *link;
-    while ((link = inf_list_pop_front(&gone)) != NULL) {
-        child_t *child = inf_link_entry(link, child_t, link);
-        inf_leftovers_t *l = dead(child) && child->names.count > 0
-            ? calloc(1, sizeof(*l)) : NULL;
-        if (l != NULL) {
-            l->names = child->names;
-            l->next = left;
-            left = l;
-            child->names = (inf_shared_names_t) { .items = NULL };
-        }
-        child_free(child);
-    }
-
-    return left;
 }
 
 static inf_err_t *

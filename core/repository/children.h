@@ -54,25 +54,20 @@ void inf_children_arm(inf_children_t *c, const inf_model_t *model);
    owner NULL: none. */
 uint32_t inf_children_kill(inf_children_t *c, const void *owner);
 
-/* Called before the instances of model are finalized: exits are not reported
-   any more.  c may be NULL. */
-void inf_children_let_go(inf_children_t *c, const inf_model_t *model);
-
-/* The same for one instance; and, after it is finalized, the names that its
-   processes may have left, as in inf_children_forget. */
-void inf_children_let_go_of(inf_children_t *c, const inf_instance_t *instance);
-inf_leftovers_t *inf_children_forget_of(inf_children_t *c,
+/* Called before instance (NULL: any) of model is finalized: exits are not
+   reported any more.  c may be NULL. */
+void inf_children_let_go(inf_children_t *c, const inf_model_t *model,
     const inf_instance_t *instance);
 
 /* Whether model had processes and all have exited, so that a wait for one
    cannot end. */
 bool inf_children_stranded(inf_children_t *c, const inf_model_t *model);
 
-/* Stops watching model's processes, after its finalizers, or when they do not
-   return.  Returns the names that exited processes may have left; NULL: none. c
-   may be NULL. */
+/* Stops watching the processes of instance (NULL: any) of model, after its
+   finalizers, or when they do not return.  Returns the names that exited
+   processes may have left; NULL: none.  c may be NULL. */
 inf_leftovers_t *inf_children_forget(inf_children_t *c,
-    const inf_model_t *model);
+    const inf_model_t *model, const inf_instance_t *instance);
 
 /* Joins a and b, which are taken. */
 inf_leftovers_t *inf_leftovers_join(inf_leftovers_t *a, inf_leftovers_t *b);

@@ -242,7 +242,7 @@ is_stranded(inf_lifecycle_t *lc, const inf_model_t *model,
 
     if (left != NULL) {
         *left = inf_leftovers_join(*left, inf_children_forget(children,
-            model));
+            model, NULL));
     }
     return true;
 }

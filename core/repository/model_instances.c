@@ -512,8 +512,8 @@ drop_idle(const inf_lifecycle_options_t *options, inf_instance_t **instances,
 static void
 finish(const inf_lifecycle_options_t *options, inf_instance_t *instance)
 {
-    inf_children_let_go_of(options->children, instance);
+    inf_children_let_go(options->children, instance->model, instance);
     options->plugins->instance_fini(instance);
-    inf_leftovers_remove(inf_children_forget_of(options->children, instance),
-        false);
+    inf_leftovers_remove(inf_children_forget(options->children,
+        instance->model, instance), false);
 }

@@ -164,7 +164,8 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
 
     if (!atomic_load(&model->unloaded) && model->backend != NULL) {
         finalize(model, plugins, children);
-        inf_leftovers_remove(inf_children_forget(children, model), false);
+        inf_leftovers_remove(inf_children_forget(children, model, NULL),
+            false);
     }
 
     inf_model_free(model);
@@ -174,7 +175,7 @@ static void
 finalize(inf_model_t *model, const inf_plugin_ops_t *plugins,
     inf_children_t *children)
 {
-    inf_children_let_go(children, model);
+    inf_children_let_go(children, model, NULL);
     for (uint32_t i = 0; i < model->instance_count; i++) {
         plugins->instance_fini(model->instances[i]);
     }
@@ -198,7 +199,7 @@ inf_model_force_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
             " running are answered for it", model->name,
             (long long) model->version, open);
     }
-    inf_leftovers_remove(inf_children_forget(children, model), false);
+    inf_leftovers_remove(inf_children_forget(children, model, NULL), false);
 }
 
 /* Answers queued requests, which only instances without their process could

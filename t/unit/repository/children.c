@@ -101,7 +101,8 @@ watched(world_t *w, int status)
 static void
 close_world(world_t *w, pid_t pid)
 {
-    inf_leftovers_remove(inf_children_forget(w->children, &w->model), true);
+    inf_leftovers_remove(inf_children_forget(w->children, &w->model,
+        NULL), true);
     inf_children_free(w->children);
     if (pid > 0) {
         kill(pid, SIGKILL);
@@ -228,7 +229,7 @@ a_forgotten_child_may_die(void **state)
     open_world(&w);
     pid_t pid = watched(&w, -1);
     inf_children_arm(w.children, &w.model);
-    assert_null(inf_children_forget(w.children, &w.model));
+    assert_null(inf_children_forget(w.children, &w.model, NULL));
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 
@@ -254,7 +255,7 @@ a_model_is_stranded_when_its_last_process_is_gone(void **state)
     pid_t first = watched(&w, -1);
     pid_t second = watched(&w, -1);
     inf_children_arm(w.children, &w.model);
-    inf_children_let_go(w.children, &w.model);
+    inf_children_let_go(w.children, &w.model, NULL);
     kill(first, SIGKILL);
     assert_int_equal(waitpid(first, NULL, 0), first);
     assert_false(inf_children_stranded(w.children, &w.model));
@@ -262,7 +263,7 @@ a_model_is_stranded_when_its_last_process_is_gone(void **state)
     assert_int_equal(waitid(P_PID, (id_t) second, &info, WEXITED | WNOWAIT),
         0);
     assert_true(inf_children_stranded(w.children, &w.model));
-    assert_null(inf_children_forget(w.children, &w.model));
+    assert_null(inf_children_forget(w.children, &w.model, NULL));
     assert_false(inf_children_stranded(w.children, &w.model));
     assert_int_equal(w.deaths, 0);
     close_world(&w, second);
@@ -276,8 +277,8 @@ nobody_watches(void **state)
 
     inf_children_watch(NULL, NULL, &before);
     assert_false(inf_children_any(NULL, NULL));
-    inf_children_let_go(NULL, NULL);
-    assert_null(inf_children_forget(NULL, NULL));
+    inf_children_let_go(NULL, NULL, NULL);
+    assert_null(inf_children_forget(NULL, NULL, NULL));
     inf_leftovers_remove(NULL, false);
     inf_children_stop(NULL);
     inf_children_free(NULL);
@@ -369,7 +370,7 @@ names_shared_with_a_dead_child_go_when_nobody_maps_them(void **state)
     kill(pid, SIGKILL);
     wait_deaths(&w, 1);
 
-    inf_leftovers_t *left = inf_children_forget(w.children, &w.model);
+    inf_leftovers_t *left = inf_children_forget(w.children, &w.model, NULL);
     assert_non_null(left);
     inf_leftovers_remove(left, false);
     assert_true(exists(ours));      /* we still map it                       */
@@ -392,7 +393,7 @@ names_shared_with_a_dead_child_go_when_nobody_maps_them(void **state)
     inf_children_arm(w.children, &w.model);
     kill(second, SIGKILL);
     wait_deaths(&w, 1);
-    left = inf_children_forget(w.children, &w.model);
+    left = inf_children_forget(w.children, &w.model, NULL);
     munmap(a, 4096);
     inf_leftovers_remove(left, false);
     assert_false(exists(ours));
