@@ -618,9 +618,9 @@ MUTANTS = [
      "    v->reason = inf_reason_ref(lack);",
      "    v->reason = inf_reason_new(lack->text);"),
     ("the unload of a model leaves its ensembles", SWAP,
-     "    edit->plan = inf_graph_drop_made(&r->graph);\n"
+     "    edit->plan = inf_graph_drop(&r->graph.made);\n"
      "    leave(set, r);",
-     "    edit->plan = inf_graph_drop_made(&r->graph);"),
+     "    edit->plan = inf_graph_drop(&r->graph.made);"),
     ("an unload forgets the second version", SWAP,
      "    for (size_t i = 0; i < r->version_count; i++) {\n"
      "        inf_record_version_t *v = &r->versions[i];\n"

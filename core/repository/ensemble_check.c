@@ -63,7 +63,7 @@ inf_ensemble_check_free(inf_ensemble_check_t *check)
 
     while ((link = inf_list_pop_front(&check->models)) != NULL) {
         candidate_t *c = inf_link_entry(link, candidate_t, link);
-        free(inf_graph_drop_asked(&c->graph));
+        free(inf_graph_drop(&c->graph.asked));
         inf_graph_remove(&c->graph);
         inf_model_unref(c->draft);
         free(c->versions);

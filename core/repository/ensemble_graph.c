@@ -30,7 +30,6 @@ static inf_graph_model_t *next_awaited(const inf_ensemble_graph_t *g,
 static uint32_t bucket_of(const char *name);
 static void link_plan(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     inf_graph_plan_t *plan);
-static void unlink_plan(inf_graph_plan_t *plan);
 static bool is_alive(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
 static const inf_graph_plan_t *plan_of(const inf_graph_model_t *m);
@@ -123,7 +122,7 @@ inf_graph_settle(inf_graph_model_t *m, const void *const *held)
 {
     inf_graph_plan_t *before = NULL;
     if (m->asked != NULL) {
-        before = inf_graph_drop_made(m);
+        before = inf_graph_drop(&m->made);
         m->made = m->asked;
         m->asked = NULL;
     }
@@ -143,20 +142,15 @@ inf_graph_unmake(inf_graph_model_t *m)
 }
 
 inf_graph_plan_t *
-inf_graph_drop_asked(inf_graph_model_t *m)
+inf_graph_drop(inf_graph_plan_t **at)
 {
-    inf_graph_plan_t *plan = m->asked;
-    unlink_plan(plan);
-    m->asked = NULL;
-    return plan;
-}
+    inf_graph_plan_t *plan = *at;
 
-inf_graph_plan_t *
-inf_graph_drop_made(inf_graph_model_t *m)
-{
-    inf_graph_plan_t *plan = m->made;
-    unlink_plan(plan);
-    m->made = NULL;
+    for (size_t i = 0; plan != NULL && i < plan->count; i++) {
+        inf_link_remove(&plan->steps[i].link);
+        plan->steps[i].of = NULL;
+    }
+    *at = NULL;
     return plan;
 }
 
@@ -441,16 +435,6 @@ link_plan(inf_ensemble_graph_t *g, inf_graph_model_t *m,
         inf_graph_step_t *step = &plan->steps[i];
         step->of = m;
         inf_list_push_back(&g->steps[bucket_of(step->name)], &step->link);
-    }
-}
-
-/* Removes plan from the graph; it may be NULL. */
-static void
-unlink_plan(inf_graph_plan_t *plan)
-{
-    for (size_t i = 0; plan != NULL && i < plan->count; i++) {
-        inf_link_remove(&plan->steps[i].link);
-        plan->steps[i].of = NULL;
     }
 }
 

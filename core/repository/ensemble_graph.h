@@ -17,7 +17,7 @@
  * repository; if there is none, the only model of that name elsewhere.
  *
  * Plans: a load reads a configuration and calls ask; settle makes the asked
- * plan the made one, or drop_asked removes the asked plan.
+ * plan the made one, or drop removes the asked plan.
  */
 
 #ifndef INF_REPOSITORY_ENSEMBLE_GRAPH_H
@@ -132,9 +132,9 @@ inf_graph_plan_t *inf_graph_settle(inf_graph_model_t *m,
 /* Marks m, a valid ensemble, as not built: m serves nothing. */
 void inf_graph_unmake(inf_graph_model_t *m);
 
-/* Remove the asked or the made plan from the graph; the caller frees it. */
-inf_graph_plan_t *inf_graph_drop_asked(inf_graph_model_t *m);
-inf_graph_plan_t *inf_graph_drop_made(inf_graph_model_t *m);
+/* Removes the asked or the made plan of a model from the graph; the caller
+   frees that plan.  *plan may be NULL. */
+inf_graph_plan_t *inf_graph_drop(inf_graph_plan_t **plan);
 
 /* Finds the model that a step of m means; *target is NULL unless there is
    exactly one. */

@@ -373,7 +373,7 @@ finish(load_t *l, inf_loading_place_t *place, inf_run_t *run)
         }
         if (same) {
             inf_lock(&l->lc->lock);
-            inf_graph_plan_t *plan = inf_graph_drop_asked(&l->record->graph);
+            inf_graph_plan_t *plan = inf_graph_drop(&l->record->graph.asked);
             inf_unlock(&l->lc->lock);
             free(plan);
             return NULL;

@@ -43,8 +43,8 @@ inf_model_record_free(inf_model_record_t *r)
     }
 
     inf_graph_remove(&r->graph);
-    free(inf_graph_drop_asked(&r->graph));
-    free(inf_graph_drop_made(&r->graph));
+    free(inf_graph_drop(&r->graph.asked));
+    free(inf_graph_drop(&r->graph.made));
     inf_override_free(r->override);
     for (size_t i = 0; i < r->version_count; i++) {
         inf_reason_unref(r->versions[i].reason);

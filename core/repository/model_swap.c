@@ -286,10 +286,10 @@ settle_plan(inf_load_t *l, bool whole)
     bool fresh = inf_load_is_fresh(l);
 
     if (!l->ensemble) {
-        return whole && fresh ? inf_graph_drop_made(m) : NULL;
+        return whole && fresh ? inf_graph_drop(&m->made) : NULL;
     }
     if (!whole && inf_model_record_any_ready(r)) {
-        return inf_graph_drop_asked(m);
+        return inf_graph_drop(&m->asked);
     }
 
     inf_graph_plan_t *before = inf_graph_settle(m, whole
@@ -342,7 +342,7 @@ inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone)
         }
         inf_record_version_settle(v);
     }
-    edit->plan = inf_graph_drop_made(&r->graph);
+    edit->plan = inf_graph_drop(&r->graph.made);
     leave(set, r);
     return source;
 }

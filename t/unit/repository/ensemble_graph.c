@@ -71,8 +71,8 @@ teardown(void **state)
     (void) state;
     for (int i = 0; i < MODELS; i++) {
         if (w.models[i].name[0] != '\0') {
-            free(inf_graph_drop_asked(&w.models[i].node));
-            free(inf_graph_drop_made(&w.models[i].node));
+            free(inf_graph_drop(&w.models[i].node.asked));
+            free(inf_graph_drop(&w.models[i].node.made));
             inf_graph_remove(&w.models[i].node);
         }
     }
@@ -249,7 +249,7 @@ finds_the_shortest_circle(void **state)
     assert_ptr_equal(d->node.via, &b->node);
     assert_ptr_equal(b->node.via, &a->node);
 
-    free(inf_graph_drop_asked(&a->node));
+    free(inf_graph_drop(&a->node.asked));
     assert_false(inf_graph_circular(&w.graph, &d->node));
     a->node.awaits = "d";               /* its load waits for one of d       */
     assert_true(inf_graph_circular(&w.graph, &d->node));
@@ -273,7 +273,7 @@ only_what_is_settled_closes_a_circle(void **state)
     assert_false(inf_graph_closes(&w.graph, &a->node));     /* b may fail    */
     free(inf_graph_settle(&a->node, NULL));
     assert_true(inf_graph_closes(&w.graph, &b->node));
-    free(inf_graph_drop_asked(&b->node));
+    free(inf_graph_drop(&b->node.asked));
     assert_int_equal(inf_graph_verdict(&w.graph, &a->node), INF_GRAPH_STALE);
 }
 
@@ -311,10 +311,10 @@ what_was_asked_counts_only_once_it_is_settled(void **state)
     n->serves[1] = 0;
     assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_FINE);
     assert_true(inf_graph_needed(&w.graph, &n->node));
-    free(inf_graph_drop_asked(&e->node));
+    free(inf_graph_drop(&e->node.asked));
     assert_false(inf_graph_needed(&w.graph, &n->node));
     assert_true(inf_graph_needed(&w.graph, &m->node));
-    free(inf_graph_drop_made(&e->node));
+    free(inf_graph_drop(&e->node.made));
     assert_false(inf_graph_needed(&w.graph, &m->node));
 }
 
@@ -458,7 +458,7 @@ random_unload(int i)
 
     m->serves[1] = 0;
     rules[i].wanted = false;
-    free(inf_graph_drop_made(&m->node));
+    free(inf_graph_drop(&m->node.made));
 }
 
 static void

@@ -486,7 +486,7 @@ wait_again(loader_t *l, inf_model_state_t state)
 
     if (sim.set.stopping) {
         if (edit->load != NULL) {
-            free(inf_graph_drop_asked(&edit->record->graph));
+            free(inf_graph_drop(&edit->record->graph.asked));
             free_load(edit->load);
             edit->load = NULL;
         }
@@ -701,7 +701,7 @@ begin_build(loader_t *l, inf_load_t *load)
             inf_load_fail_all(load);
         }
         if (same && !inf_load_is_fresh(load)) {
-            free(inf_graph_drop_asked(&load->record->graph));
+            free(inf_graph_drop(&load->record->graph.asked));
             l->edit->load = NULL;
             free_load(load);
             finish(l, NULL);
@@ -1570,7 +1570,7 @@ stop(void)
         inf_caller_t *caller = inf_model_set_end_dropped(&sim.set, edit,
             inf_err_new(INF_ERR_UNAVAILABLE, "stopping"));
         if (edit->load != NULL) {
-            free(inf_graph_drop_asked(&edit->record->graph));
+            free(inf_graph_drop(&edit->record->graph.asked));
             free_load(edit->load);
         }
         edit->load = NULL;
