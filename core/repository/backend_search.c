@@ -33,9 +33,8 @@ static inf_err_t *search_python_dir(search_t *s, const char *dir);
 static inf_err_t *search_local_dirs(search_t *s, const char *library);
 static inf_err_t *search_globals(search_t *s, const char *backend,
     const char *library);
-static inf_err_t *search_dir(search_t *s, const char *dir,
+static inf_err_t *search_dir(search_t *s, const char *dir, const char *name,
     const char *library);
-static inf_err_t *search_take(search_t *s, char *path, const char *dir);
 static inf_err_t *search_not_found(search_t *s, const char *library);
 static void list_backends(const search_t *s, inf_buf_t *known,
     inf_buf_t *meant);
@@ -114,19 +113,15 @@ static inf_err_t *
 search_library(search_t *s, const char *library)
 {
     inf_err_t *err = search_local_dirs(s, library);
-    if (err == NULL && s->out->library == NULL) {
+    if (err == NULL) {
         err = search_globals(s, s->q->backend, library);
     }
-
     if (err != NULL || s->out->library != NULL) {
         return err;
     }
 
-    if (s->runtime[0] == '\0') {
-        return search_python(s);
-    }
-
-    return search_not_found(s, library);
+    return s->runtime[0] == '\0' ? search_python(s)
+        : search_not_found(s, library);
 }
 
 /* Searches a backend that is a model.py in its global directory. */
@@ -164,14 +159,12 @@ static inf_err_t *
 search_python_dir(search_t *s, const char *dir)
 {
     inf_err_t *err = search_local_dirs(s, PYTHON_LIBRARY);
-    if (err == NULL && s->out->library == NULL) {
-        err = search_dir(s, dir, PYTHON_LIBRARY);
+    if (err == NULL) {
+        err = search_dir(s, dir, NULL, PYTHON_LIBRARY);
     }
-
-    if (err == NULL && s->out->library == NULL) {
+    if (err == NULL) {
         err = search_globals(s, "python", PYTHON_LIBRARY);
     }
-
     if (err != NULL) {
         return err;
     }
@@ -195,11 +188,9 @@ search_python_dir(search_t *s, const char *dir)
 
     if (is_file(archive)) {
         s->out->environment = archive;
-
     } else {
         free(archive);
     }
-
     return NULL;
 }
 
@@ -207,80 +198,56 @@ search_python_dir(search_t *s, const char *dir)
 static inf_err_t *
 search_local_dirs(search_t *s, const char *library)
 {
-    char *version = NULL;
-    if (asprintf(&version, "%s/%" PRId64, s->q->model_dir, s->q->version) < 0)
-    {
-        return inf_err_nomem();
-    }
+    char version[32];
+    snprintf(version, sizeof(version), "%" PRId64, s->q->version);
 
-    inf_err_t *err = search_dir(s, version, library);
-    free(version);
-
-    if (err == NULL && s->out->library == NULL) {
-        err = search_dir(s, s->q->model_dir, library);
-    }
-
-    return err;
+    inf_err_t *err = search_dir(s, s->q->model_dir, version, library);
+    return err != NULL ? err : search_dir(s, s->q->model_dir, NULL, library);
 }
 
 static inf_err_t *
 search_globals(search_t *s, const char *backend, const char *library)
 {
-    for (size_t i = 0; i < s->q->global_count; i++) {
-        char *dir = inf_path_join(s->q->global_dirs[i], backend);
-        if (dir == NULL) {
-            return inf_err_nomem();
-        }
+    inf_err_t *err = NULL;
 
-        inf_err_t *err = search_dir(s, dir, library);
-        free(dir);
-        if (err != NULL || s->out->library != NULL) {
-            return err;
-        }
+    for (size_t i = 0; err == NULL && i < s->q->global_count; i++) {
+        err = search_dir(s, s->q->global_dirs[i], backend, library);
     }
-
-    return NULL;
+    return err;
 }
 
-/* Searches dir.  A configured name must not leave dir through a link; the
-   default name is the operator's, who may use links. */
+/* Searches the directory of that name in dir, or dir itself (name NULL), unless
+   the library is found.  A configured name must not leave the directory through
+   a link; the default name is the operator's, who may use links. */
 static inf_err_t *
-search_dir(search_t *s, const char *dir, const char *library)
+search_dir(search_t *s, const char *dir, const char *name, const char *library)
 {
-    char *path = inf_path_join(dir, library);
-    if (path == NULL) {
-        return inf_err_nomem();
-    }
-
-    inf_buf_printf(&s->searched, "'%s' ", dir);
-    if (!is_file(path)) {
-        free(path);
+    if (s->out->library != NULL) {
         return NULL;
     }
 
-    if (s->runtime[0] != '\0') {
-        inf_err_t *err = inf_local_contain(dir, path);
-        if (err != NULL) {
-            free(path);
-            if (inf_err_code(err) != INF_ERR_UNSUPPORTED) {
-                return err;
-            }
-
-            inf_err_free(err);
-            return escape_error(s, library, dir);
-        }
+    char *place = name != NULL ? inf_path_join(dir, name) : strdup(dir);
+    char *path = place != NULL ? inf_path_join(place, library) : NULL;
+    bool found = path != NULL && is_file(path);
+    inf_err_t *err = path == NULL ? inf_err_nomem()
+        : found && s->runtime[0] != '\0' ? inf_local_contain(place, path)
+        : NULL;
+    if (path != NULL) {
+        inf_buf_printf(&s->searched, "'%s' ", place);
+    }
+    if (found && err == NULL) {
+        s->out->library = path;
+        s->out->dir = place;
+        return NULL;
     }
 
-    return search_take(s, path, dir);
-}
-
-/* Takes path as the result. */
-static inf_err_t *
-search_take(search_t *s, char *path, const char *dir)
-{
-    s->out->library = path;
-    s->out->dir = strdup(dir);
-    return s->out->dir == NULL ? inf_err_nomem() : NULL;
+    if (err != NULL && inf_err_code(err) == INF_ERR_UNSUPPORTED) {
+        inf_err_free(err);
+        err = escape_error(s, library, place);
+    }
+    free(path);
+    free(place);
+    return err;
 }
 
 static inf_err_t *
