@@ -170,13 +170,12 @@ typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
  */
 INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override);
-void inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
-    inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
 
-/* The same for a request that an earlier core had and did not answer: it ends
+/* again: for a request that an earlier core had and did not answer, which ends
    no quarantine. */
-void inf_lifecycle_load_again_async(inf_lifecycle_t *lc, const char *name,
-    inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
+void inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override, bool again, inf_lifecycle_done_fn done,
+    void *userp);
 
 /* Loads one of them without a request, because its files have changed. */
 void inf_lifecycle_load_id_async(inf_lifecycle_t *lc,

@@ -20,9 +20,6 @@ typedef struct {
     inf_err_t          *err;
 } waiter_t;
 
-static void load_requested(inf_lifecycle_t *lc, const char *name,
-    inf_override_t *override, bool again, inf_lifecycle_done_fn done,
-    void *userp);
 static void unload(inf_lifecycle_t *lc, const char *name,
     inf_unload_cause_t cause, bool dependents, inf_lifecycle_done_fn done,
     void *userp);
@@ -34,22 +31,8 @@ static inf_err_t *wait_for(waiter_t *w);
 
 void
 inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
-    inf_override_t *override, inf_lifecycle_done_fn done, void *userp)
-{
-    load_requested(lc, name, override, false, done, userp);
-}
-
-void
-inf_lifecycle_load_again_async(inf_lifecycle_t *lc, const char *name,
-    inf_override_t *override, inf_lifecycle_done_fn done, void *userp)
-{
-    load_requested(lc, name, override, true, done, userp);
-}
-
-/* Submits a load by request; takes override. */
-static void
-load_requested(inf_lifecycle_t *lc, const char *name, inf_override_t *override,
-    bool again, inf_lifecycle_done_fn done, void *userp)
+    inf_override_t *override, bool again, inf_lifecycle_done_fn done,
+    void *userp)
 {
     const inf_model_id_t id = inf_model_id(name);
     inf_edit_t *edit = new_edit(lc, INF_EDIT_LOAD, INF_EDIT_LOAD_NAME, done,
@@ -117,7 +100,7 @@ inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
         return err;
     }
 
-    inf_lifecycle_load_async(lc, name, override, waiter_done, &w);
+    inf_lifecycle_load_async(lc, name, override, false, waiter_done, &w);
     return wait_for(&w);
 }
 

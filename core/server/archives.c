@@ -99,7 +99,8 @@ inf_archive_load(inf_server_t *server,
         return;
     }
 
-    inf_lifecycle_load_async(server->lifecycle, q->model_name, NULL, loaded,
+    inf_lifecycle_load_async(server->lifecycle, q->model_name, NULL, false,
+        loaded,
         call);
 }
 

@@ -173,12 +173,9 @@ start_load(inf_server_t *server, const ProtobufCMessage *m, bool again,
     if (err == NULL) {
         err = inf_model_control_override(q, &override);
     }
-    if (err == NULL && again) {
-        inf_lifecycle_load_again_async(server->lifecycle, q->model_name,
-            override, done, userp);
-    } else if (err == NULL) {
+    if (err == NULL) {
         inf_lifecycle_load_async(server->lifecycle, q->model_name, override,
-            done, userp);
+            again, done, userp);
     }
     return err;
 }

@@ -558,8 +558,8 @@ a_load_waits_only_for_what_no_other_repository_has(void **state)
     add_model(1, "away");
     remote_set("remote1", NULL);
     start(false, NULL, 0, NULL, 0);
-    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
-    inf_lifecycle_load_async(w.lc, "missing", NULL, load_done, &missing);
+    inf_lifecycle_load_async(w.lc, "away", NULL, false, load_done, &away);
+    inf_lifecycle_load_async(w.lc, "missing", NULL, false, load_done, &missing);
     assert_ok(inf_lifecycle_load(w.lc, "local", NULL));
     assert_ok(inf_lifecycle_unload(w.lc, "local", false));
     assert_ok(inf_lifecycle_load(w.lc, "local", NULL));
@@ -585,7 +585,7 @@ an_unload_waits_for_the_load_in_front_of_it(void **state)
     add_model(1, "away");
     remote_set("remote1", NULL);
     start(false, NULL, 0, NULL, 0);
-    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &load);
+    inf_lifecycle_load_async(w.lc, "away", NULL, false, load_done, &load);
     inf_lifecycle_unload_async(w.lc, "away", false, load_done, &unload);
     let_come();
     wait_told(&unload);
@@ -622,7 +622,7 @@ an_ensemble_waits_for_where_its_models_lie(void **state)
     add_both();
     remote_set("remote1", NULL);
     start(false, NULL, 0, NULL, 0);
-    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    inf_lifecycle_load_async(w.lc, "both", NULL, false, load_done, &load);
     wait_for_row("both/1 LOADING");
     wait_for_row("local/1 READY");
     assert_false(load.told);
@@ -634,7 +634,7 @@ an_ensemble_waits_for_where_its_models_lie(void **state)
     assert_true(serves("away"));
     inf_lifecycle_unload_async(w.lc, "both", true, load_done, &unload);
     wait_told(&unload);
-    inf_lifecycle_load_async(w.lc, "local", NULL, load_done, &local);
+    inf_lifecycle_load_async(w.lc, "local", NULL, false, load_done, &local);
     wait_told(&local);
     assert_ok(unload.err);
     assert_ok(local.err);
@@ -651,7 +651,7 @@ an_ensemble_that_waits_holds_up_none_of_its_models(void **state)
     add_both();
     remote_set("remote1", NULL);
     start(false, NULL, 0, NULL, 0);
-    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    inf_lifecycle_load_async(w.lc, "both", NULL, false, load_done, &load);
     wait_for_row("local/1 READY");
     assert_ok(inf_lifecycle_unload(w.lc, "local", false));
     assert_ok(inf_lifecycle_load(w.lc, "local", NULL));
@@ -677,7 +677,7 @@ an_unload_takes_no_model_from_a_load_that_still_looks_for_others(
     let_come();
     assert_ok(inf_lifecycle_load(w.lc, "first", NULL));
     remote_set("/second", NULL);
-    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    inf_lifecycle_load_async(w.lc, "both", NULL, false, load_done, &load);
     remote_wait_for(1);
     inf_lifecycle_unload_async(w.lc, "first", false, load_done, &unload);
     wait_told(&unload);
@@ -703,8 +703,8 @@ an_ensemble_waits_until_it_can_be_missing(void **state)
     remote_set("", NULL);                       /* both of them              */
     start(false, NULL, 0, NULL, 0);
     remote_wait_for(2);
-    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
-    inf_lifecycle_load_async(w.lc, "half", NULL, load_done, &late);
+    inf_lifecycle_load_async(w.lc, "both", NULL, false, load_done, &load);
+    inf_lifecycle_load_async(w.lc, "half", NULL, false, load_done, &late);
     wait_for_row("both/1 LOADING");
     wait_for_row("half/1 LOADING");
     remote_set("remote2", NULL);
@@ -745,7 +745,7 @@ the_end_does_not_wait_for_the_models_of_an_ensemble(void **state)
     remote_set("remote1", NULL);
     start(false, NULL, 0, NULL, 0);
     remote_wait_for(1);
-    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    inf_lifecycle_load_async(w.lc, "both", NULL, false, load_done, &load);
     wait_waiting("both");
     inf_repository_change_stop(change);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
@@ -768,7 +768,7 @@ a_local_model_is_loaded_without_asking_a_remote_repository(void **state)
     remote_set("remote1", NULL);
     assert_ok(inf_lifecycle_load(w.lc, "local", NULL));
     assert_int_equal(remote_asked(), asked);
-    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    inf_lifecycle_load_async(w.lc, "away", NULL, false, load_done, &away);
     remote_wait_for(1);
     assert_false(away.told);
     remote_set(NULL, NULL);
@@ -885,7 +885,7 @@ a_repository_that_is_taken_out_is_not_waited_for(void **state)
     remote_set("remote1", NULL);
     start_all();
     remote_wait_for(1);
-    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    inf_lifecycle_load_async(w.lc, "away", NULL, false, load_done, &away);
     ask_for(1);                             /* its listing is cut short      */
     wait_told(&away);
     inf_repository_change_wait(change);
@@ -1028,7 +1028,7 @@ repositories_come_and_go_under_loads(void **state)
     for (unsigned i = 0; i < 60; i++) {
         remote_set(moods[i % 3], moods[(i / 2) % 3]);
         ask_for(1 + (i / 3) % 3);
-        inf_lifecycle_load_async(w.lc, names[i % 4], NULL, NULL, NULL);
+        inf_lifecycle_load_async(w.lc, names[i % 4], NULL, false, NULL, NULL);
         if (i % 5 == 0) {
             inf_lifecycle_relist(w.lc);
         }
@@ -1060,7 +1060,7 @@ the_end_does_not_wait_for_a_remote_repository(void **state)
     remote_set("remote1", NULL);
     start_all();
     remote_wait_for(1);
-    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    inf_lifecycle_load_async(w.lc, "away", NULL, false, load_done, &away);
     wait_waiting("away");
     inf_repository_change_stop(change);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
@@ -1102,7 +1102,7 @@ the_end_is_heard_by_a_load_that_would_begin_to_wait(void **state)
     }
     sem_init(&missed, 0, 0);
     inf_lifecycle_on_relist(w.lc, until_the_end, NULL);
-    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    inf_lifecycle_load_async(w.lc, "away", NULL, false, load_done, &away);
     sem_wait(&missed);
     inf_repository_change_stop(change);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
@@ -1127,7 +1127,7 @@ loads_wait_for_the_repositories(const char *const names[2],
         assert_ok(inf_override_new(&o));
         assert_ok(inf_override_set_config(o, inf_slice_str(config)));
         assert_ok(inf_override_add_file(o, "1/data", inf_slice_str("x")));
-        inf_lifecycle_load_async(w.lc, names[i], o, load_done, &told[i]);
+        inf_lifecycle_load_async(w.lc, names[i], o, false, load_done, &told[i]);
         wait_waiting(names[i]);
         assert_false(told[i].told);
     }
@@ -1189,7 +1189,7 @@ the_end_cuts_loads_short(void **state)
     start(false, NULL, 0, NULL, 0);
     inf_repository_change_wait(change);
     remote_set("remote1", NULL);
-    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    inf_lifecycle_load_async(w.lc, "away", NULL, false, load_done, &away);
     remote_wait_for(1);
     inf_repository_change_stop(change);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));

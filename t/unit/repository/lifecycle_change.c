@@ -419,7 +419,7 @@ a_directory_may_vanish_while_it_is_loaded(void **state)
     (void) state;
     add_model("m", "backend: 'x' ", 1);
     fake.hold = "init m/1";
-    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "m", NULL, false, NULL, NULL);
     fake_wait_held(1);
     assert_int_equal(rename(tree_path(w.tree, "repo/m"),
         tree_path(w.tree, "away")), 0);
@@ -796,9 +796,9 @@ a_stop_gives_up_on_a_load_that_does_not_end(void **state)
     w.core_config->values->load_threads = 1;
     lifecycle_world_restart(&w);
     fake.hold = "init m/1";
-    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "m", NULL, false, NULL, NULL);
     fake_wait_held(1);
-    inf_lifecycle_load_async(w.lc, "queued", NULL, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "queued", NULL, false, NULL, NULL);
     assert_false(inf_lifecycle_stop(w.lc, SECOND / 50));
     assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_UNAVAILABLE,
         "the server is stopping");

@@ -384,7 +384,7 @@ a_load_under_way_ends_before_its_repository_counts_as_gone(void **state)
         replace(3);
         add_model(1, "late");
         fake.hold = "init late/1";
-        inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
+        inf_lifecycle_load_async(w.lc, "late", NULL, false, NULL, NULL);
         fake_wait_held(1);
         replace(1);
         queue_reconcile(all[i]);
@@ -404,7 +404,7 @@ a_load_under_way_stays_where_its_repository_stays(void **state)
     (void) state;
     add_model(0, "late");
     fake.hold = "init late/1";
-    inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "late", NULL, false, NULL, NULL);
     fake_wait_held(1);
     replace(3);
     queue_reconcile(true);
@@ -775,7 +775,7 @@ a_load_under_way_is_not_adopted_twice(void **state)
     take_notes();
     add_model(0, "a");
     fake.hold = "init a/1";
-    inf_lifecycle_load_async(w.lc, "a", NULL, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "a", NULL, false, NULL, NULL);
     fake_wait_held(1);
     queue_list("", "", true);
     fake_release();
@@ -1031,7 +1031,8 @@ repositories_change_under_loads_and_looks(void **state)
         if (i % 4 != 0) {
             inf_repository_change_wait(repository_change);
         }
-        inf_lifecycle_load_async(w.lc, i % 2 ? "m0" : "m1", NULL, NULL, NULL);
+        inf_lifecycle_load_async(w.lc, i % 2 ? "m0" : "m1", NULL, false, NULL,
+            NULL);
     }
     t.stop = true;
     for (int i = 0; i < 3; i++) {

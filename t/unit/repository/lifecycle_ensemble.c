@@ -922,7 +922,7 @@ a_member_is_unloaded_after_the_load_that_it_came_with(void **state)
         add_ensemble("e", "m");
         add_model("m");
         fake.hold = "init m/1";
-        inf_lifecycle_load_async(w.lc, "e", NULL, load_done, &loaded);
+        inf_lifecycle_load_async(w.lc, "e", NULL, false, load_done, &loaded);
         fake_wait_held(1);
         wait_composing("e");
         inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
@@ -950,7 +950,7 @@ a_member_is_unloaded_after_the_load_of_a_nested_ensemble(void **state)
         add_model("m");
         add_model("n");
         fake.hold = "init m/1";
-        inf_lifecycle_load_async(w.lc, "e", NULL, load_done, &loaded);
+        inf_lifecycle_load_async(w.lc, "e", NULL, false, load_done, &loaded);
         fake_wait_held(1);
         wait_composing("e");
         inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
@@ -1083,7 +1083,7 @@ asker_main(void *arg)
             inf_err_free(inf_lifecycle_load(w.lc, name, NULL));
             break;
         case 2:
-            inf_lifecycle_load_async(w.lc, name, NULL, NULL, NULL);
+            inf_lifecycle_load_async(w.lc, name, NULL, false, NULL, NULL);
             break;
         default:
             id = inf_model_id(name);

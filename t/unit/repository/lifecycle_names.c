@@ -331,7 +331,7 @@ requests_for_one_name_keep_their_order(void **state)
     add_model(1, "m");
     add_model(1, "other");
     fake.hold = "init m/1";
-    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "m", NULL, false, NULL, NULL);
     fake_wait_held(2);                                  /* side by side      */
     inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
     inf_lifecycle_unload_async(w.lc, "other", false, NULL, NULL);
@@ -341,7 +341,7 @@ requests_for_one_name_keep_their_order(void **state)
     assert_int_equal(fake_count("init m/1"), 2);
 
     inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
-    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "m", NULL, false, NULL, NULL);
     inf_lifecycle_wait(w.lc);
     assert_string_equal(spaces(), "01");
 }

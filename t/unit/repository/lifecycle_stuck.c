@@ -51,7 +51,7 @@ start(caller_t *c, const char *name)
     *c = (caller_t) {
         .lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER
     };
-    inf_lifecycle_load_async(w.lc, name, NULL, on_done, c);
+    inf_lifecycle_load_async(w.lc, name, NULL, false, on_done, c);
 }
 
 static inf_err_t *
