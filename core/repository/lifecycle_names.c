@@ -27,9 +27,10 @@ static void become_single(inf_lifecycle_t *lc, inf_edit_t *edit);
 static inf_err_t *find_parts(inf_lifecycle_t *lc, const inf_edit_t *edit,
     const inf_repository_list_t *list, parts_t *p);
 static inf_err_t *add_records(inf_lifecycle_t *lc, parts_t *p,
-    const char *name, const inf_repository_list_t *list, const bool *unknown);
+    const char *name, const inf_repository_list_t *list,
+    const inf_scan_t *scan);
 static bool is_moved(const inf_model_record_t *r,
-    const inf_repository_list_t *list, const bool *unknown);
+    const inf_repository_list_t *list, const inf_scan_t *scan);
 static bool has_part(const parts_t *p, const char *space);
 static inf_err_t *add_part(parts_t *p, const char *space,
     inf_edit_kind_t kind);
@@ -98,25 +99,18 @@ find_parts(inf_lifecycle_t *lc, const inf_edit_t *edit,
         return add_records(lc, p, name, NULL, NULL);
     }
 
-    bool *unknown = calloc(list->count + 1, sizeof(*unknown));
-    inf_err_t *err = unknown != NULL
-        ? inf_scan_one(list->roots, list->count, name, &scan)
-        : inf_err_nomem();
-    if (err == NULL) {
-        for (size_t i = 0; i < scan.problem_count; i++) {
-            unknown[scan.problems[i].repository] |=
-                scan.problems[i].level == INF_LOG_ERROR;
-        }
-        for (size_t i = 0; err == NULL && i < scan.model_count; i++) {
-            err = add_part(p, scan.models[i].space, INF_EDIT_LOAD);
-        }
-        if (err == NULL && p->count > 0) {
-            err = add_records(lc, p, name, list, unknown);
-        }
-        inf_scan_fini(&scan);
+    inf_err_t *err = inf_scan_one(list->roots, list->count, name, &scan);
+    if (err != NULL) {
+        return err;
     }
 
-    free(unknown);
+    for (size_t i = 0; err == NULL && i < scan.model_count; i++) {
+        err = add_part(p, scan.models[i].space, INF_EDIT_LOAD);
+    }
+    if (err == NULL && p->count > 0) {
+        err = add_records(lc, p, name, list, &scan);
+    }
+    inf_scan_fini(&scan);
     return err;
 }
 
@@ -124,7 +118,7 @@ find_parts(inf_lifecycle_t *lc, const inf_edit_t *edit,
    whose source is gone. */
 static inf_err_t *
 add_records(inf_lifecycle_t *lc, parts_t *p, const char *name,
-    const inf_repository_list_t *list, const bool *unknown)
+    const inf_repository_list_t *list, const inf_scan_t *scan)
 {
     const inf_model_record_t *r = NULL;
     inf_err_t *err = NULL;
@@ -138,7 +132,7 @@ add_records(inf_lifecycle_t *lc, parts_t *p, const char *name,
         bool bare = r->space[0] == '\0' && r->source == NULL
             && r->version_count == 0 && !r->rejected
             && (r->who & INF_WANTED_AT_START) == 0;
-        if (!bare && (list == NULL || is_moved(r, list, unknown))) {
+        if (!bare && (list == NULL || is_moved(r, list, scan))) {
             err = add_part(p, r->space, INF_EDIT_UNLOAD);
         }
     }
@@ -150,11 +144,14 @@ add_records(inf_lifecycle_t *lc, parts_t *p, const char *name,
    model that came with a request has no repository. */
 static bool
 is_moved(const inf_model_record_t *r, const inf_repository_list_t *list,
-    const bool *unknown)
+    const inf_scan_t *scan)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->roots[i].space, r->space) == 0) {
-            return !unknown[i];
+    for (size_t i = 0; i < scan->problem_count; i++) {
+        const inf_scan_problem_t *p = &scan->problems[i];
+        if (p->level == INF_LOG_ERROR
+            && strcmp(list->roots[p->repository].space, r->space) == 0)
+        {
+            return false;
         }
     }
 
