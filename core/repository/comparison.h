@@ -18,8 +18,8 @@
 
 typedef struct inf_difference_s inf_difference_t;
 
-/* The last loads queued by polls: an early poll does not try failed models again
-   whose files have not changed.  Zeroed memory is empty. */
+/* The last loads queued by polls: an early poll does not try failed models
+   again whose files have not changed.  Zeroed memory is empty. */
 typedef struct {
     struct inf_attempt_s *items;
     size_t                count;

@@ -112,7 +112,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
     return NULL;
 }
 
-/* What the load of a version is made of, except its owner. */
+/* The description of a version's load, without an owner. */
 static inf_model_load_t
 load_of(const load_t *l, const inf_model_source_t *files,
     const inf_core_config_t *core_config, int64_t version)

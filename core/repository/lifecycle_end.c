@@ -31,8 +31,6 @@ static void publish_again(inf_lifecycle_t *lc);
 static uint64_t next_check_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static uint64_t replace_stuck_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static bool start_destroy_locked(inf_loaded_t *loaded);
-static void join_locked(inf_lifecycle_t *lc, inf_loaded_t *loaded)
-    INF_NEEDS(lc->lock);
 static inf_loaded_t *find_locked(inf_lifecycle_t *lc, inf_loaded_state_t state)
     INF_NEEDS(lc->lock);
 static void *destroy_main(void *arg);
@@ -261,8 +259,8 @@ last_unref(inf_model_t *model)
     inf_unlock(&lc->lock);
 }
 
-/* Starts threads that destroy, which inherit name and processors of this thread instead
-   of those of the thread with the last reference. */
+/* Starts threads that destroy, which inherit name and processors of this thread
+   instead of those of the thread with the last reference. */
 static void *
 reaper_main(void *arg)
 {
@@ -273,9 +271,15 @@ reaper_main(void *arg)
         publish_again(lc);
         inf_lifecycle_give_up_stuck(lc);
         inf_lock(&lc->lock);
-        while ((loaded = find_locked(lc, INF_LOADED_ENDED)) != NULL) {
-            join_locked(lc, loaded);
+        loaded = find_locked(lc, INF_LOADED_ENDED);
+        if (loaded != NULL) {
+            inf_link_remove(&loaded->link);
+            inf_unlock(&lc->lock);
+            pthread_join(loaded->thread, NULL);
+            free(loaded);
+            continue;
         }
+
         loaded = find_locked(lc, INF_LOADED_UNUSED);
         if (loaded == NULL) {
             if (lc->reaper_state == INF_REAPER_ENDS) {
@@ -381,17 +385,6 @@ start_destroy_locked(inf_loaded_t *loaded)
     }
 
     return true;
-}
-
-/* Joins the thread that has destroyed a version; releases the lock meanwhile. */
-static void
-join_locked(inf_lifecycle_t *lc, inf_loaded_t *loaded)
-{
-    inf_link_remove(&loaded->link);
-    inf_unlock(&lc->lock);
-    pthread_join(loaded->thread, NULL);
-    free(loaded);
-    inf_lock(&lc->lock);
 }
 
 static inf_loaded_t *

@@ -54,8 +54,8 @@ void inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
  * backend may hold for ever, because that process would have released them:
  * finalizes the backend first, and then answers with why and returns what the
  * backend still holds.  model is out of the registry; the caller's reference
- * stays, and inf_model_unload then only frees memory.  Called on a thread of its
- * own: finalizers may block.
+ * stays, and inf_model_unload then only frees memory.  Called on a thread of
+ * its own: finalizers may block.
  */
 void inf_model_force_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     struct inf_children_s *children, const char *why);

@@ -150,8 +150,8 @@ take_all(inf_model_set_t *set, inf_load_t *l)
         inf_graph_model_t *target;
 
         inf_graph_find(&set->graph, m, step, &target);
-        inf_model_t *model = inf_model_record_serves(inf_model_record_of(target),
-            step->version);
+        inf_model_t *model = inf_model_record_serves(
+            inf_model_record_of(target), step->version);
         l->composing[l->composing_count++] = model;
         inf_model_ref(model);
     }
