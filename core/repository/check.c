@@ -15,6 +15,7 @@
 #include "core/repository/name_check.h"
 #include "core/repository/rate_check.h"
 #include "core/repository/scan.h"
+#include "core/repository/strategy_search.h"
 #include "core/storage/storage.h"
 
 typedef struct {
@@ -28,13 +29,8 @@ typedef struct {
     bool                     whole;         /* no repository was skipped     */
     inf_ensemble_check_t    *ensembles;
     inf_rate_check_t        *rates;         /* NULL: no limits               */
+    const char              *origin;        /* of report_problem's errors    */
 } checker_t;
-
-/* Reports errors in the files named by a configuration. */
-typedef struct {
-    checker_t         *checker;
-    const char        *origin;
-} problem_t;
 
 static inf_err_t *open_roots(checker_t *c);
 static void close_roots(checker_t *c);
@@ -411,20 +407,20 @@ check_backend(const inf_model_load_t *what, const inf_model_t *draft)
 static inf_err_t *
 check_files(checker_t *c, const inf_model_load_t *what, inf_model_t *draft)
 {
-    problem_t problem = { .checker = c, .origin = draft->config->origin };
     char *library = NULL;
 
+    c->origin = draft->config->origin;
     inf_err_t *err = inf_model_fix_config(draft);
     if (err == NULL) {
-        err = inf_model_make_tables(what, draft, report_problem, &problem);
+        err = inf_model_make_tables(what, draft, report_problem, c);
     }
     if (err != NULL) {
         return err;
     }
 
-    err = inf_model_find_strategy(what, draft, &library);
+    err = inf_strategy_search(draft, c->core_config->values, &library);
     if (err != NULL) {
-        report_error(c, problem.origin, err);
+        report_error(c, c->origin, err);
     }
     free(library);
     return NULL;
@@ -472,8 +468,8 @@ report_findings(checker_t *c, const char *origin, const inf_findings_t *f)
 static void
 report_problem(void *userp, inf_err_t *err)
 {
-    const problem_t *problem = userp;
-    report_error(problem->checker, problem->origin, err);
+    checker_t *c = userp;
+    report_error(c, c->origin, err);
 }
 
 /* Reports err, which is taken. */

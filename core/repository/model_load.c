@@ -11,6 +11,7 @@
 #include "core/repository/children.h"
 #include "core/repository/model_instances.h"
 #include "core/repository/model_validate.h"
+#include "core/repository/strategy_search.h"
 #include "core/sched/ensemble.h"
 #include "core/sched/sequence_inputs.h"
 #include "core/tensor/ledger.h"
@@ -381,7 +382,8 @@ open_strategy(const inf_model_load_t *what, inf_model_t *model)
 {
     char *library;
 
-    inf_err_t *err = inf_model_find_strategy(what, model, &library);
+    inf_err_t *err = inf_strategy_search(model,
+        what->core_config->values, &library);
     if (err == NULL && library != NULL) {
         err = what->options->plugins->strategy_open(model, library,
             &model->sched.strategy);

@@ -5,7 +5,6 @@
 
 #include "core/model/private_inputs.h"
 #include "core/proto/message.h"
-#include "core/repository/strategy_search.h"
 #include "core/sched/sequence_inputs.h"
 
 static inf_err_t *copy_config(const inf_model_config_t *config,
@@ -111,17 +110,6 @@ tell(inf_err_t *err, inf_model_problem_fn fn, void *userp)
 
     fn(userp, err);
     return NULL;
-}
-
-inf_err_t *
-inf_model_find_strategy(const inf_model_load_t *what, const inf_model_t *model,
-    char **library)
-{
-    const NginxInference__CoreConfig *config = what->core_config->values;
-
-    return inf_strategy_search(model,
-        (const char *const *) config->backend_directories,
-        config->n_backend_directories, library);
 }
 
 /* Copies the configuration, which each version completes for itself. */

@@ -40,8 +40,4 @@ INF_CHECK inf_err_t *inf_model_fix_config(inf_model_t *model);
 INF_CHECK inf_err_t *inf_model_make_tables(const inf_model_load_t *what,
     inf_model_t *model, inf_model_problem_fn fn, void *userp);
 
-/* Finds the batch strategy library; *library NULL: none. */
-INF_CHECK inf_err_t *inf_model_find_strategy(const inf_model_load_t *what,
-    const inf_model_t *model, char **library);
-
 #endif /* INF_REPOSITORY_MODEL_VALIDATE_H */

@@ -21,13 +21,13 @@ static inf_err_t *rejected(const char *path);
 static const char *in_model(const char *dir, const char *name);
 static inf_err_t *escapes(const inf_model_t *model, const char *name);
 static inf_err_t *search_default(const inf_model_t *model,
-    const char *const *global_dirs, size_t global_count, char **path);
+    const NginxInference__CoreConfig *config, char **path);
 static inf_err_t *search_dir(const char *dir, const char *name, char **path);
 static bool is_file(const char *path);
 
 inf_err_t *
-inf_strategy_search(const inf_model_t *model, const char *const *global_dirs,
-    size_t global_count, char **path)
+inf_strategy_search(const inf_model_t *model,
+    const NginxInference__CoreConfig *config, char **path)
 {
     const char *name = inf_config_parameter(model->built, PARAMETER);
 
@@ -37,7 +37,7 @@ inf_strategy_search(const inf_model_t *model, const char *const *global_dirs,
     }
 
     inf_err_t *err = name != NULL ? search_configured(model, name, path)
-        : search_default(model, global_dirs, global_count, path);
+        : search_default(model, config, path);
 
     if (err == NULL && *path != NULL && is_of_sequences(model)) {
         err = rejected(*path);
@@ -129,8 +129,8 @@ escapes(const inf_model_t *model, const char *name)
 }
 
 static inf_err_t *
-search_default(const inf_model_t *model, const char *const *global_dirs,
-    size_t global_count, char **path)
+search_default(const inf_model_t *model,
+    const NginxInference__CoreConfig *config, char **path)
 {
     char version[32];
     snprintf(version, sizeof(version), "%" PRId64, model->version);
@@ -139,8 +139,11 @@ search_default(const inf_model_t *model, const char *const *global_dirs,
     if (err == NULL && *path == NULL) {
         err = search_dir(model->dir, ".", path);
     }
-    for (size_t i = 0; err == NULL && *path == NULL && i < global_count; i++) {
-        err = search_dir(global_dirs[i], model->built->backend, path);
+    for (size_t i = 0; err == NULL && *path == NULL
+        && i < config->n_backend_directories; i++)
+    {
+        err = search_dir(config->backend_directories[i],
+            model->built->backend, path);
     }
     return err;
 }

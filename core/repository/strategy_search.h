@@ -18,9 +18,11 @@
 #define INF_REPOSITORY_STRATEGY_SEARCH_H
 
 #include "core/model/model.h"
+#include "core_config.pb-c.h"
 
-/* Finds the library; *path NULL: the model has none. */
+/* Finds the library; config has the directories of backends.  *path NULL: the
+   model has none. */
 INF_CHECK inf_err_t *inf_strategy_search(const inf_model_t *model,
-    const char *const *global_dirs, size_t global_count, char **path);
+    const NginxInference__CoreConfig *config, char **path);
 
 #endif /* INF_REPOSITORY_STRATEGY_SEARCH_H */

@@ -100,8 +100,7 @@ inf_archive_load(inf_server_t *server,
     }
 
     inf_lifecycle_load_async(server->lifecycle, q->model_name, NULL, false,
-        loaded,
-        call);
+        loaded, call);
 }
 
 void

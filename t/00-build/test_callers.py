@@ -43,7 +43,6 @@ WATCHED = {
 
 # Functions that one file alone calls, and that are not static.
 PAIRED = {
-    "inf_repository_list_ref",      # with its unref, which others call
     "inf_run_free",                 # with inf_run_new
     "inf_run_new",                  # inline, the compiler takes *out for NULL
 }

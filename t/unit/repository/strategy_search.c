@@ -52,8 +52,11 @@ search(char **path)
     char first[128], second[128];
     snprintf(first, sizeof(first), "%s/g1", root);
     snprintf(second, sizeof(second), "%s/g2", root);
-    const char *const globals[] = { first, second };
-    return inf_strategy_search(model, globals, 2, path);
+    char *globals[] = { first, second };
+    NginxInference__CoreConfig config = NGINX_INFERENCE__CORE_CONFIG__INIT;
+    config.n_backend_directories = 2;
+    config.backend_directories = globals;
+    return inf_strategy_search(model, &config, path);
 }
 
 /* The path from the root on that was found. */
