@@ -24,7 +24,6 @@ typedef struct {
     inf_name_check_t         names;         /* and the reporter              */
     inf_scan_root_t         *roots;
     inf_storage_t          **storages;
-    char                   **addresses;
     size_t                   root_count;
     bool                     whole;         /* no repository was skipped     */
     inf_ensemble_check_t    *ensembles;
@@ -116,8 +115,7 @@ open_roots(checker_t *c)
     c->whole = true;
     c->roots = calloc(count + 1, sizeof(*c->roots));
     c->storages = calloc(count + 1, sizeof(*c->storages));
-    c->addresses = calloc(count + 1, sizeof(*c->addresses));
-    if (c->roots == NULL || c->storages == NULL || c->addresses == NULL) {
+    if (c->roots == NULL || c->storages == NULL) {
         return inf_err_nomem();
     }
 
@@ -130,8 +128,8 @@ open_roots(checker_t *c)
             continue;
         }
 
-        inf_err_t *err = inf_storage_open(address, &c->storages[n],
-            &c->addresses[n]);
+        char *root;
+        inf_err_t *err = inf_storage_open(address, &c->storages[n], &root);
         if (err != NULL) {
             report_error(c, NULL, err);
             c->whole = false;
@@ -139,7 +137,7 @@ open_roots(checker_t *c)
         }
         c->roots[n] = (inf_scan_root_t) {
             .storage = c->storages[n],
-            .root = c->addresses[n],
+            .root = root,
             .space = config->model_namespacing ? address : NULL
         };
         c->root_count++;
@@ -152,11 +150,10 @@ close_roots(checker_t *c)
 {
     for (size_t i = 0; i < c->root_count; i++) {
         inf_storage_close(c->storages[i]);
-        free(c->addresses[i]);
+        free((char *) (uintptr_t) c->roots[i].root);
     }
     free(c->roots);
     free(c->storages);
-    free(c->addresses);
 }
 
 static bool
