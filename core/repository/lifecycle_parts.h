@@ -7,18 +7,6 @@
  * Errors   As lifecycle.h.
  * Route    lifecycle -> model set -> lifecycle_loaders -> lifecycle_load ->
  *          lifecycle_end
- *
- *     lifecycle.c             the object, and what the object reports
- *     lifecycle_calls.c       loads and unloads by request
- *     lifecycle_desired.c     what is desired without a request
- *     lifecycle_names.c       which models a name means
- *     lifecycle_loaders.c     the threads that carry out edits
- *     lifecycle_load.c        a load, from its files to its versions
- *     lifecycle_build.c       the versions are built and swapped
- *     lifecycle_ensemble.c    composing models of a load
- *     lifecycle_stuck.c       loads whose calls do not return
- *     lifecycle_end.c         publishing, finalizing, the reaper
- *     lifecycle_exit.c        exits of processes that models need
  */
 
 #ifndef INF_REPOSITORY_LIFECYCLE_PARTS_H
