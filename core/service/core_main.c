@@ -517,14 +517,15 @@ run(core_t *core)
     host.follows = !core_supervised || inf_crash_page_restarted(core_page);
     err = inf_server_start(core->start, &host, intake, core_page, &server);
     if (err == NULL) {
+        core->server = server;          /* instance threads may have the role
+                                           from here on                      */
         err = inf_intake_attach(intake, server);
     }
     if (err == NULL) {
-        core->server = server;
         inf_intake_run(intake);
         note_end((uint64_t) getpid());  /* also where nginx is gone          */
-        core->server = NULL;
     }
+    core->server = NULL;
 
     core_intake = NULL;
     inf_intake_close(intake);
