@@ -21,8 +21,8 @@ static void list_add(inf_repository_list_t *list, inf_repository_t *item,
 static inf_repository_t *find(const inf_repository_list_t *list,
     const char *address);
 static bool has_alias(const inf_repository_t *item, const char *name);
-static const inf_repository_t *find_in(const inf_repository_list_t *list,
-    uint32_t states, const char *space);
+static bool is_for(const inf_repository_list_t *list,
+    const inf_repository_t *item, const char *space);
 static bool same_items(const inf_repository_list_t *a,
     const inf_repository_list_t *b);
 static inf_err_t *check_new(const inf_repository_list_t *list,
@@ -318,31 +318,41 @@ bool
 inf_repository_list_any(const inf_repository_list_t *list, uint32_t states,
     const char *space)
 {
-    return find_in(list, states, space) != NULL;
+    for (size_t i = 0; i < list->total; i++) {
+        if (is_for(list, list->items[i], space)
+            && inf_repository_is_in(list->items[i], states))
+        {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 inf_err_t *
 inf_repository_list_failure(const inf_repository_list_t *list,
     const char *space)
 {
-    const inf_repository_t *item = find_in(list, INF_REPOSITORY_FAILED,
-        space);
-    return item == NULL ? NULL : inf_repository_failure(item);
-}
+    inf_err_t *err = NULL;
 
-static const inf_repository_t *
-find_in(const inf_repository_list_t *list, uint32_t states, const char *space)
-{
-    for (size_t i = 0; i < list->total; i++) {
+    for (size_t i = 0; err == NULL && i < list->total; i++) {
         const inf_repository_t *item = list->items[i];
-        if (inf_repository_is_in(item, states) && (!list->namespacing
-                || space[0] == '\0' || strcmp(item->shown, space) == 0))
+        if (is_for(list, item, space)
+            && inf_repository_is_in(item, INF_REPOSITORY_NEVER_LISTED))
         {
-            return item;
+            err = inf_repository_failure(item);
         }
     }
+    return err;
+}
 
-    return NULL;
+/* Whether it may have models of that namespace ("": any). */
+static bool
+is_for(const inf_repository_list_t *list, const inf_repository_t *item,
+    const char *space)
+{
+    return !list->namespacing || space[0] == '\0'
+        || strcmp(item->shown, space) == 0;
 }
 
 inf_err_t *

@@ -123,7 +123,8 @@ bool inf_repository_list_has(const inf_repository_list_t *list,
 bool inf_repository_list_any(const inf_repository_list_t *list,
     uint32_t states, const char *space);
 
-/* The error of a FAILED repository for that namespace; NULL: none. */
+/* The error of a repository for that namespace whose first listing has failed,
+   and may be tried again now; NULL: none. */
 INF_CHECK inf_err_t *inf_repository_list_failure(
     const inf_repository_list_t *list, const char *space);
 

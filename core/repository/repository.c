@@ -165,10 +165,12 @@ inf_err_t *
 inf_repository_failure(const inf_repository_t *r)
 {
     inf_lock(lock_of(r));
+    bool failed = r->reason != NULL || r->state == INF_REPOSITORY_STALE
+        || r->state == INF_REPOSITORY_FAILED;
     char *reason = r->reason != NULL ? strdup(r->reason) : NULL;
     inf_unlock(lock_of(r));
 
-    inf_err_t *err = reason == NULL ? inf_err_nomem()
+    inf_err_t *err = !failed ? NULL : reason == NULL ? inf_err_nomem()
         : inf_err_new(INF_ERR_INTERNAL,
             "model repository '%s' can't be listed: %s", r->root, reason);
     free(reason);
@@ -178,14 +180,12 @@ inf_repository_failure(const inf_repository_t *r)
 void
 inf_repository_retry(inf_repository_t *r)
 {
-    char *reason = NULL;
-
     inf_lock(&r->lock);
     if (r->state == INF_REPOSITORY_FAILED) {
-        move_locked(r, INF_REPOSITORY_PENDING, &reason);
+        char *same = r->reason;
+        move_locked(r, INF_REPOSITORY_PENDING, &same);
     }
     inf_unlock(&r->lock);
-    free(reason);
 }
 
 inf_err_t *

@@ -43,8 +43,8 @@ typedef struct {
     _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
     inf_lock_t             lock;        /* rank 63; guards state to listing  */
     inf_repository_state_t state;
-    char                  *reason;      /* of STALE and FAILED; NULL: out of
-                                           memory                            */
+    char                  *reason;      /* of STALE and FAILED, and of PENDING
+                                           after FAILED; NULL: out of memory */
     inf_listing_t         *listing;     /* the last one; NULL: none          */
 
     /* constant once in a list */
@@ -100,7 +100,7 @@ bool inf_repository_is_at(const inf_repository_t *repository,
 bool inf_repository_is_in(const inf_repository_t *repository,
     uint32_t states);
 
-/* The error of a STALE or FAILED repository. */
+/* The error of the last listing that has ended, if it failed. */
 INF_CHECK inf_err_t *inf_repository_failure(
     const inf_repository_t *repository);
 

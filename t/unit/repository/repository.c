@@ -93,9 +93,12 @@ a_first_listing_that_fails_may_be_tried_again(void **state)
         "remote1' can't be listed: no answer");
     inf_repository_retry(r);
     assert_true(inf_repository_is_in(r, INF_REPOSITORY_PENDING));
+    assert_error(inf_repository_failure(r), INF_ERR_INTERNAL,
+        "remote1' can't be listed: no answer");         /* until it has ended */
     remote_set(NULL, NULL);
     assert_ok(inf_repository_poll(r));
     assert_true(inf_repository_is_in(r, INF_REPOSITORY_LISTED));
+    assert_ok(inf_repository_failure(r));
     inf_repository_unref(r);
 }
 
