@@ -219,9 +219,11 @@ def test_clients_that_vanish_with_much_in_flight(server):
     assert process.wait_until(lambda: descriptors(server) <= before + 4,
                               10 * SLOW)
     said = server.log_text()[seen:]
+    # a sanitizer's core holds memory for longer
     assert not [line for line in said.splitlines()
                 if "[" in line and "[info]" not in line
-                and "[notice]" not in line], said
+                and "[notice]" not in line
+                and not (SANITIZER and "no room for" in line)], said
 
 
 def test_clients_that_vanish_from_grpcio(server):

@@ -26,7 +26,9 @@ def history(repository, more="", parameters=None):
         + models.parameter_block(parameters)
     models.write_model(
         repository, "history", config.replace(
-            "      dims: [ -1 ]\n", f"      dims: [ -1 ]\n{more}"),
+            "      dims: [ -1 ]\n", f"      dims: [ -1 ]\n{more}").replace(
+            "sequence_batching {", "sequence_batching {\n"
+            "  max_sequence_idle_microseconds: 60000000"),
         files={1: {"model.cu": (HISTORY / "1/model.cu").read_bytes()}})
 
 

@@ -8,13 +8,17 @@ import pytest
 from lib import device_copy, gpu, process, python_gpu
 from lib.device_copy import ask, chain, result
 from lib.python_gpu import PYTHON, model
-from lib.server import SLOW
+from lib.server import SANITIZER, SLOW
 
 BLOCK = 2 << 20             # the least that an interpreter is given
 
-pytestmark = pytest.mark.skipif(
-    gpu.REAL and bool(python_gpu.lacking()), reason="backend python needs "
-    + ", ".join(python_gpu.lacking()))
+pytestmark = [
+    pytest.mark.skipif(
+        gpu.REAL and bool(python_gpu.lacking()), reason="backend python needs "
+        + ", ".join(python_gpu.lacking())),
+    pytest.mark.skipif(
+        SANITIZER == "tsan", reason="an interpreter that runs can't load a "
+        "driver with ThreadSanitizer")]
 
 SEEN = """
 assert not given.is_cpu()

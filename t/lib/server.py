@@ -262,7 +262,10 @@ class Server:
                 lambda: self.status("/v2/health/ready") in states
                 or self.process.poll() is not None, seconds * SLOW) \
                 or wait and self.process.poll() is not None:
-            text = self.log_text()[-6000:] + self.stderr_text()
+            text = "".join(
+                line for line in self.log_text().splitlines(keepends=True)
+                if "closed keepalive" not in line)[-6000:] \
+                + self.stderr_text()
             self.kill()
             raise AssertionError(
                 f"server was not {wait} in {seconds * SLOW} s\n{text}")
