@@ -51,9 +51,13 @@ def fill(repository):
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(fill, connections=1000, http2=True,
-                http=f"    inference_memory {ARENA};",
-                server="    location = /scrape { inference metrics; }") as s:
+    made = Server(fill, connections=1000, http2=True,
+                  http=f"    inference_memory {ARENA};",
+                  server="    location = /scrape { inference metrics; }")
+    # a sanitizer's core takes long for the releases of all who leave at once
+    made.write_config(core_options=made.fields["core_options"]
+                      + f" hang={10 * SLOW}s")
+    with made as s:
         yield s
         arena.assert_empty(s, ARENA)
 
