@@ -206,15 +206,24 @@ inf_cloud_wipe_buf(inf_buf_t *b)
 }
 
 bool
+inf_cloud_url_is_plain(const char *url)
+{
+    return strncmp(url, "http://", 7) == 0;
+}
+
+bool
+inf_cloud_url_is_web(const char *url)
+{
+    return inf_cloud_url_is_plain(url) || strncmp(url, "https://", 8) == 0;
+}
+
+bool
 inf_cloud_url_is_private(const char *url)
 {
     static const char *const hosts[] = { "localhost", "127.0.0.1", "[::1]" };
 
-    if (strncmp(url, "https://", 8) == 0) {
-        return true;
-    }
-    if (strncmp(url, "http://", 7) != 0) {
-        return false;
+    if (!inf_cloud_url_is_plain(url)) {
+        return inf_cloud_url_is_web(url);
     }
     url += 7;
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {

@@ -52,6 +52,10 @@ void inf_cloud_json_fini(inf_json_doc_t *doc);
 INF_CHECK inf_err_t *inf_cloud_text(const char *file, const json_t *object,
     const char *key, char **out);
 
+/* Whether the URL's scheme is http, and whether it is http or https. */
+bool inf_cloud_url_is_plain(const char *url);
+bool inf_cloud_url_is_web(const char *url);
+
 /* Whether nobody else can read what is sent to the URL: https://, or a loopback
    address. */
 bool inf_cloud_url_is_private(const char *url);

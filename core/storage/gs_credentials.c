@@ -278,8 +278,7 @@ read_source(const json_t *source, inf_gs_credentials_t *c)
     }
     if (json_object_get(source, "environment_id") != NULL
         || (c->source_file == NULL && (c->source_url == NULL
-            || (strncmp(c->source_url, "https://", 8) != 0
-                && strncmp(c->source_url, "http://", 7) != 0))))
+            || !inf_cloud_url_is_web(c->source_url))))
     {
         return inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': "
             "\"credential_source\" must have a \"file\" or a \"url\" (http://"

@@ -39,7 +39,6 @@ static inf_err_t *impersonate(const inf_gs_credentials_t *c,
     const inf_access_token_t *by, const _Atomic bool *cancelled,
     inf_access_token_t *out);
 static const char *scope_of(const inf_gs_credentials_t *c);
-static bool is_plain(const char *url);
 
 inf_err_t *
 inf_gs_token_ask(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
@@ -75,7 +74,8 @@ ask_account(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
             .scheme = INF_GS_SCHEME,
             .url = c->token_uri,
             .form = form.data,
-            .link_local = is_plain(c->token_uri),
+            /* one that is not encrypted is of this machine */
+            .link_local = inf_cloud_url_is_plain(c->token_uri),
             .cancelled = cancelled,
         };
         err = inf_access_token_ask(&ask, &status, out);
@@ -175,7 +175,7 @@ read_source(const inf_gs_credentials_t *c, const _Atomic bool *cancelled,
         .url = c->source_url,
         .header = c->source_header,
         .value = c->source_value,
-        .link_local = is_plain(c->source_url),
+        .link_local = inf_cloud_url_is_plain(c->source_url),
         .cancelled = cancelled,
     };
     return inf_access_token_fetch(&ask, &status, text);
@@ -251,7 +251,7 @@ impersonate(const inf_gs_credentials_t *c, const inf_access_token_t *by,
             .form_type = "application/json",
             .header = "Authorization",
             .value = by->bearer,
-            .link_local = is_plain(c->impersonation_url),
+            .link_local = inf_cloud_url_is_plain(c->impersonation_url),
             .cancelled = cancelled,
         };
         err = inf_access_token_ask(&ask, &status, out);
@@ -265,11 +265,4 @@ static const char *
 scope_of(const inf_gs_credentials_t *c)
 {
     return c->impersonation_url != NULL ? SCOPE_ALL : SCOPE;
-}
-
-/* One that is not encrypted is of this machine. */
-static bool
-is_plain(const char *url)
-{
-    return strncmp(url, "http://", 7) == 0;
 }

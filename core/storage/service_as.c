@@ -47,7 +47,7 @@ ask_token(who_t *who, const inf_azure_credentials_t *c,
         .header = request.header,
         .value = request.value,
         .link_local = request.form == NULL
-            || strncmp(request.url, "http://", 7) == 0,
+            || inf_cloud_url_is_plain(request.url),
         .authorities = inf_environment(inf_service_as.authorities),
         .cancelled = cancelled
     };
@@ -71,8 +71,7 @@ take_account(who_t *who, inf_azure_credentials_t *c, inf_object_address_t *a)
     inf_buf_t url;
 
     /* its text may have a key, if it is a connection string */
-    if (endpoint != NULL && ((strncmp(endpoint, "http://", 7) != 0
-            && strncmp(endpoint, "https://", 8) != 0)
+    if (endpoint != NULL && (!inf_cloud_url_is_web(endpoint)
         || strpbrk(endpoint, "?#@") != NULL))
     {
         return inf_err_new(INF_ERR_INVALID_ARG, "AZURE_STORAGE_SERVICE_ENDPOINT"
