@@ -27,6 +27,7 @@ typedef struct {
     inf_registry_reader_t *models;
     uint16_t               method;
     bool                   rest;        /* the answer is a REST body         */
+    inf_arena_t           *arena;       /* of the answer's message           */
     inf_buf_t             *answer;
 } call_t;
 
@@ -121,6 +122,7 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
 {
     const ProtobufCMessageDescriptor *desc = NULL;
     ProtobufCMessage *message;
+    inf_arena_t arena;
 
     inf_err_t *err = inf_call_request(method, &desc);
     if (err == NULL) {
@@ -130,12 +132,14 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
         return err;
     }
 
-    const call_t call = { server, models, method, rest, answer };
+    inf_arena_init(&arena);
+    const call_t call = { server, models, method, rest, &arena, answer };
     err = calls[method].run(&call, message);
     if (err == NULL) {
         inf_client_settings_note(server, method, message);
         INF_POINT(SETTING_NOTED);
     }
+    inf_arena_fini(&arena);
     inf_message_free(message);
     return err;
 }
@@ -209,7 +213,7 @@ describe_tensor(const inf_model_t *model, const inf_config_tensor_t *t,
 
 static inf_err_t *
 describe_versions(const call_t *c, const inf_model_t *model, bool one,
-    inf_arena_t *arena, Inference__ModelMetadataResponse *r)
+    Inference__ModelMetadataResponse *r)
 {
     int64_t *versions = NULL;
     uint32_t count = 0;
@@ -217,9 +221,9 @@ describe_versions(const call_t *c, const inf_model_t *model, bool one,
 
     if (!one) {
         err = inf_registry_versions(c->models, inf_slice_str(model->name),
-            arena, &versions, &count);
+            c->arena, &versions, &count);
     } else {
-        versions = inf_arena_alloc(arena, sizeof(*versions));
+        versions = inf_arena_alloc(c->arena, sizeof(*versions));
         if (versions != NULL) {
             versions[count++] = model->version;
         }
@@ -228,11 +232,11 @@ describe_versions(const call_t *c, const inf_model_t *model, bool one,
         return err;
     }
 
-    r->versions = inf_arena_alloc(arena, (count + 1) * sizeof(char *));
+    r->versions = inf_arena_alloc(c->arena, (count + 1) * sizeof(char *));
     for (uint32_t i = 0; r->versions != NULL && i < count; i++) {
         char text[24];
         int n = snprintf(text, sizeof(text), "%lld", (long long) versions[i]);
-        r->versions[i] = inf_arena_strdup(arena, text, (size_t) n);
+        r->versions[i] = inf_arena_strdup(c->arena, text, (size_t) n);
         if (r->versions[i] == NULL) {
             return inf_err_nomem();
         }
@@ -277,28 +281,25 @@ model_metadata(const call_t *c, const ProtobufCMessage *m)
     Inference__ModelMetadataResponse r =
         INFERENCE__MODEL_METADATA_RESPONSE__INIT;
     inf_model_t *model;
-    inf_arena_t arena;
 
     inf_err_t *err = find_model(c, q->name, q->version, &model);
     if (err != NULL) {
         return err;
     }
 
-    inf_arena_init(&arena);
     const Inference__ModelConfig *config = model->built;
     r.name = model->name;
     r.platform = config->platform[0] != '\0' ? config->platform
         : config->backend;
 
-    err = describe_versions(c, model, q->version[0] != '\0', &arena, &r);
+    err = describe_versions(c, model, q->version[0] != '\0', &r);
     if (err == NULL) {
-        err = describe_tensors(model, &arena, &r);
+        err = describe_tensors(model, c->arena, &r);
     }
     if (err == NULL) {
         err = pack(c, &r);
     }
 
-    inf_arena_fini(&arena);
     inf_model_unref(model);
     return err;
 }
@@ -327,7 +328,7 @@ model_config(const call_t *c, const ProtobufCMessage *m)
 typedef Inference__RepositoryIndexResponse__ModelIndex model_index_t;
 
 typedef struct {
-    inf_arena_t     arena;
+    inf_arena_t    *arena;
     bool            failed;
     model_index_t **rows;
     size_t          count;
@@ -358,15 +359,15 @@ index_row(void *userp, const char *name, int64_t version,
         snprintf(text, sizeof(text), "%lld", (long long) version);
     }
 
-    model_index_t *row = inf_arena_alloc(&rows->arena, sizeof(*row));
+    model_index_t *row = inf_arena_alloc(rows->arena, sizeof(*row));
     if (row == NULL) {
         rows->failed = true;
         return;
     }
     inference__repository_index_response__model_index__init(row);
-    row->name = inf_arena_strdup(&rows->arena, name, strlen(name));
-    row->version = inf_arena_strdup(&rows->arena, text, strlen(text));
-    row->reason = inf_arena_strdup(&rows->arena, reason, strlen(reason));
+    row->name = inf_arena_strdup(rows->arena, name, strlen(name));
+    row->version = inf_arena_strdup(rows->arena, text, strlen(text));
+    row->reason = inf_arena_strdup(rows->arena, reason, strlen(reason));
     row->state = state == INF_VERSION_UNKNOWN ? (char *) ""
         : (char *) (uintptr_t) inf_version_state_name(state);
     rows->failed = row->name == NULL || row->version == NULL
@@ -380,14 +381,13 @@ repository_index(const call_t *c, const ProtobufCMessage *m)
     const Inference__RepositoryIndexRequest *q = (const void *) m;
     Inference__RepositoryIndexResponse r =
         INFERENCE__REPOSITORY_INDEX_RESPONSE__INIT;
-    index_rows_t rows = { .rows = NULL };
+    index_rows_t rows = { .arena = c->arena };
 
     inf_err_t *err = inf_model_control_repository(q->repository_name);
     if (err != NULL) {
         return err;
     }
 
-    inf_arena_init(&rows.arena);
     err = inf_lifecycle_repository_index(c->server->lifecycle,
         q->ready, index_row, &rows);
 
@@ -398,7 +398,6 @@ repository_index(const call_t *c, const ProtobufCMessage *m)
     }
 
     free(rows.rows);
-    inf_arena_fini(&rows.arena);
     return err;
 }
 
@@ -408,7 +407,6 @@ model_statistics(const call_t *c, const ProtobufCMessage *m)
     const Inference__ModelStatisticsRequest *q = (const void *) m;
     Inference__ModelStatisticsResponse r;
     inf_ready_models_t ready;
-    inf_arena_t arena;
     int64_t version;
     bool starting = q->name[0] != '\0' && is_starting(c, q->name);
 
@@ -423,12 +421,10 @@ model_statistics(const call_t *c, const ProtobufCMessage *m)
         return err;
     }
 
-    inf_arena_init(&arena);
-    err = inf_statistics_message(&ready, q->name, version, &arena, &r);
+    err = inf_statistics_message(&ready, q->name, version, c->arena, &r);
     if (err == NULL) {
         err = pack(c, &r);
     }
-    inf_arena_fini(&arena);
     inf_ready_models_fini(&ready);
     return err != NULL && starting ? inf_err_because(err, INF_CAUSE_STARTING)
         : err;
@@ -458,15 +454,9 @@ status(const call_t *c, const ProtobufCMessage *m)
 {
     (void) m;
     NginxInference__StatusResponse r;
-    inf_arena_t arena;
 
-    inf_arena_init(&arena);
-    inf_err_t *err = inf_status_message(c->server, &arena, &r);
-    if (err == NULL) {
-        err = pack(c, &r);
-    }
-    inf_arena_fini(&arena);
-    return err;
+    inf_err_t *err = inf_status_message(c->server, c->arena, &r);
+    return err != NULL ? err : pack(c, &r);
 }
 
 static inf_err_t *
@@ -474,16 +464,10 @@ archive_list(const call_t *c, const ProtobufCMessage *m)
 {
     const NginxInference__ArchiveListRequest *q = (const void *) m;
     NginxInference__ArchiveListResponse r;
-    inf_arena_t arena;
 
-    inf_arena_init(&arena);
-    inf_err_t *err = inf_archive_list(c->server, c->models, q->name, &arena,
+    inf_err_t *err = inf_archive_list(c->server, c->models, q->name, c->arena,
         &r);
-    if (err == NULL) {
-        err = pack(c, &r);
-    }
-    inf_arena_fini(&arena);
-    return err;
+    return err != NULL ? err : pack(c, &r);
 }
 
 static inf_err_t *
@@ -491,22 +475,14 @@ trace_setting(const call_t *c, const ProtobufCMessage *m)
 {
     const Inference__TraceSettingRequest *q = (const void *) m;
     Inference__TraceSettingResponse r;
-    inf_arena_t arena;
 
     inf_err_t *err = q->model_name[0] != '\0'
         ? find_any_version(c, q->model_name) : NULL;
-    if (err != NULL) {
-        return err;
-    }
-
-    inf_arena_init(&arena);
-    err = inf_trace_message(inf_tracer_settings(c->server->tracer), q, &arena,
-        &r);
     if (err == NULL) {
-        err = pack(c, &r);
+        err = inf_trace_message(inf_tracer_settings(c->server->tracer), q,
+            c->arena, &r);
     }
-    inf_arena_fini(&arena);
-    return err;
+    return err != NULL ? err : pack(c, &r);
 }
 
 static inf_err_t *
@@ -545,15 +521,9 @@ static inf_err_t *
 log_settings(const call_t *c, const ProtobufCMessage *m)
 {
     Inference__LogSettingsResponse r;
-    inf_arena_t arena;
 
-    inf_arena_init(&arena);
-    inf_err_t *err = inf_log_message((const void *) m, &arena, &r);
-    if (err == NULL) {
-        err = pack(c, &r);
-    }
-    inf_arena_fini(&arena);
-    return err;
+    inf_err_t *err = inf_log_message((const void *) m, c->arena, &r);
+    return err != NULL ? err : pack(c, &r);
 }
 
 static inf_err_t *
@@ -578,7 +548,6 @@ region_status(const call_t *c, inf_shm_kind_t kind, const char *name)
         Inference__CudaSharedMemoryStatusResponse   cuda;
     } r;
     inf_shm_region_t **list;
-    inf_arena_t arena;
     size_t count;
 
     inf_err_t *err = inf_shm_regions_list(c->server->regions, kind, name,
@@ -587,14 +556,12 @@ region_status(const call_t *c, inf_shm_kind_t kind, const char *name)
         return err;
     }
 
-    inf_arena_init(&arena);
     err = kind == INF_SHM_SYSTEM
-        ? inf_shm_system_status(list, count, &arena, &r.system)
-        : inf_shm_cuda_status(list, count, &arena, &r.cuda);
+        ? inf_shm_system_status(list, count, c->arena, &r.system)
+        : inf_shm_cuda_status(list, count, c->arena, &r.cuda);
     if (err == NULL) {
         err = pack(c, &r);
     }
-    inf_arena_fini(&arena);
     inf_shm_regions_list_free(list, count);
     return err;
 }
