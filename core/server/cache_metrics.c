@@ -77,10 +77,7 @@ inf_cache_metrics_text(const inf_server_cache_t *cache, inf_buf_t *out)
     }
 
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
-        const family_t *family = &families[f];
-        inf_buf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n%s ",
-            family->name, family->help, family->name, family->name);
-        inf_metric_put_number(out, family->value(&c));
-        inf_buf_putc(out, '\n');
+        inf_metric_put_one(out, families[f].name, families[f].help, "gauge",
+            families[f].value(&c));
     }
 }

@@ -13,8 +13,6 @@
 
 static void refresh(inf_cpu_metrics_t *m, uint64_t now_ns);
 static bool read_text(const char *path, char text[CPU_TEXT_MAX]);
-static void put_family(inf_buf_t *out, const char *name, const char *help,
-    double value);
 static bool memory_row(const char *text, const char *name, uint64_t *bytes);
 
 void
@@ -48,14 +46,14 @@ inf_cpu_metrics_text(inf_cpu_metrics_t *m, uint64_t now_ns, uint64_t age_ns,
     inf_unlock(&m->lock);
 
     if (has_busy) {
-        put_family(out, "nv_cpu_utilization",
-            "busy share of all CPUs", busy);
+        inf_metric_put_one(out, "nv_cpu_utilization",
+            "busy share of all CPUs", "gauge", busy);
     }
     if (has_memory) {
-        put_family(out, "nv_cpu_memory_total_bytes",
-            "memory of the machine", (double) memory.total);
-        put_family(out, "nv_cpu_memory_used_bytes",
-            "memory in use", (double) memory.used);
+        inf_metric_put_one(out, "nv_cpu_memory_total_bytes",
+            "memory of the machine", "gauge", (double) memory.total);
+        inf_metric_put_one(out, "nv_cpu_memory_used_bytes",
+            "memory in use", "gauge", (double) memory.used);
     }
 }
 
@@ -137,15 +135,6 @@ read_text(const char *path, char text[CPU_TEXT_MAX])
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     return n > 0;
-}
-
-static void
-put_family(inf_buf_t *out, const char *name, const char *help, double value)
-{
-    inf_buf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n%s ", name, help, name,
-        name);
-    inf_metric_put_number(out, value);
-    inf_buf_putc(out, '\n');
 }
 
 static bool

@@ -5,6 +5,7 @@
 
 #include "core/base/lock.h"
 #include "core/base/log.h"
+#include "core/server/metric_registry.h"
 #include "core/tensor/nvml.h"
 
 #define METRICS_RANK 66u
@@ -253,9 +254,8 @@ write_family(inf_gpu_metrics_t *g, inf_nvml_field_t field, inf_buf_t *out)
             r.value -= gpu->energy_start;
         }
         if (first) {
-            inf_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n",
-                families[field].name, families[field].help,
-                families[field].name, families[field].type);
+            inf_metric_put_head(out, families[field].name,
+                families[field].help, families[field].type);
             first = false;
         }
         inf_buf_printf(out, "%s{gpu_uuid=\"%s\"} %.16g\n",

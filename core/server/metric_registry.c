@@ -273,6 +273,24 @@ inf_metric_observe(inf_metric_series_t *series, double value)
 }
 
 void
+inf_metric_put_head(inf_buf_t *out, const char *name, const char *help,
+    const char *type)
+{
+    inf_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+        type);
+}
+
+void
+inf_metric_put_one(inf_buf_t *out, const char *name, const char *help,
+    const char *type, double value)
+{
+    inf_metric_put_head(out, name, help, type);
+    inf_buf_printf(out, "%s ", name);
+    inf_metric_put_number(out, value);
+    inf_buf_putc(out, '\n');
+}
+
+void
 inf_metric_put_number(inf_buf_t *out, double value)
 {
     char text[METRIC_TEXT_MAX];

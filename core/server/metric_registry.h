@@ -69,6 +69,14 @@ bool inf_metric_find_gauge(const char *family, const inf_metric_label_t *label,
 /* Adds an observation to a histogram. */
 void inf_metric_observe(inf_metric_series_t *series, double value);
 
+/* The two lines before a family's values; type as Prometheus has it. */
+void inf_metric_put_head(inf_buf_t *out, const char *name, const char *help,
+    const char *type);
+
+/* A whole family: one value without labels. */
+void inf_metric_put_one(inf_buf_t *out, const char *name, const char *help,
+    const char *type, double value);
+
 /* As in the text: 16 digits, "Nan", "+Inf", "-Inf", always a point. */
 void inf_metric_put_number(inf_buf_t *out, double value);
 void inf_metric_put_count(inf_buf_t *out, uint64_t count);

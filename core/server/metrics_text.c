@@ -58,13 +58,9 @@ typedef struct {
 } text_t;
 
 static void put_models(text_t *t, inf_server_t *server);
-static void put_head(const text_t *t, const char *name, const char *help,
-    const char *type);
 static void put_count(const text_t *t, uint64_t n);
-static void put_pinned(const text_t *t);
-static void put_server(const text_t *t, inf_server_t *server);
-static void put_one(const text_t *t, const char *name, const char *help,
-    const char *type, uint64_t value);
+static void put_pinned(inf_buf_t *out);
+static void put_server(inf_server_t *server, inf_buf_t *out);
 static void put_family(const text_t *t, const family_t *family);
 static bool has_row(const text_t *t, const family_t *family,
     const inf_metrics_row_t *row);
@@ -265,8 +261,8 @@ inf_metrics_text_server(inf_server_t *server, inf_buf_t *out)
         inf_cpu_metrics_text(&server->cpu_metrics, t.now_ns,
             t.settings->interval_ms * 1000000 / 2, out);
     }
-    put_pinned(&t);
-    put_server(&t, server);
+    put_pinned(out);
+    put_server(server, out);
     inf_gpu_metrics_write(server->gpu_metrics, t.now_ns, out);
 }
 
@@ -340,13 +336,6 @@ put_models(text_t *t, inf_server_t *server)
 }
 
 static void
-put_head(const text_t *t, const char *name, const char *help, const char *type)
-{
-    inf_buf_printf(t->out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-        type);
-}
-
-static void
 put_count(const text_t *t, uint64_t n)
 {
     inf_metric_put_count(t->out, n);
@@ -355,47 +344,40 @@ put_count(const text_t *t, uint64_t n)
 
 /* Metrics of the process, the same for every server. */
 static void
-put_pinned(const text_t *t)
+put_pinned(inf_buf_t *out)
 {
     inf_memory_usage_of_pool_t usage = inf_memory_pinned_usage(
         inf_memory_shared());
 
-    put_one(t, "nv_pinned_memory_pool_total_bytes", "pinned memory of the"
-        " core", "gauge", usage.total);
-    put_one(t, "nv_pinned_memory_pool_used_bytes", "pinned memory in use",
-        "gauge", usage.used);
+    inf_metric_put_one(out, "nv_pinned_memory_pool_total_bytes",
+        "pinned memory of the core", "gauge", (double) usage.total);
+    inf_metric_put_one(out, "nv_pinned_memory_pool_used_bytes",
+        "pinned memory in use", "gauge", (double) usage.used);
 }
 
 static void
-put_server(const text_t *t, inf_server_t *server)
+put_server(inf_server_t *server, inf_buf_t *out)
 {
-    put_one(t, "nginx_inference_shared_memory_region_bytes", "system shared"
-        " memory that clients have registered", "gauge",
-        inf_shm_regions_bytes(server->regions));
-    put_one(t, "nginx_inference_shared_memory_copy_bytes", "copies of inputs"
-        " in shared memory", "gauge",
-        inf_budget_used(inf_shm_regions_copies(server->regions)));
-    put_one(t, "nginx_inference_response_arena_used_bytes", "bytes of responses"
-        " held in the workers' response arenas", "gauge",
-        atomic_load_explicit(&server->responses_used, memory_order_relaxed));
-    put_one(t, "nginx_inference_response_arena_bound_bytes", "bytes that these"
-        " arenas may hold", "gauge",
-        atomic_load_explicit(&server->responses_bound, memory_order_relaxed));
-    put_one(t, "nginx_inference_stuck_loads", "loads that were given up and"
-        " have not returned", "gauge",
-        inf_lifecycle_stuck_loads(server->lifecycle));
-    put_one(t, "nginx_inference_traces_dropped_total", "traces that reached"
-        " no file and no collector", "counter",
-        inf_tracer_dropped(server->tracer));
-}
-
-static void
-put_one(const text_t *t, const char *name, const char *help, const char *type,
-    uint64_t value)
-{
-    put_head(t, name, help, type);
-    inf_buf_printf(t->out, "%s ", name);
-    put_count(t, value);
+    inf_metric_put_one(out, "nginx_inference_shared_memory_region_bytes",
+        "system shared memory that clients have registered", "gauge",
+        (double) inf_shm_regions_bytes(server->regions));
+    inf_metric_put_one(out, "nginx_inference_shared_memory_copy_bytes",
+        "copies of inputs in shared memory", "gauge",
+        (double) inf_budget_used(inf_shm_regions_copies(server->regions)));
+    inf_metric_put_one(out, "nginx_inference_response_arena_used_bytes",
+        "bytes of responses held in the workers' response arenas", "gauge",
+        (double) atomic_load_explicit(&server->responses_used,
+            memory_order_relaxed));
+    inf_metric_put_one(out, "nginx_inference_response_arena_bound_bytes",
+        "bytes that these arenas may hold", "gauge",
+        (double) atomic_load_explicit(&server->responses_bound,
+            memory_order_relaxed));
+    inf_metric_put_one(out, "nginx_inference_stuck_loads",
+        "loads that were given up and have not returned", "gauge",
+        (double) inf_lifecycle_stuck_loads(server->lifecycle));
+    inf_metric_put_one(out, "nginx_inference_traces_dropped_total",
+        "traces that reached no file and no collector", "counter",
+        (double) inf_tracer_dropped(server->tracer));
 }
 
 /* Writes a family; nothing if it has no row. */
@@ -411,7 +393,7 @@ put_family(const text_t *t, const family_t *family)
             continue;
         }
         if (first) {
-            put_head(t, family->name, family->help,
+            inf_metric_put_head(t->out, family->name, family->help,
                 family->gauge ? "gauge" : "counter");
             first = false;
         }
@@ -450,7 +432,8 @@ put_failures(const text_t *t)
     for (size_t i = 0; i < t->rows.count; i++) {
         const inf_metrics_row_t *m = &t->rows.items[i];
         if (i == 0) {
-            put_head(t, name, "requests that failed, and why", "counter");
+            inf_metric_put_head(t->out, name, "requests that failed, and why",
+                "counter");
         }
         for (size_t r = 0; r < INF_FAILURE_COUNT; r++) {
             inf_metrics_row_put(m, name, "", reasons[r], t->out);
@@ -470,15 +453,15 @@ put_first_responses(const text_t *t)
             continue;
         }
         if (first) {
-            put_head(t, INF_LATENCY_FIRST_RESPONSE, "from a request to its"
-                " first response", "histogram");
+            inf_metric_put_head(t->out, INF_LATENCY_FIRST_RESPONSE, "from a"
+                " request to its first response", "histogram");
             first = false;
         }
         put_first_response(t, &t->rows.items[i]);
     }
 }
 
-/* Writes the summary; counts added meanwhile are left for the next call. */
+/* Writes the histogram; counts added meanwhile are left for the next call. */
 static void
 put_first_response(const text_t *t, const inf_metrics_row_t *m)
 {
@@ -512,7 +495,8 @@ put_histograms(const text_t *t, const histogram_family_t *family)
 {
     for (size_t i = 0; t->settings->histograms && i < t->rows.count; i++) {
         if (i == 0) {
-            put_head(t, family->name, family->help, "histogram");
+            inf_metric_put_head(t->out, family->name, family->help,
+                "histogram");
         }
         put_histogram(t, &t->rows.items[i], family);
     }
@@ -589,7 +573,8 @@ put_summaries(const text_t *t, const summary_family_t *family,
             continue;
         }
         if (first) {
-            put_head(t, family->name, family->help, "summary");
+            inf_metric_put_head(t->out, family->name, family->help,
+                "summary");
             first = false;
         }
         put_summary(t, m, family, quantiles);
