@@ -59,6 +59,8 @@ struct inf_readiness_s {
 
 static ask_t *find_locked(inf_readiness_t *r, const inf_model_t *model)
     INF_NEEDS(r->lock);
+static void push_locked(inf_readiness_t *r, ask_t *ask, inf_model_t *model,
+    uint64_t now_ns) INF_NEEDS(r->lock);
 static void start_thread(inf_readiness_t *r);
 static void give_up_first(inf_readiness_t *r);
 static void *asker_main(void *arg);
@@ -161,12 +163,7 @@ inf_readiness_ask(inf_readiness_t *r, inf_model_t *model, inf_readiness_fn fn,
     bool first = ask == NULL;
     if (first) {
         ask = fresh;
-        ask->model = model;
-        ask->asked_ns = now;
-        ask->due_ns = UINT64_MAX;
-        inf_link_init(&ask->waiters);
-        inf_list_push_back(&r->waiting, &ask->link);
-        inf_model_ref(model);
+        push_locked(r, ask, model, now);
     }
     if (!late) {
         inf_list_push_back(&ask->waiters, &waiter->link);
@@ -241,6 +238,19 @@ find_locked(inf_readiness_t *r, const inf_model_t *model)
     }
 
     return NULL;
+}
+
+/* Makes ask one of model, the last that waits for a thread. */
+static void
+push_locked(inf_readiness_t *r, ask_t *ask, inf_model_t *model,
+    uint64_t now_ns)
+{
+    ask->model = model;
+    ask->asked_ns = now_ns;
+    ask->due_ns = UINT64_MAX;
+    inf_link_init(&ask->waiters);
+    inf_list_push_back(&r->waiting, &ask->link);
+    inf_model_ref(model);
 }
 
 static void
