@@ -13,13 +13,6 @@ typedef Inference__TraceSettingResponse__SettingValue  value_t;
 /* Settings of an answer, without resources. */
 #define SETTINGS_MAX 10
 
-/* A change requested by a client. */
-typedef struct {
-    uint32_t           set;
-    uint32_t           clear;
-    inf_trace_values_t values;
-} change_t;
-
 /* State while an answer is built. */
 typedef struct {
     inf_arena_t                     *arena;
@@ -31,9 +24,9 @@ static bool put_setting(Inference__TraceSettingRequest *q,
     inf_arena_t *arena, const char *key, const char *one, const char *other);
 static const char *number_text(inf_arena_t *arena, int64_t number);
 static inf_err_t *read_change(const Inference__TraceSettingRequest *q,
-    change_t *c);
-static inf_err_t *read_setting(const request_entry_t *e, change_t *c);
-static inf_err_t *read_level(const request_value_t *v, change_t *c);
+    inf_trace_change_t *c);
+static inf_err_t *read_setting(const request_entry_t *e, inf_trace_change_t *c);
+static inf_err_t *read_level(const request_value_t *v, inf_trace_change_t *c);
 static inf_err_t *read_number(const request_entry_t *e, int64_t min,
     int64_t max, int64_t *out);
 static void put_level(answer_t *a, uint32_t level);
@@ -50,12 +43,11 @@ inf_trace_message(inf_trace_settings_t *settings,
 {
     const NginxInference__TraceSettings *config = settings->config;
     inf_trace_values_t v;
-    change_t c = { 0 };
+    inf_trace_change_t c = { 0 };
 
     inf_err_t *err = read_change(q, &c);
     if (err == NULL && (c.set | c.clear) != 0) {
-        err = inf_trace_settings_change(settings, q->model_name, c.set,
-            c.clear, &c.values);
+        err = inf_trace_settings_change(settings, q->model_name, &c);
     }
     if (err != NULL) {
         return err;
@@ -116,11 +108,11 @@ inf_err_t *
 inf_trace_message_restore(inf_trace_settings_t *settings,
     const Inference__TraceSettingRequest *q)
 {
-    change_t c = { 0 };
+    inf_trace_change_t c = { 0 };
 
     inf_err_t *err = read_change(q, &c);
     return err != NULL ? err : inf_trace_settings_restore(settings,
-        q->model_name, c.set, &c.values);
+        q->model_name, &c);
 }
 
 /* Adds a setting with the texts that are not NULL; false: out of memory. */
@@ -163,7 +155,7 @@ number_text(inf_arena_t *arena, int64_t number)
 }
 
 static inf_err_t *
-read_change(const Inference__TraceSettingRequest *q, change_t *c)
+read_change(const Inference__TraceSettingRequest *q, inf_trace_change_t *c)
 {
     inf_err_t *err = NULL;
 
@@ -176,7 +168,7 @@ read_change(const Inference__TraceSettingRequest *q, change_t *c)
 
 /* Reads one setting; unknown settings are ignored. */
 static inf_err_t *
-read_setting(const request_entry_t *e, change_t *c)
+read_setting(const request_entry_t *e, inf_trace_change_t *c)
 {
     static const struct {
         const char *key;
@@ -224,7 +216,7 @@ read_setting(const request_entry_t *e, change_t *c)
 
 /* Reads the level; unknown words are ignored. */
 static inf_err_t *
-read_level(const request_value_t *v, change_t *c)
+read_level(const request_value_t *v, inf_trace_change_t *c)
 {
     if (v == NULL || v->n_value == 0) {
         c->clear |= INF_TRACE_LEVEL;

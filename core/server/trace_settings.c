@@ -32,15 +32,13 @@ static inf_trace_values_t in_force(const inf_trace_values_t *global,
     const inf_trace_scope_t *scope);
 static inf_trace_scope_t left_over(const inf_trace_scope_t *scope);
 static inf_err_t *change(inf_trace_settings_t *s, const char *model,
-    uint32_t set, uint32_t clear, const inf_trace_values_t *values,
-    bool restored);
-static inf_err_t *change_server(inf_trace_settings_t *s, uint32_t set,
-    uint32_t clear, const inf_trace_values_t *values, bool restored);
+    const inf_trace_change_t *c, bool restored);
+static inf_err_t *change_server(inf_trace_settings_t *s,
+    const inf_trace_change_t *c, bool restored);
 static inf_err_t *renew_models(inf_trace_settings_t *s,
     const inf_trace_values_t *global, inf_trace_setting_t **made);
 static inf_err_t *change_model(inf_trace_settings_t *s, const char *model,
-    uint32_t set, uint32_t clear, const inf_trace_values_t *values,
-    bool restored);
+    const inf_trace_change_t *c, bool restored);
 static inf_err_t *put_model(inf_trace_settings_t *s, const char *model,
     const inf_trace_scope_t *scope, size_t at, bool found);
 static void drop_model(inf_trace_settings_t *s, size_t at);
@@ -93,26 +91,26 @@ inf_trace_is_otel(const inf_trace_settings_t *s)
 
 inf_err_t *
 inf_trace_settings_change(inf_trace_settings_t *s, const char *model,
-    uint32_t set, uint32_t clear, const inf_trace_values_t *values)
+    const inf_trace_change_t *c)
 {
-    return change(s, model, set, clear, values, false);
+    return change(s, model, c, false);
 }
 
 inf_err_t *
 inf_trace_settings_restore(inf_trace_settings_t *s, const char *model,
-    uint32_t set, const inf_trace_values_t *values)
+    const inf_trace_change_t *c)
 {
-    return change(s, model, set, 0, values, true);
+    return change(s, model, c, true);
 }
 
 static inf_err_t *
-change(inf_trace_settings_t *s, const char *model, uint32_t set,
-    uint32_t clear, const inf_trace_values_t *values, bool restored)
+change(inf_trace_settings_t *s, const char *model, const inf_trace_change_t *c,
+    bool restored)
 {
     inf_lock(&s->turn);
-    inf_err_t *err = model[0] == '\0'
-        ? change_server(s, set, clear, values, restored)
-        : change_model(s, model, set, clear, values, restored);
+    inf_err_t *err = model[0] == '\0' ? change_server(s, c, restored)
+        : change_model(s, model, c, restored);
+    set_on(s);
     inf_unlock(&s->turn);
     return err;
 }
@@ -306,15 +304,15 @@ left_over(const inf_trace_scope_t *scope)
 }
 
 static inf_err_t *
-change_server(inf_trace_settings_t *s, uint32_t set, uint32_t clear,
-    const inf_trace_values_t *values, bool restored)
+change_server(inf_trace_settings_t *s, const inf_trace_change_t *c,
+    bool restored)
 {
     const inf_trace_values_t config = configured(s->config);
     inf_trace_scope_t next = left_over(&s->global);
     renewal_t made = { 0 };
 
-    merge(&next.own, clear, &config);
-    merge(&next.own, set, values);
+    merge(&next.own, c->clear, &config);
+    merge(&next.own, c->set, &c->values);
     inf_err_t *err = restored ? NULL : check(s, &next.own);
     if (err == NULL) {
         made.models = calloc(s->count + 1, sizeof(*made.models));
@@ -339,7 +337,6 @@ change_server(inf_trace_settings_t *s, uint32_t set, uint32_t clear,
             }
         }
         inf_unlock(&s->lock);
-        set_on(s);
     }
 
     for (size_t i = 0; made.models != NULL && i < s->count; i++) {
@@ -375,8 +372,8 @@ renew_models(inf_trace_settings_t *s, const inf_trace_values_t *global,
 }
 
 static inf_err_t *
-change_model(inf_trace_settings_t *s, const char *model, uint32_t set,
-    uint32_t clear, const inf_trace_values_t *values, bool restored)
+change_model(inf_trace_settings_t *s, const char *model,
+    const inf_trace_change_t *c, bool restored)
 {
     bool found;
     size_t at = find(s, model, &found);
@@ -385,8 +382,8 @@ change_model(inf_trace_settings_t *s, const char *model, uint32_t set,
     if (found) {
         next = left_over(s->models[at]);
     }
-    next.given = (next.given & ~clear) | set;
-    merge(&next.own, set, values);
+    next.given = (next.given & ~c->clear) | c->set;
+    merge(&next.own, c->set, &c->values);
     if (next.given == 0) {
         if (found) {
             drop_model(s, at);
@@ -423,7 +420,6 @@ put_model(inf_trace_settings_t *s, const char *model,
         mine->setting = scope->setting;
         inf_unlock(&s->lock);
         inf_trace_setting_unref(old);
-        set_on(s);
         return NULL;
     }
 
@@ -450,7 +446,6 @@ put_model(inf_trace_settings_t *s, const char *model,
     s->count++;
     inf_unlock(&s->lock);
     free(old);
-    set_on(s);
     return NULL;
 }
 
@@ -466,7 +461,6 @@ drop_model(inf_trace_settings_t *s, size_t at)
     }
     inf_unlock(&s->lock);
     scope_free(scope);
-    set_on(s);
 }
 
 static void

@@ -46,6 +46,14 @@ typedef struct {
     uint32_t log_frequency;     /* traces of one file; 0: any number         */
 } inf_trace_values_t;
 
+/* A change of settings. */
+typedef struct {
+    uint32_t           set;     /* fields to set to values                   */
+    uint32_t           clear;   /* fields that become the server's, or of the
+                                   server the configuration's                */
+    inf_trace_values_t values;
+} inf_trace_change_t;
+
 /* The settings of one scope in force, and their counters. */
 typedef struct {
     _Atomic uint32_t   refs;    /* up relaxed, down acq_rel                  */
@@ -92,16 +100,14 @@ void inf_trace_settings_fini(inf_trace_settings_t *s);
 const char *inf_trace_mode(const inf_trace_settings_t *s);
 bool inf_trace_is_otel(const inf_trace_settings_t *s);
 
-/* Sets the fields in set to values, and clears the fields in clear to the
-   server's settings, or for the server (model "") to the configuration's. */
+/* Changes the settings of a model, or of the server (model ""). */
 INF_CHECK inf_err_t *inf_trace_settings_change(inf_trace_settings_t *s,
-    const char *model, uint32_t set, uint32_t clear,
-    const inf_trace_values_t *values);
+    const char *model, const inf_trace_change_t *c);
 
-/* Sets values from another core without checking them together with the other
-   settings, which may not be restored yet. */
+/* The same for settings of another core: they are not checked together with the
+   other settings, which may not be restored yet. */
 INF_CHECK inf_err_t *inf_trace_settings_restore(inf_trace_settings_t *s,
-    const char *model, uint32_t set, const inf_trace_values_t *values);
+    const char *model, const inf_trace_change_t *c);
 
 /* The settings in force for a model; "": for models without settings. */
 void inf_trace_settings_get(inf_trace_settings_t *s, const char *model,

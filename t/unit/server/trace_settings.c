@@ -27,15 +27,18 @@ static void
 set(inf_trace_settings_t *s, const char *model, uint32_t what,
     inf_trace_values_t values)
 {
-    assert_null(inf_trace_settings_change(s, model, what, 0, &values));
+    const inf_trace_change_t c = { .set = what, .values = values };
+
+    assert_null(inf_trace_settings_change(s, model, &c));
 }
 
 static void
 rejected(inf_trace_settings_t *s, const char *model, uint32_t what,
     inf_trace_values_t values, const char *why)
 {
-    inf_err_t *err = inf_trace_settings_change(s, model, what, 0, &values);
+    const inf_trace_change_t c = { .set = what, .values = values };
 
+    inf_err_t *err = inf_trace_settings_change(s, model, &c);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
     assert_non_null(strstr(inf_err_msg(err), why));
@@ -85,6 +88,7 @@ static void
 models_have_what_they_set_and_else_the_server_s(void **state)
 {
     (void) state;
+    const inf_trace_change_t clear = { .clear = INF_TRACE_ALL };
     NginxInference__TraceSettings c = config(4, -1);
     inf_trace_settings_t s;
     inf_trace_values_t v;
@@ -112,12 +116,11 @@ models_have_what_they_set_and_else_the_server_s(void **state)
     assert_int_equal(v.rate, 3);
     for (int i = 'a'; i <= 'z'; i++) {
         const char name[] = { (char) i, '\0' };
-        assert_null(inf_trace_settings_change(&s, name, 0, INF_TRACE_ALL,
-            &v));
+        assert_null(inf_trace_settings_change(&s, name, &clear));
     }
     assert_int_equal(s.count, 0);
     assert_int_equal(traced(&s, "c", false), 1);
-    assert_null(inf_trace_settings_change(&s, "", 0, INF_TRACE_ALL, &v));
+    assert_null(inf_trace_settings_change(&s, "", &clear));
     inf_trace_settings_get(&s, "c", &v);
     assert_int_equal(v.rate, 4);
     assert_int_equal(v.level, INF_TRACE_TIMESTAMPS);
