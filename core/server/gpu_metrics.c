@@ -228,7 +228,7 @@ read_gpu(const inf_gpu_metrics_t *g, const gpu_t *gpu, reading_t *readings)
 
         r->failures++;
         if (r->failures == GIVE_UP) {
-            inf_log(INF_LOG_WARN, "%s of %s is read no more: %s",
+            inf_log(INF_LOG_WARN, "gpu metric %s of device %s disabled: %s",
                 families[field].name, gpu->uuid, inf_err_msg(err));
         }
         inf_err_free(err);
