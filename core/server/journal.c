@@ -15,6 +15,7 @@
 #include "core/proto/message.h"
 #include "core/server/journal_index.h"
 #include "core/server/model_control.h"
+#include "core/server/rest_request.h"
 #include "grpc_service.pb-c.h"
 
 #define JOURNAL_MAGIC UINT64_C(0x314c4e524a464e49)      /* "INFJRNL1" */
@@ -312,15 +313,13 @@ inf_journal_forget(inf_journal_t *j, uint16_t method, const char *name)
 void
 inf_journal_forget_unload(inf_journal_t *j, const inf_model_id_t *id)
 {
-    char *key = j != NULL ? make_key(id) : NULL;
-    inf_err_t *err = NULL;
-
     if (j == NULL) {
         return;
     }
-    if (key == NULL) {
-        err = inf_err_nomem();
-    } else {
+
+    char *key = make_key(id);
+    inf_err_t *err = key == NULL ? inf_err_nomem() : NULL;
+    if (err == NULL) {
         inf_lock(&j->lock);
         const inf_journal_entry_t *e = inf_journal_index_find(&j->index, key);
         if (e != NULL && e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD) {
@@ -651,9 +650,6 @@ note_forgotten(void *userp, const inf_model_id_t *id)
     free(key);
 }
 
-typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
-typedef Inference__ModelRepositoryParameter parameter_t;
-
 /* Packs a load as the request that it came with. */
 static inf_err_t *
 pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
@@ -661,9 +657,9 @@ pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
     Inference__RepositoryModelLoadRequest q =
         INFERENCE__REPOSITORY_MODEL_LOAD_REQUEST__INIT;
     size_t most = override != NULL ? override->file_count + 1 : 0;
-    load_entry_t *entries = calloc(most + 1, sizeof(*entries));
-    parameter_t *values = calloc(most + 1, sizeof(*values));
-    load_entry_t **list = calloc(most + 1, sizeof(load_entry_t *));
+    inf_load_entry_t *entries = calloc(most + 1, sizeof(*entries));
+    inf_repository_parameter_t *values = calloc(most + 1, sizeof(*values));
+    inf_load_entry_t **list = calloc(most + 1, sizeof(inf_load_entry_t *));
     char **keys = calloc(most + 1, sizeof(*keys));
     inf_err_t *err = NULL;
 

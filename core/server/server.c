@@ -421,11 +421,11 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         return err;
     }
 
-    err = inf_rate_gate_from_config(server->config->values,
-            &server->rate_gate);
+    err = inf_rate_gate_from_config(config, &server->rate_gate);
     if (err != NULL) {
         return err;
     }
+
     inf_gpus_t gpus = {
         .min_capability = inf_memory_min_capability(memory),
         .why_none = inf_memory_no_gpus(memory),

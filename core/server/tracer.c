@@ -23,8 +23,7 @@ struct inf_tracer_s {
     inf_trace_file_t      *file;        /* file or collector; at most one is
                                            set                               */
     inf_trace_collector_t *collector;
-    pthread_t              thread;
-    bool                   started;
+    pthread_t              thread;      /* if there is one of them           */
 
     _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
     _Atomic uint64_t       memory;      /* relaxed: bytes of records         */
@@ -73,7 +72,6 @@ inf_tracer_new(const NginxInference__TraceSettings *config,
     }
     if (err == NULL && (t->file != NULL || t->collector != NULL)) {
         err = inf_thread_start(&t->thread, "traces", tracer_main, t);
-        t->started = err == NULL;
     }
     if (err != NULL) {
         inf_tracer_unref(t);
@@ -95,7 +93,7 @@ inf_tracer_stop(inf_tracer_t *t)
     t->stopping = true;
     inf_unlock(&t->lock);
     inf_cond_broadcast(&t->work);
-    if (t->started) {
+    if (t->file != NULL || t->collector != NULL) {
         pthread_join(t->thread, NULL);
     }
     inf_tracer_unref(t);
