@@ -97,8 +97,6 @@ struct inf_lifecycle_s {
     uint32_t                 enough;    /* wanted; surplus ones end          */
     inf_link_t               calls;     /* loads' calls into backends        */
     uint64_t                 last_call; /* number of the last call           */
-    uint64_t                 stuck;     /* loads given up that have not
-                                           returned                          */
     uint64_t                 failed_patience_ns;    /* set in new(): for a load
                                                        with a failed process  */
     uint64_t                 failed_checked_ns;     /* used by the reaper     */

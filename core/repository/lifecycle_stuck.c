@@ -141,8 +141,12 @@ inf_lifecycle_give_up_stuck(inf_lifecycle_t *lc)
 uint64_t
 inf_lifecycle_stuck_loads(inf_lifecycle_t *lc)
 {
+    uint64_t n = 0;
+
     inf_lock(&lc->lock);
-    uint64_t n = lc->stuck;
+    for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
+        n += lc->loaders[i].state == INF_LOADER_STUCK;
+    }
     inf_unlock(&lc->lock);
     return n;
 }
@@ -158,7 +162,6 @@ inf_lifecycle_load_returned(inf_lifecycle_t *lc, inf_edit_t *edit,
         (unsigned long long) ((inf_clock_ns() - since_ns) / 1000000000));
     inf_lock(&lc->lock);
     inf_model_set_returned(r);
-    lc->stuck--;
     inf_unlock(&lc->lock);
     inf_edit_free(edit);
 }
@@ -248,7 +251,6 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
     inf_caller_t *caller = NULL;
     const void *owner = NULL;
     void *mark = NULL;
-    uint64_t stuck = 0;
 
     bool ready = prepare(lc, v);
     inf_lock(&lc->publish_lock);
@@ -263,7 +265,6 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
         stick_locked(lc, l->edit);
         mark = c->mark;
         owner = c->owner;               /* only compared from here on        */
-        stuck = ++lc->stuck;
     }
     inf_unlock(&lc->lock);
     inf_lifecycle_publish_unlock(lc);
@@ -277,7 +278,7 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
         inf_log(INF_LOG_ERROR, "model=%s version=%lld failed to load: %s; %u"
             " processes that it had started are killed; loads stuck now:"
             " %llu", v->record->title, (long long) v->version, v->text, killed,
-            (unsigned long long) stuck);
+            (unsigned long long) inf_lifecycle_stuck_loads(lc));
         inf_cond_broadcast(&lc->idle);
         inf_cond_broadcast(&lc->work);
         inf_caller_answer(caller);
