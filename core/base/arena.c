@@ -153,6 +153,23 @@ inf_arena_strdup(inf_arena_t *a, const char *data, size_t len)
     return p;
 }
 
+void *
+inf_arena_grow(inf_arena_t *a, const void *old, uint32_t count, uint32_t *cap,
+    size_t size)
+{
+    uint32_t wider = *cap == 0 ? 4 : *cap * 2;
+    void *p = inf_arena_alloc(a, wider * size);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    if (count > 0) {
+        memcpy(p, old, count * size);
+    }
+    *cap = wider;
+    return p;
+}
+
 char **
 inf_arena_strdup_all(inf_arena_t *a, char *const *texts, size_t count)
 {

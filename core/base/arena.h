@@ -14,6 +14,7 @@
 #define INF_BASE_ARENA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct inf_arena_chunk_s inf_arena_chunk_t;
 
@@ -45,6 +46,11 @@ void inf_arena_reset(inf_arena_t *a);
    bytes. */
 void *inf_arena_alloc(inf_arena_t *a, size_t size);
 void *inf_arena_calloc(inf_arena_t *a, size_t count, size_t size);
+
+/* A copy of an array with twice the room, which *cap counts (0: none yet); the
+   old one stays until the arena is reset.  NULL: out of memory, *cap stays. */
+void *inf_arena_grow(inf_arena_t *a, const void *old, uint32_t count,
+    uint32_t *cap, size_t size);
 
 /* A NUL-terminated copy; copies of several texts.  NULL: out of memory. */
 char *inf_arena_strdup(inf_arena_t *a, const char *data, size_t len);

@@ -215,17 +215,12 @@ add_member(reader_t *r, inf_slice_t name, inf_generate_member_t **out)
     }
 
     if (r->count == r->capacity) {
-        uint32_t capacity = r->capacity > 0 ? r->capacity * 2 : 16;
-        inf_generate_member_t *members = inf_arena_alloc(r->arena,
-            capacity * sizeof(*members));
+        inf_generate_member_t *members = inf_arena_grow(r->arena, r->members,
+            r->count, &r->capacity, sizeof(*members));
         if (members == NULL) {
             return inf_err_nomem();
         }
-        if (r->count > 0) {
-            memcpy(members, r->members, r->count * sizeof(*members));
-        }
         r->members = members;
-        r->capacity = capacity;
     }
 
     *out = &r->members[r->count++];

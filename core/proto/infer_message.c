@@ -17,7 +17,6 @@
 #include "core/proto/message_utf8.h"
 #include "core/proto/message_wire.h"
 
-#define FIRST_ROWS  4u
 #define STEP_COST   32u         /* budget bytes besides a field's own        */
 
 #define NAMED(text) { (text), sizeof(text) - 1 }
@@ -818,20 +817,14 @@ add_row(inf_infer_message_t *m, inf_infer_rows_t *rows, size_t size,
     void **row)
 {
     if (rows->count == rows->capacity) {
-        uint32_t capacity = rows->capacity == 0 ? FIRST_ROWS
-                                                : rows->capacity * 2;
-        void *items = inf_arena_alloc(m->arena, capacity * size);
+        void *items = inf_arena_grow(m->arena, rows->items, rows->count,
+                                     &rows->capacity, size);
 
         if (items == NULL) {
             return inf_err_nomem();
         }
 
-        if (rows->count != 0) {
-            memcpy(items, rows->items, rows->count * size);
-        }
-
         rows->items = items;
-        rows->capacity = capacity;
     }
 
     *row = (char *) rows->items + rows->count * size;

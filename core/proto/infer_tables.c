@@ -6,8 +6,6 @@
 
 #include "core/proto/infer_tables.h"
 
-#define FIRST_TABLE     4u
-
 static inf_err_t *add_input(inf_infer_tables_t *t, inf_infer_input_t *in);
 static inf_err_t *add_output(inf_infer_tables_t *t,
     const inf_infer_output_t *out);
@@ -124,20 +122,14 @@ static inf_err_t *
 table_add(inf_infer_tables_t *t, inf_infer_table_t *table, const void *item)
 {
     if (table->count == table->capacity) {
-        uint32_t capacity = table->capacity == 0 ? FIRST_TABLE
-                                                 : table->capacity * 2;
-        void *items = inf_arena_alloc(t->arena, capacity * table->item_size);
+        void *items = inf_arena_grow(t->arena, table->items, table->count,
+                                     &table->capacity, table->item_size);
 
         if (items == NULL) {
             return inf_err_nomem();
         }
 
-        if (table->count != 0) {
-            memcpy(items, table->items, table->count * table->item_size);
-        }
-
         table->items = items;
-        table->capacity = capacity;
     }
 
     memcpy((char *) table->items + table->count * table->item_size, item,

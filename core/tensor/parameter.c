@@ -1,19 +1,22 @@
 #include "core/tensor/parameter.h"
 
-#include <string.h>
-
-static bool list_grow(inf_parameter_list_t *list, inf_arena_t *arena);
-
 inf_parameter_t *
 inf_parameter_add(inf_parameter_list_t *list, inf_arena_t *arena,
     const char *name, size_t name_len, inf_parameter_type_t type)
 {
     inf_parameter_t *p = inf_arena_calloc(arena, 1, sizeof(*p));
     char *copy = inf_arena_strdup(arena, name, name_len);
-    if (p == NULL || copy == NULL
-        || (list->count == list->cap && !list_grow(list, arena)))
-    {
+    if (p == NULL || copy == NULL) {
         return NULL;
+    }
+
+    if (list->count == list->cap) {
+        inf_parameter_t **items = inf_arena_grow(arena, list->items,
+            list->count, &list->cap, sizeof(*items));
+        if (items == NULL) {
+            return NULL;
+        }
+        list->items = items;
     }
 
     p->name = copy;
@@ -56,22 +59,4 @@ inf_parameter_bytes(const inf_parameter_t *p, uint64_t *len)
 
     *len = 0;
     return NULL;
-}
-
-/* Doubles the table; the old one stays until the arena is reset. */
-static bool
-list_grow(inf_parameter_list_t *list, inf_arena_t *arena)
-{
-    uint32_t cap = list->cap == 0 ? 4 : list->cap * 2;
-    inf_parameter_t **items = inf_arena_alloc(arena, cap * sizeof(*items));
-    if (items == NULL) {
-        return false;
-    }
-
-    if (list->count > 0) {
-        memcpy(items, list->items, list->count * sizeof(*items));
-    }
-    list->items = items;
-    list->cap = cap;
-    return true;
 }

@@ -24,8 +24,6 @@ static const unsigned request_may_become[] = {
 
 static int by_name(const void *name, const void *output);
 static void give_copies(inf_request_t *r);
-static void *request_grow(inf_arena_t *arena, const void *old,
-    uint32_t count, uint32_t *cap, size_t size);
 
 void
 inf_request_init(inf_request_t *r)
@@ -69,7 +67,7 @@ inf_request_add_input(inf_request_t *r, const char *name, size_t name_len,
     inf_datatype_t datatype, const int64_t *shape, uint32_t dim_count)
 {
     if (r->input_count == r->input_cap) {
-        void *inputs = request_grow(&r->arena, r->inputs, r->input_count,
+        void *inputs = inf_arena_grow(&r->arena, r->inputs, r->input_count,
             &r->input_cap, sizeof(*r->inputs));
         if (inputs == NULL) {
             return NULL;
@@ -122,7 +120,7 @@ inf_request_add_data(inf_request_t *r, inf_input_t *input,
     }
 
     if (input->buffer_count == input->buffer_cap) {
-        void *buffers = request_grow(&r->arena, input->buffers,
+        void *buffers = inf_arena_grow(&r->arena, input->buffers,
             input->buffer_count, &input->buffer_cap, sizeof(inf_buffer_t));
         if (buffers == NULL) {
             return inf_err_nomem();
@@ -157,7 +155,7 @@ inf_request_add_output(inf_request_t *r, const char *name, size_t name_len)
 
     const char **outputs = (const char **) r->outputs;
     if (r->output_count == r->output_cap) {
-        outputs = request_grow(&r->arena, r->outputs, r->output_count,
+        outputs = inf_arena_grow(&r->arena, r->outputs, r->output_count,
             &r->output_cap, sizeof(*outputs));
         if (outputs == NULL) {
             return inf_err_nomem();
@@ -228,22 +226,4 @@ inf_request_move(inf_request_t *r, inf_request_state_t to)
 {
     assert(request_may_become[r->state] & BIT(to));
     atomic_store_explicit(&r->state, to, memory_order_relaxed);
-}
-
-/* Doubles an arena array; the old one stays until the arena is reset. */
-static void *
-request_grow(inf_arena_t *arena, const void *old, uint32_t count,
-    uint32_t *cap, size_t size)
-{
-    uint32_t wider = *cap == 0 ? 4 : *cap * 2;
-    void *p = inf_arena_alloc(arena, wider * size);
-    if (p == NULL) {
-        return NULL;
-    }
-
-    if (count > 0) {
-        memcpy(p, old, count * size);
-    }
-    *cap = wider;
-    return p;
 }
