@@ -32,6 +32,8 @@ static const char digit_pairs[] =
 
 static decimal_t shortest_double(uint64_t fraction, uint32_t exponent);
 static decimal_t shortest_float(uint32_t fraction, uint32_t exponent);
+static inline decimal_t choose(uint64_t lower, uint64_t value, uint64_t upper,
+    int k);
 static uint64_t round_to_odd_double(inf_power_t g, uint64_t c);
 static uint32_t round_to_odd_float(uint64_t g, uint32_t c);
 static inf_power_t power_for_writing(int q);
@@ -143,28 +145,9 @@ shortest_double(uint64_t fraction, uint32_t exponent)
     int h = q + floor_log2_pow10(-k) + 1;
     inf_power_t g = power_for_writing(-k);
 
-    uint64_t lower = round_to_odd_double(g, (4 * c - 2 + closer) << h) + odd;
-    uint64_t value = round_to_odd_double(g, (4 * c) << h);
-    uint64_t upper = round_to_odd_double(g, (4 * c + 2) << h) - odd;
-    uint64_t s = value / 4;
-
-    if (s >= 10) {
-        uint64_t t = s / 10;
-        bool down = lower <= 40 * t;
-        bool up = 40 * t + 40 <= upper;
-        if (down != up) {
-            return (decimal_t) { t + up, k + 1 };
-        }
-    }
-
-    bool down = lower <= 4 * s;
-    bool up = 4 * s + 4 <= upper;
-    if (down == up) {
-        uint64_t middle = 4 * s + 2;
-        up = value > middle || (value == middle && (s & 1) != 0);
-    }
-
-    return (decimal_t) { s + up, k };
+    return choose(round_to_odd_double(g, (4 * c - 2 + closer) << h) + odd,
+                  round_to_odd_double(g, (4 * c) << h),
+                  round_to_odd_double(g, (4 * c + 2) << h) - odd, k);
 }
 
 static decimal_t
@@ -194,13 +177,20 @@ shortest_float(uint32_t fraction, uint32_t exponent)
     inf_power_t full = power_for_writing(-k);
     uint64_t g = full.high + (full.low != 0);
 
-    uint32_t lower = round_to_odd_float(g, (4 * c - 2 + closer) << h) + odd;
-    uint32_t value = round_to_odd_float(g, (4 * c) << h);
-    uint32_t upper = round_to_odd_float(g, (4 * c + 2) << h) - odd;
-    uint32_t s = value / 4;
+    return choose(round_to_odd_float(g, (4 * c - 2 + closer) << h) + odd,
+                  round_to_odd_float(g, (4 * c) << h),
+                  round_to_odd_float(g, (4 * c + 2) << h) - odd, k);
+}
+
+/* The candidate between the bounds that is nearest to value, with a digit less
+   than k leaves if one is there; all three are in quarters. */
+static inline decimal_t
+choose(uint64_t lower, uint64_t value, uint64_t upper, int k)
+{
+    uint64_t s = value / 4;
 
     if (s >= 10) {
-        uint32_t t = s / 10;
+        uint64_t t = s / 10;
         bool down = lower <= 40 * t;
         bool up = 40 * t + 40 <= upper;
         if (down != up) {
@@ -211,7 +201,7 @@ shortest_float(uint32_t fraction, uint32_t exponent)
     bool down = lower <= 4 * s;
     bool up = 4 * s + 4 <= upper;
     if (down == up) {
-        uint32_t middle = 4 * s + 2;
+        uint64_t middle = 4 * s + 2;
         up = value > middle || (value == middle && (s & 1) != 0);
     }
 
