@@ -40,6 +40,7 @@ static inf_err_t *count_elements(const inf_description_t *d,
     inf_tensor_t *tensor);
 static inf_err_t *check_data(const inf_description_t *d,
     inf_infer_input_t *out);
+static uint32_t leaf_kind(uint32_t datatype);
 static inf_err_t *check_count(const inf_description_t *d,
     const inf_infer_input_t *in);
 static inf_err_t *complain(const inf_description_t *d, const char *name,
@@ -632,8 +633,6 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
 {
     const inf_member_value_t *data = &d->values[SLOT_DATA];
     const inf_json_tally_t *tally = &d->leaves;
-    const char *datatype = inf_datatype_name(out->datatype);
-    uint32_t wanted = INF_JSON_KIND_NUMBER;
 
     if (out->element_count == 0) {
         return NULL;
@@ -653,16 +652,11 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
         return inf_err_new(INF_ERR_INVALID_ARG,
                            "receiving %s data via JSON is not supported. "
                            "Please use the binary data format for input %.*s",
-                           datatype, (int) d->name.len, d->name.data);
+                           inf_datatype_name(out->datatype),
+                           (int) d->name.len, d->name.data);
     }
 
-    if (out->datatype == INF_TYPE_BYTES) {
-        wanted = INF_JSON_KIND_STRING;
-    } else if (out->datatype == INF_TYPE_BOOL) {
-        wanted = INF_JSON_KIND_BOOL;
-    }
-
-    if ((tally->kinds & ~wanted) != 0) {
+    if ((tally->kinds & ~leaf_kind(out->datatype)) != 0) {
         return inf_err_new(INF_ERR_INVALID_ARG, "%s (input '%.*s')",
                            inf_data_wrong_kind(out->datatype),
                            (int) d->name.len, d->name.data);
@@ -688,6 +682,15 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
     out->json_offset = data->offset;
     out->json_length = data->length;
     return NULL;
+}
+
+/* The kind of the leaves of a datatype's data, INF_JSON_KIND_*. */
+static uint32_t
+leaf_kind(uint32_t datatype)
+{
+    return datatype == INF_TYPE_BYTES ? INF_JSON_KIND_STRING
+           : datatype == INF_TYPE_BOOL ? INF_JSON_KIND_BOOL
+           : INF_JSON_KIND_NUMBER;
 }
 
 static inf_err_t *

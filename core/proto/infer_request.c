@@ -72,6 +72,7 @@ static inf_err_t *on_list(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_members(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_key(inf_infer_reader_t *r);
 static inf_err_t *on_value(inf_infer_reader_t *r, inf_json_event_t event);
+static bool enter(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_parameter(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_dimension(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_end(inf_infer_reader_t *r);
@@ -524,11 +525,11 @@ static inf_err_t *
 on_value(inf_infer_reader_t *r, inf_json_event_t event)
 {
     const inf_member_t *m = r->member;
-    bool array = event == INF_JSON_ARRAY_BEGIN;
-    bool object = event == INF_JSON_OBJECT_BEGIN;
+    bool open = event == INF_JSON_ARRAY_BEGIN
+                || event == INF_JSON_OBJECT_BEGIN;
 
     r->depth = r->scan.depth;
-    r->state = array || object ? STATE_SKIP : STATE_MEMBERS;
+    r->state = open ? STATE_SKIP : STATE_MEMBERS;
 
     if (r->object->parameters) {
         return on_parameter(r, event);
@@ -541,46 +542,13 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event)
     note_value(r, event);
     r->mark = r->scan.tokens.start;
 
-    switch (m->kind) {
+    if (m->kind == INF_MEMBER_LIST && event != INF_JSON_ARRAY_BEGIN) {
+        return member_error(m->name,
+                            "attempt to access JSON non-array as array");
+    }
 
-    case INF_MEMBER_LIST:
-        if (!array) {
-            return member_error(m->name,
-                                "attempt to access JSON non-array as array");
-        }
-
-        r->list = m;
-        r->state = STATE_LIST;
+    if (enter(r, event)) {
         return NULL;
-
-    case INF_MEMBER_DATA:
-        r->state = array || object ? STATE_DATA : STATE_MEMBERS;
-        return NULL;
-
-    case INF_MEMBER_OBJECT:
-        if (object) {
-            inf_names_init(&r->keys, r->tables.arena);
-            r->object = m->object;
-            r->events = 0;
-            r->state = STATE_MEMBERS;
-            return NULL;
-        }
-
-        break;
-
-    case INF_MEMBER_SHAPE:
-        if (array) {
-            r->shape.count = 0;
-            r->shape.state = INF_SHAPE_GOOD;
-            r->events = 0;
-            r->state = STATE_SHAPE;
-            return NULL;
-        }
-
-        break;
-
-    case INF_MEMBER_SCALAR:
-        break;
     }
 
     inf_err_t *err = describe(r, r->scan.tokens.pos);
@@ -589,6 +557,53 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event)
     }
 
     return err;
+}
+
+/* Enters the value that its first event begins; false: a scalar, or of a wrong
+   kind. */
+static bool
+enter(inf_infer_reader_t *r, inf_json_event_t event)
+{
+    const inf_member_t *m = r->member;
+
+    switch (m->kind) {
+
+    case INF_MEMBER_LIST:
+        r->list = m;
+        r->state = STATE_LIST;
+        return true;
+
+    case INF_MEMBER_DATA:
+        r->state = r->state == STATE_SKIP ? STATE_DATA : STATE_MEMBERS;
+        return true;
+
+    case INF_MEMBER_OBJECT:
+        if (event != INF_JSON_OBJECT_BEGIN) {
+            return false;
+        }
+
+        inf_names_init(&r->keys, r->tables.arena);
+        r->object = m->object;
+        r->events = 0;
+        r->state = STATE_MEMBERS;
+        return true;
+
+    case INF_MEMBER_SHAPE:
+        if (event != INF_JSON_ARRAY_BEGIN) {
+            return false;
+        }
+
+        r->shape.count = 0;
+        r->shape.state = INF_SHAPE_GOOD;
+        r->events = 0;
+        r->state = STATE_SHAPE;
+        return true;
+
+    case INF_MEMBER_SCALAR:
+        break;
+    }
+
+    return false;
 }
 
 static inf_err_t *
