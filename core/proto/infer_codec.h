@@ -8,7 +8,7 @@
  *          (INF_INFER_MAX_PIECE).  64 KiB keep a call well below a
  *          millisecond.
  * Errors   INF_CODEC_ERROR comes with *err set, owned by the caller.
- *          Afterwards only fini may be called.
+ *          Afterwards the object is not run again.
  * Route    the nginx worker calls again from a posted event after AGAIN.
  */
 

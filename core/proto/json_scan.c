@@ -25,7 +25,7 @@ typedef struct {
     inf_json_event_t event;
 } word_t;
 
-#define INF_LEN 3u              /* of the short form of Infinity             */
+#define SHORT_LEN 3u            /* of "Inf", short for Infinity              */
 
 static const word_t words[] = {
     { "true",     INF_JSON_TRUE },
@@ -305,7 +305,7 @@ read_word(inf_json_scan_t *s, const char *text)
             p++;
         }
 
-        if (word[len] == '\0' || (*word == 'I' && len == INF_LEN)) {
+        if (word[len] == '\0' || (*word == 'I' && len == SHORT_LEN)) {
             event = words[i].event;
         }
 
