@@ -67,7 +67,8 @@ def inside(root, command, user="0:0", directory="/", net=False):
     subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", "--kill-child",
          *(["--net"] if net else []), "sh", "-euc", INSIDE, "sh", root, user,
-         directory, command, CERTIFICATES], check=True, stdin=subprocess.DEVNULL)
+         directory, command, CERTIFICATES],
+        check=True, stdin=subprocess.DEVNULL)
 
 
 def new_stage(rest, number):

@@ -3,8 +3,8 @@
 flow, the suspects, the threads that come and go, the schedule of polls, the
 bound of a call's responses, the kit of backends and the GPU memory that
 interpreters have, one by one: the simulators, the limiter's random worlds, the
-storm around changing instances, the schedule's virtual time, the bound's list of
-everything and the unit tests of the last two must find each.
+storm around changing instances, the schedule's virtual time, the bound's list
+of everything and the unit tests of the last two must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -102,7 +102,8 @@ MUTANTS = [
      "(first->order < flow->missing || is_forgotten_locked(flow))",
      "first->order < flow->missing"),
     ("a request that never comes again is awaited for ever", RESPONSES,
-     "            flow->missing = NONE_MISSING;   /* it may", "            /* it may"),
+     "            flow->missing = NONE_MISSING;   /* it may",
+     "            /* it may"),
     ("requests stand in line as they come", RESPONSES,
      "while (before->prev != &flow->line && inf_link_entry(",
      "while (before->prev == NULL && inf_link_entry("),
@@ -611,7 +612,8 @@ MUTANTS = [
      "        leave(set, e);",
      "        inf_graph_unmake(&e->graph);"),
     ("what waits for room for its reason is forgotten", SWAP,
-     "        {\n            return false;\n        }\n        inf_link_remove(",
+     "        {\n            return false;\n        }\n"
+     "        inf_link_remove(",
      "        {\n            inf_link_remove(&e->lost);\n"
      "            return false;\n        }\n        inf_link_remove("),
     ("a reason is allocated under the lock", SWAP,
@@ -865,7 +867,8 @@ def objects(build, file):
         return [*found, fakes / "t/backends-fake/fakecore.c.o",
                 *(folder / f"backends/python/{f}.c.o"
                   for f in ("gpus", "heap", "link", "value")),
-                *(kit / f"{f}.c.o" for f in ("error", "gpu_driver", "gpu_functions")),
+                *(kit / f"{f}.c.o"
+                  for f in ("error", "gpu_driver", "gpu_functions")),
                 build / "t-cuda/libfake-cuda.so",
                 f"-Wl,-rpath,{build}/t-cuda"]
     below = ["base", "proto", "wire", "tensor", "model", "sched", "cache"]
@@ -910,7 +913,8 @@ def lives(build, folder, file, text):
                     "-lstdc++", "-pthread"], check=True)
     try:
         _, judge = judge_of(file)
-        done = subprocess.run([mutant, *PATIENCE.get(judge, [])], stdout=subprocess.DEVNULL,
+        done = subprocess.run([mutant, *PATIENCE.get(judge, [])],
+                              stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=60,
                               check=False)
     except subprocess.TimeoutExpired:

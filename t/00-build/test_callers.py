@@ -102,7 +102,8 @@ def test_a_function_of_one_file_is_static():
 
 
 def test_a_function_of_one_file_is_found():
-    files = [("core/a.h", "/* a.h */\n\nvoid inf_a(void);\nvoid inf_b(void);\n"),
+    files = [("core/a.h",
+              "/* a.h */\n\nvoid inf_a(void);\nvoid inf_b(void);\n"),
              ("core/a.c", "void\ninf_a(void)\n{\n    inf_b();\n}\n\n"
               "void\ninf_b(void)\n{\n}\n")]
     assert of_one_file(files, []) == {"inf_a", "inf_b"}

@@ -100,7 +100,8 @@ def test_texts_and_rows_are_the_same(docs, tables, page, name):
     ("Syntax: inference_host_policy NAME", "Syntax: inference_host NAME",
      "Syntax is of inference_host"),
     ("Reload: PATH and spin: next core; ", "Reload: ", 'lacks "next core"'),
-    ("Default: half of `inference_memory`\n", "", "inference_max_body: Default"),
+    ("Default: half of `inference_memory`\n", "",
+     "inference_max_body: Default"),
     ("```nginx\ninference_peer_access", "```\ninference_peer_access",
      "inference_peer_access: there is no example"),
 ])

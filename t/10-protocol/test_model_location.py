@@ -14,7 +14,9 @@ LOCATIONS = """
     location = /verb      { inference_model id_int32 infer; }
     location = /both      { inference_model id_versions 3 infer; }
     location ~ ^/ask/(?<m>[a-z0-9_]+)$              { inference_model $m; }
-    location ~ ^/ask/(?<m>[a-z0-9_]+)/(?<v>[0-9a-z]+)$ { inference_model $m $v; }
+    location ~ ^/ask/(?<m>[a-z0-9_]+)/(?<v>[0-9a-z]+)$ {
+        inference_model $m $v;
+    }
     location = /mapped    { inference_model $chosen; }
     location = /canary    { inference_model $canary; }
     location = /argument  { inference_model id_$arg_kind; }

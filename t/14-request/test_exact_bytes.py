@@ -26,7 +26,8 @@ LAGGING = 300 << 10                     # JSON that is read after the body
 RAW = {"Inference-Header-Content-Length": "0"}
 MARK = b"\xa5" * (1 << 20)              # what nobody else may ever see
 STATUSES = [400, 413, 500, 503]
-MODELS = {400: "id_int32", 413: "wide", 500: "broken", 503: "unready/versions/1"}
+MODELS = {400: "id_int32", 413: "wide", 500: "broken",
+          503: "unready/versions/1"}
 FORMS = ["flat", "raw", "binary", "promise", "JSON", "chunked", "compressed"]
 LENGTHS = ["short", "exact", "long"]
 

@@ -37,7 +37,8 @@ def server():
         models.identity(repository, "echo", [("IN", "INT32", [-1])],
                         parameters={"echo_parameters": "true"})
 
-    with Server(fill, server=FORWARD, http2=True, http="    large_client_header_buffers 8 64k;") as s:
+    with Server(fill, server=FORWARD, http2=True,
+                http="    large_client_header_buffers 8 64k;") as s:
         yield s
 
 
@@ -185,8 +186,9 @@ def test_binary_metadata_of_bytes_that_are_no_text(server, value):
 
 
 @pytest.mark.parametrize("values,last", [
-    (["YQ,YWI=,YWJj"], "abc"), (["YWJj,YQ=="], "a"), (["YWJj , \tYQ==\t "], "a"),
-    (["YQ", "YWI=,YWJj"], "abc"), (["YQ,"], ""), ([",YQ"], "a")])
+    (["YQ,YWI=,YWJj"], "abc"), (["YWJj,YQ=="], "a"),
+    (["YWJj , \tYQ==\t "], "a"), (["YQ", "YWI=,YWJj"], "abc"),
+    (["YQ,"], ""), ([",YQ"], "a")])
 def test_values_with_commas_between_are_values_of_their_own(server, values,
                                                             last):
     """As a proxy may join the lines of one name; a map has the last one."""

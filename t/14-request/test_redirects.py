@@ -1,4 +1,4 @@
-"""nginx redirects a request whose inference isn't over: nobody answers twice."""
+"""nginx redirects a request whose inference isn't over: it has one answer."""
 
 import os
 import signal

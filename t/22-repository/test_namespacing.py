@@ -290,8 +290,8 @@ def test_one_that_kills_the_core_is_left_out_alone(two):
     assert process.wait_until(lambda: {
         "name": "m", "version": "1", "state": "UNAVAILABLE", "reason":
         "Unavailable: the core died 2 times while this model was loading: it "
-        "is quarantined until a request loads it or its files change"} in ready_index(server),
-        60 * SLOW)
+        "is quarantined until a request loads it or its files change"}
+        in ready_index(server), 60 * SLOW)
     assert process.wait_until(lambda: READY in ready_index(server), 20 * SLOW)
     server.wait_log("::m version=1 was loading")
 

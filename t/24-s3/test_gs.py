@@ -67,8 +67,8 @@ def test_a_machine_without_an_account_is_anonymous(service, bucket, far, serve,
 
 
 @pytest.mark.parametrize("scheme", ["http://", ""])
-def test_requests_of_an_emulator_are_anonymous(service, bucket, far, serve, mount,
-                                        scheme):
+def test_requests_of_an_emulator_are_anonymous(service, bucket, far, serve,
+                                               mount, scheme):
     service.public.add(bucket)
     works(serve(far, env=environment(
         service, mount, CLOUD_STORAGE_EMULATOR_ENDPOINT=None,

@@ -185,7 +185,7 @@ def test_those_who_wait_go_on_when_the_first_client_leaves(cached):
 
 
 def test_the_oldest_goes_first(make_server):
-    """scheduling.md 7.7: room for two answers of 4 KB and a bit, not for three."""
+    """scheduling.md 7.7: room for two answers of 4 KB and a bit, not three."""
     server = start(make_server, "local size=10k")
     values = [[n] * 1000 for n in range(4)]
     assert [count(ask(server, v)) for v in values[:3]] == [1, 2, 3]
@@ -202,13 +202,15 @@ def test_an_answer_larger_than_the_cache_is_served_uncached(make_server):
     server = start(make_server, "local size=2k")
     assert [count(ask(server, [1] * 1000)) for _ in range(3)] == [1, 2, 3]
     assert [count(ask(server, [1] * 10)) for _ in range(3)] == [4, 4, 4]
-    server.wait_log("Failed to insert key: Requested byte_size: .* is greater than")
+    server.wait_log(
+        "Failed to insert key: Requested byte_size: .* is greater than")
 
 
 def test_the_smallest_cache_keeps_nothing(make_server):
     server = start(make_server, "local size=128")
     assert [count(ask(server, [1])) for _ in range(2)] == [1, 2]
-    server.wait_log("Failed to insert key: Requested byte_size: .* is greater than")
+    server.wait_log(
+        "Failed to insert key: Requested byte_size: .* is greater than")
 
 
 def test_without_a_cache_models_are_served(make_server):

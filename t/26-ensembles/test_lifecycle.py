@@ -26,7 +26,8 @@ TENSORS = models.io_block("input", [("IN", "FP32", [-1])]) \
 
 
 def ensemble_config(composing, extra=""):
-    """One composing model after the other; "m:3" is version 3, "m" the latest."""
+    """One composing model after the other; "m:3" is version 3, "m" the
+    latest."""
     steps = []
     for i, model in enumerate(composing):
         name, _, version = model.partition(":")

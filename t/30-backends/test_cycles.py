@@ -7,7 +7,7 @@ from lib import cycles, models
 from lib.server import SANITIZER
 from lib.wire import tensor
 
-SIDES = 2048, 1024      # of the weights: 8 MiB, which show if one load keeps them
+SIDES = 2048, 1024      # of the weights: 8 MiB, which show if a load keeps them
 SPARE = 4 << 20         # for small pieces, in all cycles
 
 

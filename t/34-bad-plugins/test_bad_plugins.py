@@ -164,7 +164,8 @@ def test_library_of_another_kind(start, tmp_path, defines, words):
 @pytest.mark.parametrize("word,words", [
     ("initialize-error", ["no licence was found"]),
     ("initialize-throw", ["TRITONBACKEND_Initialize of 'bad' threw an"
-                          " exception, std::runtime_error: thrown by Initialize"])])
+                          " exception, std::runtime_error: thrown by"
+                          " Initialize"])])
 def test_backend_that_fails_to_initialize(start, bad_folder, word, words):
     server = start(bad_folder, setting=word)
     check_not_loaded(server, 'cannot load backend "bad"', *words)
@@ -202,7 +203,8 @@ def test_throw_that_does_no_harm(start, bad_folder, word):
 
 @pytest.mark.parametrize("word,words", [
     ("model-throw", ["TRITONBACKEND_ModelInitialize of 'bad' threw an"
-                     " exception, std::invalid_argument: thrown by ModelInitialize"]),
+                     " exception, std::invalid_argument: thrown by"
+                     " ModelInitialize"]),
     ("model-throw-number", ["ModelInitialize of 'bad' threw an exception,"
                             " int"]),
     ("instance-throw", ["instance 'broken_0_0'",

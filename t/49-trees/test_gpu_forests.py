@@ -179,7 +179,8 @@ def test_without_the_compiler(make_server, tmp_path, trained):
     server = make_server(
         lambda r: write(r, "m", trained["xgb_binary"], "KIND_GPU"),
         parts=repository.PARTS, **{
-            **o, "http": o["http"].replace("nvrtc-library=", "nvrtc-library=/no")
+            **o, "http": o["http"].replace("nvrtc-library=",
+                                           "nvrtc-library=/no")
             + repository.EXPLICIT})
     said = repository.ask(server, "load", "m")
     assert said.status != 200 and b"NVRTC" in said.body, said.body

@@ -300,7 +300,8 @@ def test_a_client_that_left_is_logged_as_499(held, batching, path, place):
 def test_an_execution_that_its_core_ends_with(batching, path, place):
     """Unavailable in both modes."""
     server = batching.start(OVERRIDE, max_batch=1, http2=True, parts=PARTS,
-                            server=PLACES, http=FORMAT + "    inference_tries 1;\n",
+                            server=PLACES,
+                            http=FORMAT + "    inference_tries 1;\n",
                             allow_alarms=[r"exited on signal 9"])
     batching.gate.close()
     request = PATHS[path]().send(server, place)

@@ -253,8 +253,9 @@ r = pb.InferenceRequest(
     model_name="square", requested_output_names=["OUT"],
     inputs=[pb.Tensor("IN", np.array([2], np.int32))]).exec()
 result = r.error().message()
-""").endswith("Model square is using the decoupled. The current BLS request call "
-              "doesn't support models using the decoupled transaction policy. "
+""").endswith("Model square is using the decoupled. The current BLS request "
+              "call doesn't support models using the decoupled transaction "
+              "policy. "
               "Please use 'decoupled=True' argument to the 'exec' or "
               "'async_exec' calls for decoupled models.'")
 

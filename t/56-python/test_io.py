@@ -418,7 +418,8 @@ result = [t.shape(), list(t.as_numpy().shape)]
 
 @differs("has no such arguments")
 def test_arguments_of_dlpack(server):
-    """A stream, also by position, a copy, and a device, which must be its own."""
+    """A stream, also by position, a copy, and a device, which must be its
+    own."""
     assert ask(server, """
 a = np.arange(4.)
 t = pb.Tensor("A", a)

@@ -7,8 +7,8 @@ from lib import decoupled, models, process, python_backend
 from lib.python_backend import ECHO, TELL, TEXT, ask, text, told
 from lib.server import SLOW
 
-NO_CHANNEL = "this process has no channel to the server: a child that a model " \
-    "has made cannot call it"
+NO_CHANNEL = "this process has no channel to the server: a child that a " \
+    "model has made cannot call it"
 
 # in_child(do): what do() gives in a child made by fork, or raises there
 CHILD = """

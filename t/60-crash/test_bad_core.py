@@ -125,7 +125,8 @@ def test_a_server_that_starts_without_a_core(start, folder, case):
     answer = server.infer("id_int32", SMALL)
     assert answer.status == 503
     assert int(answer.headers["retry-after"]) > 0
-    assert answer.error == f"the inference core is not running: {CASES[case][1]}"
+    assert answer.error == \
+        f"the inference core is not running: {CASES[case][1]}"
     again = server.infer("id_int32", SMALL)         # at once
     assert again.status == 503
     # at once, at once, then after 250, 500, 1000 ms and so on up to 5 s

@@ -1,6 +1,6 @@
 """A core that crashes says which model, version, backend and instance was
-executing: to the log, to the clients of that model, and to the index where that ends in
-quarantine."""
+executing: to the log, to the clients of that model, and to the index where
+that ends in quarantine."""
 
 import concurrent.futures
 import json

@@ -1,5 +1,5 @@
-"""conf.d/balance.conf as it stands, in front of a node that is conf.d/triton.conf:
-no default of nginx that breaks clients counts there."""
+"""conf.d/balance.conf as it stands, in front of a node that is
+conf.d/triton.conf: no default of nginx that breaks clients counts there."""
 
 import numpy
 import pytest

@@ -185,7 +185,8 @@ def test_a_lie_counts_as_unknown(make_server, make_nodes, queue):
 
 
 @pytest.mark.parametrize("raw", [
-    b"\0\0\6\4\0\0\0\0\0\0\3\0\0\0\x80", b"SSH-2.0-x\r\n", b"HTTP/2 200\r\n\r\n",
+    b"\0\0\6\4\0\0\0\0\0\0\3\0\0\0\x80", b"SSH-2.0-x\r\n",
+    b"HTTP/2 200\r\n\r\n",
     b"HTTP/1.1 2000 OK\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200",
     b"HTTP/1.1 200 OK\r\nX: " + b"y" * 8192 + b"\r\n\r\n"])
 def test_garbage_counts_as_unknown(make_server, make_nodes, raw):

@@ -14,7 +14,8 @@ def check(make_server, method, *, more="", first="", ports=(9,)):
 
 
 @pytest.mark.parametrize("method", [
-    "queue", "queue interval=10ms", "queue port=8000 uri=/under/v2/health/ready",
+    "queue", "queue interval=10ms",
+    "queue port=8000 uri=/under/v2/health/ready",
     "queue sequence=$http_x_sequence_id interval=1h"])
 def test_good_ones(make_server, method):
     status, text = check(make_server, method, more="        keepalive 8;\n")

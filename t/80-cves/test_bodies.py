@@ -20,7 +20,8 @@ BYTES = "/v2/models/id_uint8/infer"
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(models.standard_repository, parts="all repository trace logging",
+    with Server(models.standard_repository,
+                parts="all repository trace logging",
                 http=f"    inference_memory {ARENA};\n"
                 "    inference_model_control explicit;\n"
                 "    inference_load_model *;\n",

@@ -282,7 +282,8 @@ def test_cve_2025_33254(server):
 FORGED = "2026/01/01 00:00:00 [warn] 1#1: FORGED"
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\x1b[", "\x9b1m"])
+@pytest.mark.parametrize("end", [
+    "\n", "\r\n", "\r", "\x0b", "\x85", "\x1b[", "\x9b1m"])
 def test_cve_2024_0095(server, end):
     """A client's text was logged as it stood, line breaks included."""
     text = "x" + end + FORGED

@@ -3,8 +3,9 @@
 
 Unary calls and streams whose messages are sent at once come from h2load, other
 messages of a stream from grpcio in this process, which costs more than either
-server: there CPU is the figure to look at.  Per row the servers are measured in interleaved rounds; the table shows medians,
-and CPU is that of the server's whole process tree.
+server: there CPU is the figure to look at.  Per row the servers are measured
+in interleaved rounds; the table shows medians, and CPU is that of the server's
+whole process tree.
 
     python t/bench/grpc_calls.py [WORDS]     only rows whose name holds a word
 

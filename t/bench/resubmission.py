@@ -2,7 +2,8 @@
 """The cost of requests that survive a core's crash, and of the crash to
 them.
 
-    python t/bench/resubmission.py [WORDS]   only scenarios whose name holds a word
+    python t/bench/resubmission.py [WORDS]
+                             only scenarios whose name holds a word
 
 The same build with `inference_tries 3` ("this") beside `inference_tries 1`
 ("base"), as base.py compares builds.  Then one server under load, at rest and

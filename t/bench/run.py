@@ -234,7 +234,8 @@ def median(samples):
 COLUMNS = (f"{'scenario':<22} {'c':>2} |"
            + "".join(f" {w:>9} {'p50':>7} {'p99':>7} {'CPU':>8} |"
                      for w in ("ours r/s", "peer r/s"))
-           + f" {'nginx r/s':>9} {'CPU':>8} | {'r/s':>6} {'CPU':>6} {'/nginx':>6}")
+           + f" {'nginx r/s':>9} {'CPU':>8}"
+           + f" | {'r/s':>6} {'CPU':>6} {'/nginx':>6}")
 
 
 def figures(m, latency=True):

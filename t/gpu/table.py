@@ -294,7 +294,8 @@ def main():
         for name, row in ROWS:
             try:
                 results[name] = row(server, bare)
-                print(f"{name:<30} {figures(results[name], bare['fake'])}", flush=True)
+                print(f"{name:<30} {figures(results[name], bare['fake'])}",
+                      flush=True)
             except NotMeasured as e:
                 print(f"{name:<30} not measured: {e}", flush=True)
             except (RuntimeError, OSError, ValueError,

@@ -26,7 +26,8 @@ HTTP = """    log_format crowd '$http_x_number $status $request_completion '
         '"$inference_status" "$inference_grpc_status" $request_uri';
 """
 SERVER = "        access_log crowd.log crowd;\n"
-GOOD = re.compile(r'\d+ 200 OK "(OK" "-|OK" "0|-" "0)" /')   # a stream has no status
+# a stream has no status
+GOOD = re.compile(r'\d+ 200 OK "(OK" "-|OK" "0|-" "0)" /')
 INFER = "/v2/models/id_uint8/infer"
 MESSAGES = 8            # of a stream
 EVENTS = 4              # of a generate_stream

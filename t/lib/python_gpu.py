@@ -52,6 +52,7 @@ def model(repository, name, code, cpu="no", kind="KIND_GPU gpus: [0]",
     python_backend.model(
         repository, name, IO + models.parameter_block(
             {"FORCE_CPU_ONLY_INPUT_TENSORS": cpu})
-        + f"instance_group {{ kind: {kind} }}\n" + extra, _HEAD + lines + methods,
+        + f"instance_group {{ kind: {kind} }}\n" + extra,
+        _HEAD + lines + methods,
         {"gpu_tensor.py": (pathlib.Path(__file__).parent / "gpu_tensor.py")
          .read_text(encoding="utf-8")})

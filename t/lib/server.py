@@ -186,9 +186,9 @@ class Server:
                 "INF_TEST_SERVER", "LD_PRELOAD", "ASAN_OPTIONS",
                 "UBSAN_OPTIONS") if name in self.env)
         self.fields = dict(
-            daemon="on" if daemon else "off", module=MODULE, workers=workers, user=user, prefix=self.prefix,
-            log_level=log_level, main=main, connections=connections,
-            access_log=access_log, core=core,
+            daemon="on" if daemon else "off", module=MODULE, workers=workers,
+            user=user, prefix=self.prefix, log_level=log_level, main=main,
+            connections=connections, access_log=access_log, core=core,
             # LeakSanitizer traces the process that it examines, and where
             # we may not trace others, we look into those of our user
             core_options="" if process.may_trace() and not SANITIZER
