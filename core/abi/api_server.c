@@ -37,6 +37,8 @@ static bool is_not_directory(const inf_storage_t *storage, const char *path);
 static inf_err_t *start_models(inf_core_config_t *config, inf_server_t **out);
 static inf_err_t *drain(inf_server_t *server);
 static inf_err_t *check_live(inf_server_t *server);
+static inf_err_t *check_ready(inf_server_t *server);
+static inf_err_t *check_control(inf_server_t *server);
 static inf_err_t *ask_ready(inf_server_t *server, inf_model_t *model,
     bool *ready);
 static char *print_version(char text[VERSION_SIZE], int64_t version);
@@ -176,7 +178,7 @@ TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
     inf_err_t *err = inf_api_find_model(s, model_name, model_version, &model);
     if (err != NULL && inf_registry_lacks(err)) {
         inf_err_free(err);
-        return NULL;
+        return check_ready(s);
     }
     if (err == NULL) {
         err = ask_ready(s, model, ready);
@@ -297,11 +299,17 @@ TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, uint32_t flags,
         .json = &json,
         .first = true
     };
+    inf_server_t *s = inf_as_server(server);
+    *model_index = NULL;
+
+    inf_err_t *err = check_ready(s);
+    if (err != NULL) {
+        return err;
+    }
 
     inf_buf_init(&json);
     inf_buf_putc(&json, '[');
-    inf_err_t *err = inf_lifecycle_repository_index(
-        inf_as_server(server)->lifecycle,
+    err = inf_lifecycle_repository_index(s->lifecycle,
         (flags & TRITONSERVER_INDEX_FLAG_READY) != 0, index_row, &rows);
     inf_buf_putc(&json, ']');
     return give_json(err, &json, model_index);
@@ -314,12 +322,18 @@ TRITONSERVER_ServerModelStatistics(TRITONSERVER_Server *server,
 {
     Inference__ModelStatisticsRequest q =
         INFERENCE__MODEL_STATISTICS_REQUEST__INIT;
+    inf_server_t *s = inf_as_server(server);
     char version[VERSION_SIZE];
+    *model_stats = NULL;
+
+    inf_err_t *err = check_ready(s);
+    if (err != NULL) {
+        return err;
+    }
 
     q.name = (char *) model_name;
     q.version = print_version(version, model_version);
-    inf_err_t *err = call_json(inf_as_server(server),
-        INF_METHOD_MODEL_STATISTICS, &q.base,
+    err = call_json(s, INF_METHOD_MODEL_STATISTICS, &q.base,
         &inference__model_statistics_response__descriptor, model_stats);
     if (err != NULL || model_version >= -1 || model_name[0] == '\0') {
         return err;
@@ -429,7 +443,7 @@ TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server,
             " provided while parameter count is non-zero");
     }
 
-    inf_err_t *err = inf_model_control_allowed(s);
+    inf_err_t *err = check_control(s);
     if (err == NULL) {
         err = inf_model_control_name(model_name);
     }
@@ -616,6 +630,21 @@ check_live(inf_server_t *server)
         ? inf_err_new(INF_ERR_UNAVAILABLE, "Server exiting") : NULL;
 }
 
+/* Rejects calls that a server answers no more once it stops. */
+static inf_err_t *
+check_ready(inf_server_t *server)
+{
+    return atomic_load(&server->stopping)
+        ? inf_err_new(INF_ERR_UNAVAILABLE, "Server not ready") : NULL;
+}
+
+static inf_err_t *
+check_control(inf_server_t *server)
+{
+    inf_err_t *err = check_ready(server);
+    return err != NULL ? err : inf_model_control_allowed(server);
+}
+
 /* Waits for the backends' answer; model NULL: for all models. */
 static inf_err_t *
 ask_ready(inf_server_t *server, inf_model_t *model, bool *ready)
@@ -681,7 +710,7 @@ add_parameter(inf_override_t *o, const inf_parameter_t *p)
 static inf_err_t *
 unload(inf_server_t *server, const char *name, bool dependents)
 {
-    inf_err_t *err = inf_model_control_allowed(server);
+    inf_err_t *err = check_control(server);
     return err != NULL ? err
         : inf_lifecycle_unload(server->lifecycle, name, dependents);
 }

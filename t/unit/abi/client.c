@@ -813,6 +813,7 @@ a_stopped_server_takes_nothing_more(void **state)
     TRITONSERVER_Server *first = world.server, *second;
     TRITONSERVER_InferenceTrace *trace;
     TRITONSERVER_InferenceRequest *none = NULL;
+    TRITONSERVER_Message *m;
     bool yes = true;
     int released = 0;
     shot_t shot;
@@ -831,6 +832,16 @@ a_stopped_server_takes_nothing_more(void **state)
     fails(TRITONSERVER_ServerIsReady(second, &yes),
         TRITONSERVER_ERROR_UNAVAILABLE, "Server exiting");
     assert_false(yes);
+    fails(TRITONSERVER_ServerModelIsReady(second, "echo", -1, &yes),
+        TRITONSERVER_ERROR_UNAVAILABLE, "Server not ready");
+    fails(TRITONSERVER_ServerModelIndex(second, 0, &m),
+        TRITONSERVER_ERROR_UNAVAILABLE, "Server not ready");
+    fails(TRITONSERVER_ServerModelStatistics(second, "", -1, &m),
+        TRITONSERVER_ERROR_UNAVAILABLE, "Server not ready");
+    fails(TRITONSERVER_ServerLoadModel(second, "echo"),
+        TRITONSERVER_ERROR_UNAVAILABLE, "Server not ready");
+    fails(TRITONSERVER_ServerUnloadModel(second, "echo"),
+        TRITONSERVER_ERROR_UNAVAILABLE, "Server not ready");
 
     /* the checks have passed: from there the core owns the trace */
     succeeds(TRITONSERVER_InferenceTraceNew(&trace,
