@@ -71,6 +71,7 @@ static bool name_is_valid(const char *name, bool colon);
 static bool bounds_rise(const double *bounds, size_t count);
 static void put_escaped(inf_buf_t *out, const char *text, bool quotes);
 static void put_family(inf_buf_t *out, const inf_metric_family_t *f);
+static bool has_head(const inf_buf_t *out, const char *name);
 static void put_series(inf_buf_t *out, const inf_metric_series_t *series);
 static void put_histogram(inf_buf_t *out, const inf_metric_series_t *series);
 static void put_sample(inf_buf_t *out, const inf_metric_series_t *series,
@@ -613,17 +614,37 @@ put_escaped(inf_buf_t *out, const char *text, bool quotes)
     }
 }
 
+/* Writes the head, unless a family of the server's own has that name: a second
+   head would make the text invalid. */
 static void
 put_family(inf_buf_t *out, const inf_metric_family_t *f)
 {
     static const char *const kinds[] = { "counter", "gauge", "histogram" };
 
+    if (has_head(out, f->name)) {
+        return;
+    }
     if (f->description[0] != '\0') {
         inf_buf_printf(out, "# HELP %s ", f->name);
         put_escaped(out, f->description, false);
         inf_buf_putc(out, '\n');
     }
     inf_buf_printf(out, "# TYPE %s %s\n", f->name, kinds[f->kind]);
+}
+
+static bool
+has_head(const inf_buf_t *out, const char *name)
+{
+    size_t len = strlen(name);
+    const char *at = out->data;
+
+    while (at != NULL && (at = strstr(at, "# TYPE ")) != NULL) {
+        at += strlen("# TYPE ");
+        if (strncmp(at, name, len) == 0 && at[len] == ' ') {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void

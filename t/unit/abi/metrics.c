@@ -469,6 +469,26 @@ many_threads_count_every_increment(void **state)
     end(f, m);
 }
 
+static void
+a_name_of_the_servers_own_gets_no_second_head(void **state)
+{
+    (void) state;
+    TRITONSERVER_MetricFamily *f = family(TRITONSERVER_METRIC_KIND_COUNTER,
+        "nv_own");
+    TRITONSERVER_Metric *m;
+    inf_buf_t all;
+
+    assert_null(make(&m, f, NULL, NULL));
+    inf_buf_init(&all);
+    inf_buf_puts(&all, "# TYPE nv_own_bytes gauge\nnv_own_bytes 2\n"
+        "# TYPE nv_own counter\nnv_own{model=\"m\"} 1\n");
+    inf_metrics_format(&all);
+    assert_string_equal(all.data, "# TYPE nv_own_bytes gauge\nnv_own_bytes 2\n"
+        "# TYPE nv_own counter\nnv_own{model=\"m\"} 1\nnv_own 0\n");
+    inf_buf_fini(&all);
+    end(f, m);
+}
+
 int
 main(void)
 {
@@ -482,7 +502,8 @@ main(void)
         cmocka_unit_test(names_are_those_prometheus_allows),
         cmocka_unit_test(a_snapshot_is_taken_when_it_is_formatted),
         cmocka_unit_test(another_decimal_point_does_not_show),
-        cmocka_unit_test(many_threads_count_every_increment)
+        cmocka_unit_test(many_threads_count_every_increment),
+        cmocka_unit_test(a_name_of_the_servers_own_gets_no_second_head)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
