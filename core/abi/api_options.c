@@ -273,6 +273,10 @@ TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
 {
     const char *now = options->config->values->cache_name;
 
+    if (inf_slice_str(cache_name).len == 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "a response cache needs a name");
+    }
     if (now[0] != '\0' && strcmp(now, cache_name) != 0) {
         options->several_caches = true;
         return NULL;
@@ -293,7 +297,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(
     TRITONSERVER_ServerOptions *options, double cc)
 {
-    options->min_compute = cc;
+    options->min_compute = cc < 0 ? 0 : cc;     /* every GPU                 */
     options->has_min_compute = true;
     return NULL;
 }

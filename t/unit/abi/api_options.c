@@ -193,6 +193,10 @@ what_is_set_is_what_the_server_reads(void **state)
         "min-compute-capability");
     assert_string_equal(c->backend_settings[1]->value, "7.500000");
 
+    succeeds(TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(o,
+        -1));
+    assert_string_equal(config()->backend_settings[1]->value, "0.000000");
+
     /* bools match "true" exactly */
     succeeds(TRITONSERVER_ServerOptionsSetMetricsConfig(o, "",
         "summary_latencies", "True"));

@@ -285,17 +285,17 @@ a_crowd_finds_what_it_inserted(void **state)
 }
 
 static void
-a_name_without_a_library_is_not_found(void **state)
+a_name_without_a_library_is_an_invalid_argument(void **state)
 {
     (void) state;
     static const char *const dirs[] = { "/nonexistent/a", "/nonexistent/b" };
     inf_cache_spec_t spec = { .name = "redis", .config = "{}" };
 
-    code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_NOT_FOUND,
+    code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_INVALID_ARG,
         "redis/libtritoncache_redis.so in any directory: none is configured");
     spec.dirs = dirs;
     spec.dir_count = 2;
-    code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_NOT_FOUND,
+    code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_INVALID_ARG,
         "redis/libtritoncache_redis.so in /nonexistent/a, nor in the others");
     spec.name = "../evil";
     code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_INVALID_ARG,
@@ -321,7 +321,7 @@ main(void)
         cmocka_unit_test(one_larger_than_the_cache_is_rejected),
         cmocka_unit_test(the_bound_holds_however_much_comes),
         cmocka_unit_test(a_crowd_finds_what_it_inserted),
-        cmocka_unit_test(a_name_without_a_library_is_not_found)
+        cmocka_unit_test(a_name_without_a_library_is_an_invalid_argument)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

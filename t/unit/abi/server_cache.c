@@ -339,7 +339,7 @@ a_program_s_server_needs_its_cache(void **state)
     TRITONSERVER_Error *err = TRITONSERVER_ServerNew(&s, o);
     assert_non_null(err);
     assert_int_equal(TRITONSERVER_ErrorCode(err),
-        TRITONSERVER_ERROR_NOT_FOUND);
+        TRITONSERVER_ERROR_INVALID_ARG);
     assert_non_null(strstr(TRITONSERVER_ErrorMessage(err),
         "redis/libtritoncache_redis.so in /nonexistent"));
     TRITONSERVER_ErrorDelete(err);
@@ -352,6 +352,12 @@ a_program_s_server_needs_its_cache(void **state)
     assert_non_null(err);
     assert_non_null(strstr(TRITONSERVER_ErrorMessage(err),
         "didn't contain a valid 'size' field"));
+    TRITONSERVER_ErrorDelete(err);
+
+    err = TRITONSERVER_ServerOptionsSetCacheConfig(o, "", "{}");
+    assert_non_null(err);
+    assert_int_equal(TRITONSERVER_ErrorCode(err),
+        TRITONSERVER_ERROR_INVALID_ARG);
     TRITONSERVER_ErrorDelete(err);
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
 }
