@@ -118,6 +118,10 @@ TRITONSERVER_InferenceRequestSetCorrelationIdString(
     const char *correlation_id)
 {
     inf_api_request_t *q = inf_as_client_request(inference_request);
+    if (correlation_id == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "string correlation ID is NULL");
+    }
     if (strnlen(correlation_id, CORRELATION_TEXT_MAX + 1)
         > CORRELATION_TEXT_MAX)
     {
@@ -208,8 +212,13 @@ TRITONSERVER_InferenceRequestSetStringParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const char *value)
 {
     inf_api_request_t *q = inf_as_client_request(request);
-    char *copy = inf_arena_strdup(&q->arena, value, strlen(value));
     inf_parameter_t *p;
+    if (value == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "string parameter '%s' has no value", key);
+    }
+
+    char *copy = inf_arena_strdup(&q->arena, value, strlen(value));
     if (copy == NULL) {
         return inf_err_nomem();
     }
@@ -267,6 +276,10 @@ static inf_err_t *
 add_parameter(inf_api_request_t *q, const char *key, inf_parameter_type_t type,
     inf_parameter_t **out)
 {
+    if (key == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "a parameter has no name");
+    }
+
     *out = inf_parameter_add(&q->parameters, &q->arena, key, strlen(key),
         type);
     return *out != NULL ? NULL : inf_err_nomem();

@@ -19,6 +19,7 @@ TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *filename,
             (int) level);
     }
 
-    inf_log_at((inf_log_level_t) level, filename, line, "%s", msg);
+    inf_log_at((inf_log_level_t) level, filename != NULL ? filename : "", line,
+        "%s", msg != NULL ? msg : "");
     return NULL;
 }

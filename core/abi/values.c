@@ -180,8 +180,10 @@ TRITONSERVER_BufferAttributesSetCudaIpcHandle(
     TRITONSERVER_BufferAttributes *buffer_attributes, void *cuda_ipc_handle)
 {
     inf_buffer_attributes_t *a = inf_as_attributes(buffer_attributes);
-    memcpy(a->ipc_handle, cuda_ipc_handle, sizeof(a->ipc_handle));
-    a->has_ipc_handle = true;
+    a->has_ipc_handle = cuda_ipc_handle != NULL;
+    if (a->has_ipc_handle) {
+        memcpy(a->ipc_handle, cuda_ipc_handle, sizeof(a->ipc_handle));
+    }
     return NULL;
 }
 

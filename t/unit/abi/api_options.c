@@ -469,6 +469,7 @@ log_file_and_format_are_in_force_at_once(void **state)
     succeeds(TRITONSERVER_ServerOptionsSetLogFormat(o,
         TRITONSERVER_LOG_ISO8601));
     succeeds(TRITONSERVER_LogMessage(TRITONSERVER_LOG_INFO, "b.c", 8, "two"));
+    succeeds(TRITONSERVER_LogMessage(TRITONSERVER_LOG_INFO, NULL, 9, NULL));
     succeeds(TRITONSERVER_ServerOptionsSetLogFormat(o,
         TRITONSERVER_LOG_DEFAULT));
     succeeds(TRITONSERVER_ServerOptionsSetLogFile(o, ""));
@@ -485,6 +486,8 @@ log_file_and_format_are_in_force_at_once(void **state)
     assert_int_equal(sscanf(line, "%4u-%2u-%2uT%2u:%2u:%2uZ I %d b.c:8] %n",
         &y, &mo, &d, &h, &mi, &sec, &pid, &at), 7);
     assert_string_equal(line + at, "\"two\"\n");
+    assert_non_null(fgets(line, sizeof(line), f));
+    assert_non_null(strstr(line, " :9] \"\"\n"));
     assert_null(fgets(line, sizeof(line), f));
     fclose(f);
 }

@@ -624,6 +624,12 @@ parameters_come_back_in_their_order(void **state)
     succeeds(TRITONSERVER_InferenceRequestSetBoolParameter(r, "b", true));
     succeeds(TRITONSERVER_InferenceRequestSetDoubleParameter(r, "d", 1.5));
     succeeds(TRITONSERVER_InferenceRequestSetStringParameter(r, "a", ""));
+    fails(TRITONSERVER_InferenceRequestSetStringParameter(r, "s", NULL),
+        TRITONSERVER_ERROR_INVALID_ARG, "string parameter 's' has no value");
+    fails(TRITONSERVER_InferenceRequestSetIntParameter(r, NULL, 1),
+        TRITONSERVER_ERROR_INVALID_ARG, "no name");
+    fails(TRITONSERVER_InferenceRequestSetCorrelationIdString(r, NULL),
+        TRITONSERVER_ERROR_INVALID_ARG, "NULL");
     for (int round = 0; round < 2; round++) {       /* they persist          */
         submit(&shot);
         wait_for(&shot);

@@ -845,6 +845,9 @@ buffer_attributes_start_empty_and_keep_what_is_set(void **state)
     assert_int_equal(type, TRITONSERVER_MEMORY_GPU);
     assert_int_equal(id, -2);
     assert_string_equal(handle, "handle");
+    assert_null(TRITONSERVER_BufferAttributesSetCudaIpcHandle(a, NULL));
+    assert_null(TRITONSERVER_BufferAttributesCudaIpcHandle(a, &handle));
+    assert_null(handle);
     assert_null(TRITONSERVER_BufferAttributesDelete(a));
 }
 

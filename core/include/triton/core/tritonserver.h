@@ -684,7 +684,7 @@ TRITONSERVER_InferenceRequestSetResponseCallback(
     void *response_userp);
 
 /* Copies key and value. Setting a key again keeps both entries; they stay in
-   order. */
+   order. INVALID_ARG: NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_InferenceRequestSetStringParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const char *value);
@@ -785,7 +785,7 @@ TRITONSERVER_BufferAttributesSetMemoryType(
     TRITONSERVER_BufferAttributes *buffer_attributes,
     TRITONSERVER_MemoryType memory_type);
 
-/* Copies the 64 bytes of a handle. */
+/* Copies the 64 bytes of a handle; NULL: there is none. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_BufferAttributesSetCudaIpcHandle(
     TRITONSERVER_BufferAttributes *buffer_attributes, void *cuda_ipc_handle);
