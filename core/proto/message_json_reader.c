@@ -384,7 +384,10 @@ scalar_enum(inf_slice_t text, bool quoted, const ProtobufCEnumDescriptor *desc,
         }
     }
 
-    if (scalar_signed(text, INT32_MIN, INT32_MAX, &number) != NULL) {
+    /* in a string only digits are a number: "1e1" and "4.0" are no names   */
+    if ((quoted && strspn(text.data, "-0123456789") < text.len)
+        || scalar_signed(text, INT32_MIN, INT32_MAX, &number) != NULL)
+    {
         return "expected an enum's name or number";
     }
     *v = (int) number;

@@ -181,6 +181,8 @@ the_leniencies_of_proto3_json_are_granted(void **state)
             "input { data_type: TYPE_FP32 }" },
         { "{\"input\":[{\"dataType\":11}]}", "input { data_type: TYPE_FP32 }" },
         { "{\"input\":[{\"data_type\":99}]}", "input { data_type: 99 }" },
+        { "{\"input\":[{\"data_type\":\"11\"}]}",
+            "input { data_type: TYPE_FP32 }" },
         { "{\"input\":[{\"optional\":\"true\"},{\"optional\":false}]}",
             "input { optional: true } input { }" },
         { "{\"input\":{\"dims\":5}}", "input { dims: 5 }" },
@@ -255,6 +257,10 @@ what_is_wrong_is_named_with_path_and_offset(void **state)
             "max_batch_size: expected an integer" },
         { "{\"max_batch_size\":true}", "max_batch_size: expected an integer" },
         { "{\"max_batch_size\":{}}", "max_batch_size: expected a value" },
+        { "{\"input\":[{\"data_type\":\"1e1\"}]}", "input[0].data_type: "
+            "expected an enum's name or number, got \"1e1\" at byte 23" },
+        { "{\"input\":[{\"data_type\":\"4.0\"}]}", "input[0].data_type: "
+            "expected an enum's name or number, got \"4.0\" at byte 23" },
         { "{\"input\":[{\"dims\":[1,\"x\"]}]}",
             "input[0].dims[1]: expected an integer, got \"x\" at byte 21" },
         { "{\"input\":[{\"dims\":[1 2]}]}",
