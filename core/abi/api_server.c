@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/abi/metrics.h"
 #include "core/abi/plugins.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -113,6 +114,7 @@ TRITONSERVER_ServerDelete(TRITONSERVER_Server *server)
 
     inf_err_t *err = drain(s);
     if (err == NULL) {
+        inf_metrics_forget(s);
         inf_server_free(s);
     }
     return err;

@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/lock.h"
+#include "core/base/queue.h"
+
+#define HANDLES_RANK 69
+
 struct TRITONSERVER_MetricFamily {
     inf_metric_family_t *family;
     _Atomic size_t       metrics;       /* seq_cst: number of live metrics of
@@ -25,10 +30,17 @@ struct TRITONSERVER_MetricArgs {
 };
 
 struct TRITONSERVER_Metrics {
-    inf_metrics_writer_fn  writer;
+    inf_link_t             link;        /* handles_lock                      */
+    inf_metrics_writer_fn  writer;      /* handles_lock; NULL: none, or userp
+                                           is gone                           */
     void                  *userp;
     inf_buf_t              text;        /* of the last MetricsFormatted      */
 };
+
+static inf_lock_t handles_lock = {
+    .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = HANDLES_RANK
+};
+static inf_link_t handles = { &handles, &handles };     /* handles_lock      */
 
 static TRITONSERVER_Error *check_args(const TRITONSERVER_MetricFamily *family,
     const TRITONSERVER_MetricArgs *args);
@@ -261,14 +273,32 @@ inf_metrics_new(inf_metrics_writer_fn writer, void *userp)
         metrics->writer = writer;
         metrics->userp = userp;
         inf_buf_init(&metrics->text);
+        inf_lock(&handles_lock);
+        inf_list_push_back(&handles, &metrics->link);
+        inf_unlock(&handles_lock);
     }
     return metrics;
+}
+
+void
+inf_metrics_forget(const void *userp)
+{
+    inf_lock(&handles_lock);
+    for (inf_link_t *l = handles.next; l != &handles; l = l->next) {
+        TRITONSERVER_Metrics *m = inf_link_entry(l, TRITONSERVER_Metrics,
+            link);
+        m->writer = m->userp == userp ? NULL : m->writer;
+    }
+    inf_unlock(&handles_lock);
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_MetricsDelete(TRITONSERVER_Metrics *metrics)
 {
     if (metrics != NULL) {
+        inf_lock(&handles_lock);
+        inf_link_remove(&metrics->link);
+        inf_unlock(&handles_lock);
         inf_buf_fini(&metrics->text);
         free(metrics);
     }
@@ -284,9 +314,13 @@ TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
             (int) format);
     }
 
+    inf_lock(&handles_lock);
+    inf_metrics_writer_fn writer = metrics->writer;
+    inf_unlock(&handles_lock);
+
     inf_buf_reset(&metrics->text);
-    if (metrics->writer != NULL) {
-        metrics->writer(metrics->userp, &metrics->text);
+    if (writer != NULL) {
+        writer(metrics->userp, &metrics->text);
     }
     inf_metrics_format(&metrics->text);
 

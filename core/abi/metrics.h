@@ -19,8 +19,12 @@
    MetricsFormatted, without a lock. */
 typedef void (*inf_metrics_writer_fn)(void *userp, inf_buf_t *out);
 
-/* writer may be NULL.  userp outlives the handle.  NULL: out of memory. */
+/* writer may be NULL.  NULL: out of memory. */
 TRITONSERVER_Metrics *inf_metrics_new(inf_metrics_writer_fn writer,
     void *userp);
+
+/* Called before userp goes: the text of its handles is the registry's alone from
+   then on. */
+void inf_metrics_forget(const void *userp);
 
 #endif /* INF_ABI_METRICS_H */

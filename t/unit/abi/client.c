@@ -819,7 +819,10 @@ a_stopped_server_takes_nothing_more(void **state)
     TRITONSERVER_Server *first = world.server, *second;
     TRITONSERVER_InferenceTrace *trace;
     TRITONSERVER_InferenceRequest *none = NULL;
+    TRITONSERVER_Metrics *metrics;
     TRITONSERVER_Message *m;
+    const char *text;
+    size_t size;
     bool yes = true;
     int released = 0;
     shot_t shot;
@@ -868,8 +871,14 @@ a_stopped_server_takes_nothing_more(void **state)
     succeeds(TRITONSERVER_ServerSetExitTimeout(second, 10));
     succeeds(TRITONSERVER_ServerStop(second));
     succeeds(TRITONSERVER_ServerStop(second));
+    succeeds(TRITONSERVER_ServerMetrics(second, &metrics));
     succeeds(TRITONSERVER_ServerDelete(second));
     world.server = first;
+
+    succeeds(TRITONSERVER_MetricsFormatted(metrics,
+        TRITONSERVER_METRIC_PROMETHEUS, &text, &size));
+    assert_null(strstr(text, "nv_pinned_memory_pool_total_bytes"));
+    succeeds(TRITONSERVER_MetricsDelete(metrics));
 }
 
 static void

@@ -1158,7 +1158,8 @@ TRITONSERVER_ServerUnloadModelAndDependents(
     TRITONSERVER_Server *server, const char *model_name);
 
 /* A handle, which the caller ends with MetricsDelete; the numbers are read
-   when it is formatted, and the server must be there then. */
+   when it is formatted, after the server's end those of the program's own
+   metrics alone. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerMetrics(
     TRITONSERVER_Server *server, TRITONSERVER_Metrics **metrics);
 
