@@ -66,9 +66,12 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
         && (!runner->policy->ops->binds || runner->stopping
             || req->whole != NULL))
     {
+        bool named = !runner->policy->ops->binds;   /* as in Triton          */
         inf_unlock(&runner->lock);
-        return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
-            " for model has stopped accepting new inference requests");
+        inf_err_t *late = inf_err_new(INF_ERR_UNAVAILABLE, "Server is"
+            " stopping, scheduler for model has stopped accepting new"
+            " inference requests");
+        return named ? inf_request_name_error(req, late) : late;
     }
 
     inf_policy_t *policy = runner->policy;

@@ -547,8 +547,9 @@ a_closed_runner_rejects_and_finishes_what_it_has(void **state)
     inf_err_t *err = inf_runner_submit(runner, &jobs[4].request, 0);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
-    assert_string_equal(inf_err_msg(err), "Server is stopping, scheduler for"
-        " model has stopped accepting new inference requests");
+    assert_string_equal(inf_err_msg(err), "[request id: <id_unknown>] Server"
+        " is stopping, scheduler for model has stopped accepting new inference"
+        " requests");
     inf_err_free(err);
     assert_int_equal(jobs[4].request.state, INF_REQUEST_IDLE);
     assert_int_equal(jobs[4].released, 0);
