@@ -63,10 +63,10 @@ py_execution_run(py_interpreter_t *in, py_batch_t *b,
             return false;
         }
         b->end_ns = bk_now_ns();
+        batch_answer(in, b);
         bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(
             in->instance, b->rows, b->begin_ns, b->compute_ns, b->end_ns,
-            b->end_ns), "batch statistics");
-        batch_answer(in, b);
+            bk_now_ns()), "batch statistics");
     }
     return true;
 }

@@ -204,6 +204,8 @@ def test_statistics(server):
     assert after["inference_stats"]["compute_infer"]["ns"] \
         >= before["inference_stats"]["compute_infer"]["ns"] + 50000000
     assert 3 in [b["batch_size"] for b in after["batch_stats"]]
+    assert all(b[part]["ns"] > 0 for b in after["batch_stats"] for part in (
+        "compute_input", "compute_infer", "compute_output"))
 
 
 def statistics(server):
