@@ -172,10 +172,14 @@ read_bool(const char *what, const char *key, const char *text, bool *value)
         return NULL;
     }
 
-    if (strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0) {
+    if (strcasecmp(text, "true") == 0 || strcasecmp(text, "on") == 0
+        || strcmp(text, "1") == 0)
+    {
         *value = true;
 
-    } else if (strcasecmp(text, "false") == 0 || strcmp(text, "0") == 0) {
+    } else if (strcasecmp(text, "false") == 0 || strcasecmp(text, "off") == 0
+        || strcmp(text, "0") == 0)
+    {
         *value = false;
 
     } else {

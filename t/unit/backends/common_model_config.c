@@ -116,12 +116,12 @@ parameter_is_a_whole_number_within_its_bounds(void **state)
 static void
 parameter_is_a_switch(void **state)
 {
-    static const char *const on[] = { P("true"), P("True"), P("1") },
-        *const off[] = { P("false"), P("FALSE"), P("0") },
-        *const wrong[] = { P("yes"), P(""), P("2") };
+    static const char *const on[] = { P("true"), P("True"), P("1"), P("On") },
+        *const off[] = { P("false"), P("FALSE"), P("0"), P("off") },
+        *const wrong[] = { P("yes"), P(""), P("2"), P("o") };
 
     (void) state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         bk_model_config_t c;
         bool value = false;
 
