@@ -10,6 +10,7 @@ import pathlib
 import socket
 import ssl
 import struct
+import time
 
 import hpack
 import pytest
@@ -135,6 +136,11 @@ ROWS = {
         }""", "ssi on; ssi_types application/json;"),
     "addition": ("", "location = /more { return 200 more; }",
                  "add_after_body /more; addition_types application/json;"),
+    "sub_filter": ("", "", """sub_filter model_name model; sub_filter_once off;
+        sub_filter_types application/json text/event-stream;"""),
+    "limit_rate": ("", "", "limit_rate $http_x_rate;"),
+    "try_files": ("", """location @named { inference infer generate;
+            add_header X-Named yes; }""", "try_files /nothing @named;"),
     "gzip": ("", "", "gzip on; gzip_min_length 1; gzip_types *;"),
     "add_header": ("", "", "add_header X-Site here always;"),
     "add_trailer": ("", "", "add_trailer X-Site here always;"),
@@ -355,6 +361,29 @@ def test_addition(site, protocol):
         assert answer.body.endswith(b"}more")
     else:               # of other types
         served(answer)
+
+
+@each_protocol
+def test_sub_filter(site, protocol):
+    answer = served(send(protocol, site.row["sub_filter"]))
+    if protocol != "grpc":      # of another type
+        assert b'"model":' in answer.body and b"model_name" not in answer.body
+
+
+@each_protocol
+def test_limit_rate(site, protocol):
+    """More bytes than two seconds may have, one of which can be over when the
+    answer begins."""
+    begin = time.monotonic()
+    served(send(protocol, site.row["limit_rate"],
+                {"x-rate": "20" if protocol == "grpc" else "50"}))
+    assert time.monotonic() - begin > 0.5
+
+
+@each_protocol
+def test_try_files(site, protocol):
+    answer = served(send(protocol, site.row["try_files"]))
+    assert answer.headers["x-named"] == "yes"
 
 
 @each_protocol
