@@ -46,7 +46,7 @@ typedef struct {
 
 
 static void ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
-    ngx_http_inference_main_conf_t *imcf, ngx_uint_t reload);
+    ngx_http_inference_main_conf_t *imcf);
 static void ngx_http_inference_supervisor_program(ngx_str_t *program,
     ngx_log_t *log);
 static void ngx_http_inference_supervisor_replaced(ngx_str_t *program,
@@ -116,7 +116,7 @@ ngx_http_inference_supervisor_init(ngx_cycle_t *cycle)
         return reload ? NGX_OK : NGX_ERROR;
     }
 
-    ngx_http_inference_supervisor_keep(cycle, imcf, reload);
+    ngx_http_inference_supervisor_keep(cycle, imcf);
 
     if (ngx_http_inference_keep_pass_on(cycle) != NGX_OK) {
         return NGX_ERROR;
@@ -261,7 +261,7 @@ ngx_http_inference_registration(void)
 
 static void
 ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
-    ngx_http_inference_main_conf_t *imcf, ngx_uint_t reload)
+    ngx_http_inference_main_conf_t *imcf)
 {
     ngx_int_t  rc;
 
@@ -279,7 +279,7 @@ ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
 
     rc = ngx_http_inference_environment_update(imcf, cycle->log);
 
-    if (rc == NGX_OK && reload) {
+    if (rc == NGX_OK && ngx_http_inference_kept_core(cycle->log) > 0) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
                       "inference: the core's environment has changed, which "
                       "waits for the next core%s",

@@ -343,6 +343,28 @@ def test_the_environment_waits_for_the_next_core(make_server):
     assert process.environ(server.core())["HUP_TEST"] == "1"
 
 
+PAGE = """\
+load_module {module};
+daemon off;
+pid {prefix}/nginx.pid;
+error_log {prefix}/error.log info;
+events {{ }}
+http {{
+    access_log off;
+    server {{ listen 127.0.0.1:{port}; location / {{ return 200; }} }}
+}}
+"""
+
+
+def test_nothing_waits_where_a_reload_brings_the_first_core(make_server):
+    server = make_server(lambda f: model(f, "a"), config=PAGE)
+    assert server.cores() == []
+    server.write_config()
+    server.signal("HUP")
+    assert server.wait_for("/v2/models/a/ready")
+    assert "waits for the next core" not in server.log_text()
+
+
 def test_the_log_changes_at_once(make_server):
     server = make_server(abc, parts=PARTS, http=control("explicit"))
     quiet = control("explicit", "a") + "    inference_log error;\n"
