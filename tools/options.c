@@ -272,18 +272,16 @@ take_environment(options_t *o)
     }
 }
 
-/* A port of a service that is off may have any value. */
+/* A port of a service that is off may be any number. */
 static void
 take_ports(options_t *o)
 {
     for (size_t i = 0; i < SERVICES; i++) {
         service_t *s = &o->service[i];
 
-        if (s->on) {
-            s->port = parse_number(&(option_t) { .name = s->option }, 1,
-                                   65535, s->port_text != NULL ? s->port_text
-                                                               : "8080");
-        }
+        s->port = parse_number(&(option_t) { .name = s->option },
+                               s->on ? 1 : INT_MIN, s->on ? 65535 : INT_MAX,
+                               s->port_text != NULL ? s->port_text : "8080");
     }
 }
 

@@ -25,7 +25,7 @@ typedef struct {
     bool        on;
     const char *address;
     const char *port_text;          /* as given                              */
-    long        port;               /* 0: the service is off                 */
+    long        port;
     bool        reuse;              /* share the port with other processes   */
     bool        port_in_path;       /* of an address unix:PATH               */
     long        threads;            /* 0: not given                          */

@@ -758,6 +758,17 @@ def test_a_service_that_is_off_may_have_any_address(service):
     assert "a/b" not in done.stdout
 
 
+@pytest.mark.parametrize("port", ["-1", "70000"])
+def test_a_port_of_a_service_that_is_off_is_any_number(port):
+    for name in ("http", "grpc", "metrics", "sagemaker", "vertex-ai"):
+        off = f"--allow-{name}=false"
+        done = config(off, f"--{name}-port={port}")
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        done = config(off, f"--{name}-port=none")
+        assert done.returncode == 1
+        assert f'"--{name}-port" is a number' in done.stderr
+
+
 @pytest.mark.parametrize("short,text", [
     ("--log-f", '"--log-f" is ambiguous: --log-format, --log-file\n'),
     ("--model-s", None),
