@@ -5,9 +5,6 @@
 #include "ngx_module/ngx_http_inference_directives.h"
 
 
-#define NGX_HTTP_INFERENCE_MIN  ((off_t) 1024 * 1024)
-
-
 static ngx_int_t ngx_http_inference_core_option(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_http_inference_main_conf_t *imcf,
     ngx_str_t *arg);
@@ -323,7 +320,7 @@ ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     imcf->arena = ngx_parse_offset(&value[1]);
 
-    if (imcf->arena == NGX_ERROR || imcf->arena < NGX_HTTP_INFERENCE_MIN) {
+    if (imcf->arena == NGX_ERROR || imcf->arena < INF_MEMORY_MIN) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"inference_memory\" takes a size of at least 1m, "
                            "not \"%V\"", &value[1]);

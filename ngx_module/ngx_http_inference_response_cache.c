@@ -120,16 +120,17 @@ ngx_http_inference_cache_size(ngx_conf_t *cf, const char *cache,
 
     size = ngx_parse_offset(value);
 
-    if ((size == (off_t) NGX_ERROR || size < 128)
+    if ((size == (off_t) NGX_ERROR || size < INF_LOCAL_CACHE_MIN)
         && ngx_strcmp(cache, "local") != 0)
     {
         return NGX_OK;
     }
 
-    if (size == (off_t) NGX_ERROR || size < 128) {
+    if (size == (off_t) NGX_ERROR || size < INF_LOCAL_CACHE_MIN) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid \"%V\" of \"inference_response_cache\": "
-                           "a size of at least 128", arg);
+                           "a size of at least %d", arg,
+                           INF_LOCAL_CACHE_MIN);
         return NGX_ERROR;
     }
 

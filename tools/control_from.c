@@ -1,5 +1,3 @@
-#define _GNU_SOURCE
-
 #include "control_from.h"
 
 #include <arpa/inet.h>

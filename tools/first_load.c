@@ -1,5 +1,3 @@
-#define _GNU_SOURCE
-
 #include "first_load.h"
 
 #include <stdlib.h>

@@ -9,8 +9,6 @@
  * are passed on.  nginx ends when this program is killed.
  */
 
-#define _GNU_SOURCE
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

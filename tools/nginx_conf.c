@@ -17,7 +17,7 @@
 #include "trace_options.h"
 
 #define MAX_CONNECTIONS 8192ul      /* of one nginx worker */
-#define RESPONSE_MEMORY (1ull << 30)    /* inference_memory's default */
+#define RESPONSE_MEMORY (1l << 30)      /* inference_memory's default */
 
 static void write_main(FILE *f, const options_t *o, const pieces_t *p,
     const run_as_t *who, const char *dir);
@@ -326,7 +326,7 @@ static void
 write_memory(FILE *f, const options_t *o)
 {
     fprintf(f, "    inference_memory %s", o->request_memory);
-    if (options_request_memory(o) > RESPONSE_MEMORY) {
+    if (size_read(o->request_memory) > RESPONSE_MEMORY) {
         fprintf(f, " responses=%s", o->request_memory);
     }
     write_parameters(f, o, "inference_memory", "");

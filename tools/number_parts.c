@@ -1,7 +1,6 @@
-#define _GNU_SOURCE
-
 #include "number_parts.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -132,6 +131,24 @@ number_read(const char *text, long min, long max, long *out)
     errno = 0;
     *out = strtol(text, &end, 10);
     return end != text && errno == 0 && *out >= min && *out <= max;
+}
+
+long
+size_read(const char *text)
+{
+    static const char units[] = "kmg";
+    char             *end;
+
+    errno = 0;
+
+    long        size = strtol(text, &end, 10);
+    const char *unit = *end == '\0' ? NULL
+        : strchr(units, tolower((unsigned char) *end));
+    int         shift = unit == NULL ? 0 : 10 * (int) (unit - units + 1);
+
+    end += unit != NULL;
+    return !isdigit((unsigned char) text[0]) || *end != '\0' || errno != 0
+        || size > LONG_MAX >> shift ? -1 : size << shift;
 }
 
 const char *

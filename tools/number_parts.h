@@ -30,6 +30,9 @@ const char *normal_port_range(const char *name, const char *value);
    max. */
 bool number_read(const char *text, long min, long max, long *out);
 
+/* The bytes of a size in nginx's format; -1: it is none, or too large. */
+long size_read(const char *text);
+
 /* A formatted text. */
 const char *number_text(const char *format, ...)
     __attribute__((format(printf, 1, 2)));

@@ -8,10 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/host_setting.h"
 #include "core/base/object_address.h"
 #include "core/proto/core_options.h"
 #include "control_from.h"
 #include "die.h"
+#include "number_parts.h"
 #include "restricted.h"
 #include "trace_options.h"
 #include "services.h"
@@ -119,7 +121,7 @@ check_model_control(const options_t *o)
     }
 }
 
-/* Checks "policy,setting=value"; nginx checks the value. */
+/* Checks "policy,setting=value". */
 void
 check_host_policy(const char *name, const char *text)
 {
@@ -133,12 +135,13 @@ check_host_policy(const char *name, const char *text)
         die("--%s option format is '<policy name>,<setting>=<value>'. Got %s",
             name, text);
     }
-    if (strncmp(comma, ",numa-node=", 11) != 0
-        && strncmp(comma, ",cpu-cores=", 11) != 0)
-    {
-        die("--%s=%s: Unsupported host policy setting '%.*s' is specified, "
-            "supported settings are 'numa-node', 'cpu-cores'", name, text,
-            (int) (equals - comma - 1), comma + 1);
+
+    const char *key = number_text("%.*s", (int) (equals - comma - 1),
+                                  comma + 1);
+    inf_err_t  *err = inf_host_setting_check(key, equals + 1);
+
+    if (err != NULL) {
+        die("--%s=%s: %s", name, text, inf_err_msg(err));
     }
 }
 
@@ -307,6 +310,12 @@ check_cache_config(const options_t *o)
                 "is currently supported (--cache-config=%s is another than "
                 "\"%s\")", text, first);
         }
+        if (strncmp(text, "local,size=", 11) == 0
+            && size_read(text + 11) < INF_LOCAL_CACHE_MIN)
+        {
+            die("--cache-config=%s: size is bytes, or with k, m, g, from %d",
+                text, INF_LOCAL_CACHE_MIN);
+        }
     }
     if (o->cache_bytes != 0 && o->cache_configs.n != 0) {
         die("Error: Incompatible flags --response-cache-byte-size and "
@@ -314,16 +323,11 @@ check_cache_config(const options_t *o)
     }
 }
 
-/* Checks a size in nginx's format; nginx checks the minimum. */
 void
-check_size(const char *name, const char *text)
+check_request_memory(const char *name, const char *text)
 {
-    size_t digits = strspn(text, "0123456789");
-
-    if (digits == 0 || digits > 15 || strlen(text) > digits + 1
-        || (text[digits] != '\0' && strchr("kKmMgG", text[digits]) == NULL))
-    {
-        die("--%s is a size such as 512m, not \"%s\"", name, text);
+    if (size_read(text) < INF_MEMORY_MIN) {
+        die("--%s is a size such as 512m, from 1m, not \"%s\"", name, text);
     }
 }
 

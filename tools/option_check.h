@@ -25,7 +25,7 @@ void check_host_policy(const char *name, const char *value);
 void check_metrics_config(const char *name, const char *value);
 void check_restricted(const char *name, const char *value);
 void check_backend_config(const char *name, const char *value);
-void check_size(const char *name, const char *value);
+void check_request_memory(const char *name, const char *value);
 void check_control_from(const char *name, const char *value);
 
 /* The parameter of inference_metrics for a metrics-config, and its value; NULL:

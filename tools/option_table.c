@@ -320,7 +320,7 @@ const option_t option_table[] = {
     { "request-memory", GROUP_OURS, KIND_OPTIONAL, AT(request_memory),
       .standard = "1g",
       .help = "memory for requests' bodies, of each worker, and beyond 1g for "
-      "responses, too: bytes, or with k, m, g", .check = check_size }
+      "responses, too: bytes, or with k, m, g", .check = check_request_memory }
 };
 
 const size_t option_table_count =

@@ -1,5 +1,3 @@
-#define _GNU_SOURCE
-
 #include "options.h"
 
 #include <errno.h>
@@ -167,24 +165,6 @@ bool
 options_given(const options_t *o, const char *name)
 {
     return o->given[option_find(name, strlen(name)) - option_table];
-}
-
-unsigned long long
-options_request_memory(const options_t *o)
-{
-    char *unit;
-    unsigned long long bytes = strtoull(o->request_memory, &unit, 10);
-
-    switch (*unit) {
-    case 'k': case 'K':
-        return bytes << 10;
-    case 'm': case 'M':
-        return bytes << 20;
-    case 'g': case 'G':
-        return bytes << 30;
-    default:
-        return bytes;
-    }
 }
 
 bool

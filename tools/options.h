@@ -112,9 +112,6 @@ void options_take(options_t *o, int argc, char **argv);
 /* Whether the option was on the command line. */
 bool options_given(const options_t *o, const char *name);
 
-/* --request-memory in bytes. */
-unsigned long long options_request_memory(const options_t *o);
-
 /* Whether the same value is before that index of a list. */
 bool options_given_before(const list_t *list, size_t at);
 

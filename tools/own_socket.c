@@ -1,5 +1,3 @@
-#define _GNU_SOURCE
-
 #include "own_socket.h"
 
 #include <errno.h>

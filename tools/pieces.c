@@ -1,5 +1,3 @@
-#define _GNU_SOURCE
-
 #include "pieces.h"
 
 #include <errno.h>

@@ -1,5 +1,3 @@
-#define _GNU_SOURCE
-
 #include "places.h"
 
 #include <errno.h>

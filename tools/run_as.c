@@ -1,5 +1,3 @@
-#define _GNU_SOURCE
-
 #include "run_as.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "control_from.h"
+#include "number_parts.h"
 #include "places.h"
 #include "quoted.h"
 #include "restricted.h"
@@ -148,8 +149,8 @@ write_grpc(FILE *f, const options_t *o)
     }
     fputs("        http2_max_concurrent_streams 65536;\n"
           "        http2_chunk_size 16k;\n", f);
-    fprintf(f, "        inference_max_body %llu;\n",
-            options_request_memory(o) / 2);
+    fprintf(f, "        inference_max_body %ld;\n",
+            size_read(o->request_memory) / 2);
     if (o->connection_age_ms != 0) {
         fprintf(f, "        keepalive_time %ldms;\n", o->connection_age_ms);
     }

@@ -289,6 +289,10 @@ typedef struct {
 /* Traces in the queue to a collector, and in one export. */
 #define INF_BSP_MAX 1000000
 
+/* Bytes of inference_memory, and of the cache "local". */
+#define INF_MEMORY_MIN      1048576
+#define INF_LOCAL_CACHE_MIN 128
+
 /* Parses the first of INF_OPTION_QUANTILES; false: it is not QUANTILE:ERROR,
    both from 0 to 1. */
 bool inf_quantile_parse(const char *text, double *quantile);

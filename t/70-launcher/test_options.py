@@ -269,6 +269,13 @@ OPTIONS = {
                       "inference_response_cache local size=9999;"),
                      ("conf", "redis,password=a ;$\"",
                       'inference_response_cache redis "password=a ;$\\"";'),
+                     ("conf", "local,size=128",
+                      "inference_response_cache local size=128;"),
+                     ("conf", "x,size=5",
+                      "inference_response_cache x size=5;"),
+                     ("end", "local,size=127", "--cache-config=local,size=127:"
+                      " size is bytes, or with k, m, g, from 128"),
+                     ("end", "local,size=1kb", "local,size=1kb: size is"),
                      ("end", "local", "<cache name>,<setting>=<value>. "
                       "Got local")],
     "cache-directory": [("conf", "/c", 'inference_cache_directory "/c";'),
@@ -315,7 +322,12 @@ OPTIONS = {
                      "Got cpu"),
                     ("end", "cpu,nodes=1", "--host-policy=cpu,nodes=1: "
                      "Unsupported host policy setting 'nodes' is specified, "
-                     "supported settings are 'numa-node', 'cpu-cores'")],
+                     "supported settings are 'numa-node', 'cpu-cores'"),
+                    ("end", "cpu,numa-node=x", "--host-policy=cpu,numa-node=x:"
+                     " host policy setting 'numa-node' is a number from 0"),
+                    ("end", "cpu,numa-node=0x", "Got '0x'"),
+                    ("end", "cpu,cpu-cores=3-1", "'cpu-cores' format is"),
+                    ("end", "cpu,cpu-cores=9999", "ranges below")],
     "model-load-gpu-limit": [
         ("conf", "1:0.5", "model-load-gpu-limit-device-1=0.5;"),
         ("near", "1x:0.5y", "taken as 1:0.5"),
@@ -366,7 +378,10 @@ OURS = {
         ("conf", "3g", "inference_memory 3g responses=3g"),
         ("conf", "1073741825",
          "inference_memory 1073741825 responses=1073741825"),
-        ("gone", "1024M", "responses="), ("gone", "512m", "responses=")]
+        ("conf", "1m", "inference_memory 1m;"),
+        ("gone", "1024M", "responses="), ("gone", "512m", "responses="),
+        ("end", "1023k", "a size such as 512m, from 1m"),
+        ("end", "999999999999999g", "from 1m")]
 }
 CASES = [(name, *case) for name, cases in (OPTIONS | OURS).items()
          for case in cases]

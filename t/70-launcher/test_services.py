@@ -804,8 +804,7 @@ def test_the_config_is_one_that_nginx_takes(tmp_path, repository):
 
 
 @pytest.mark.parametrize("option,directive", [
-    ("--cache-config=local,size=5", "inference_response_cache"),
-    ("--host-policy=cpu,numa-node=x", "inference_host_policy"),
+    ("--cache-config=a/b,size=5", "inference_response_cache"),
     ("--http-header-forward-pattern=(", "inference_forward_header")])
 def test_a_line_that_nginx_rejects_can_be_printed(repository, option,
                                                   directive):
