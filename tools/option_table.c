@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "core/proto/core_options.h"
 #include "number_parts.h"
 #include "option_check.h"
 #include "trace_options.h"
@@ -282,23 +283,26 @@ const option_t option_table[] = {
       .help = "true: as --disable-auto-complete-config",
       .deprecated = "disable-auto-complete-config" },
     { "response-cache-byte-size", GROUP_DEPRECATED, KIND_NUMBER,
-      AT(cache_bytes), .help = "as --cache-config local,size=N", .min = 1,
-      .max = LONG_MAX, .deprecated = "cache-config" },
+      AT(cache_bytes), .help = "as --cache-config local,size=N",
+      .min = INF_LOCAL_CACHE_MIN, .max = LONG_MAX,
+      .deprecated = "cache-config=local,size=N" },
     { "trace-file", GROUP_DEPRECATED, KIND_OPTIONAL, AT(trace_file),
-      .help = "as --trace-config triton,file=", .deprecated = "trace-config" },
+      .help = "as --trace-config triton,file=",
+      .deprecated = "trace-config=triton,file=PATH" },
     { "trace-level", GROUP_DEPRECATED, KIND_LIST, AT(trace_levels),
       .help = "as --trace-config level=", .check = check_trace_level,
-      .deprecated = "trace-config" },
+      .deprecated = "trace-config=level=LEVEL" },
     { "trace-rate", GROUP_DEPRECATED, KIND_TEXT, AT(trace_rate),
       .help = "as --trace-config rate=", .normal = normal_trace_rate,
-      .deprecated = "trace-config" },
+      .deprecated = "trace-config=rate=N" },
     { "trace-count", GROUP_DEPRECATED, KIND_TEXT, AT(trace_count),
       .help = "as --trace-config count=", .normal = normal_trace_count,
-      .deprecated = "trace-config" },
+      .deprecated = "trace-config=count=N" },
     { "trace-log-frequency", GROUP_DEPRECATED, KIND_TEXT,
       AT(trace_log_frequency),
       .help = "as --trace-config triton,log-frequency=",
-      .normal = normal_trace_frequency, .deprecated = "trace-config" },
+      .normal = normal_trace_frequency,
+      .deprecated = "trace-config=triton,log-frequency=N" },
 
     { "print-config", GROUP_OURS, KIND_FLAG, AT(print_config),
       .help = "write the nginx.conf that the options mean to stdout, and "

@@ -343,19 +343,22 @@ OPTIONS = {
         ("warn", "true", "deprecated! Please use "
          "'--disable-auto-complete-config' instead.")],
     "response-cache-byte-size": [
-        ("warn", "5000", "deprecated! Please use '--cache-config' instead."),
-        ("end", "-1", "from 1")],
-    "trace-file": [("warn", "/tmp/t", "use '--trace-config'"),
-                   ("warn", "", "use '--trace-config'")],
-    "trace-level": [("warn", "OFF", "use '--trace-config'"),
-                    ("warn", "TIMESTAMPS", "use '--trace-config'"),
-                    ("warn", "true", "use '--trace-config'"),
+        ("warn", "5000", "deprecated! Please use '--cache-config=local,size=N'"
+         " instead."),
+        ("end", "-1", "from 1"), ("end", "127", "from 128")],
+    "trace-file": [
+        ("warn", "/tmp/t", "use '--trace-config=triton,file=PATH' instead."),
+        ("warn", "", "use '--trace-config=triton,file=PATH'")],
+    "trace-level": [("warn", "OFF", "use '--trace-config=level=LEVEL'"),
+                    ("warn", "TIMESTAMPS", "use '--trace-config=level="),
+                    ("warn", "true", "use '--trace-config=level="),
                     ("end", "LOUD", "OFF, TIMESTAMPS or TENSORS")],
-    "trace-rate": [("warn", "5", "use '--trace-config'"),
+    "trace-rate": [("warn", "5", "use '--trace-config=rate=N'"),
                    ("end", "x", "from 0")],
-    "trace-count": [("warn", "-1", "use '--trace-config'"),
+    "trace-count": [("warn", "-1", "use '--trace-config=count=N'"),
                     ("end", "many", "number")],
-    "trace-log-frequency": [("warn", "5", "use '--trace-config'")],
+    "trace-log-frequency": [
+        ("warn", "5", "use '--trace-config=triton,log-frequency=N'")],
 }
 OURS = {
     "allow-code-upload": [("conf", "true", 'inference_code_upload "on";')],
