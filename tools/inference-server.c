@@ -48,6 +48,7 @@ typedef struct {
     char       *failures;           /* of the loads, told last               */
 } watch_t;
 
+static void open_streams(void);
 static void print_config(const options_t *o, const pieces_t *p);
 static void write_config(const options_t *o, const pieces_t *p);
 static FILE *open_log(const options_t *o);
@@ -77,6 +78,7 @@ main(int argc, char **argv)
 
     /* a closed log must not end the program */
     signal(SIGPIPE, SIG_IGN);
+    open_streams();
 
     options_take(&options, argc, argv);
     pieces_find(&pieces);
@@ -101,6 +103,21 @@ main(int argc, char **argv)
     pid_t nginx = spawn_nginx(places.own, &pieces);
 
     return wait_for_nginx(&watch, nginx, &signals);
+}
+
+/* Opens standard streams that are closed; other files would take their
+   descriptors, and get the log. */
+static void
+open_streams(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
 }
 
 static void

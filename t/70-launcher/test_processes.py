@@ -41,6 +41,18 @@ def test_signals_while_it_starts(begin, tmp_path, repository, name):
     assert list(server.tmp.iterdir()) == []
 
 
+@pytest.mark.parametrize("closed", [(2,), (0, 1, 2)])
+def test_closed_standard_streams(launch, closed):
+    """nginx.conf or a socket would be what the log is written to."""
+    launcher = launch("--metrics-config=unknown=true",
+                      preexec_fn=lambda: [os.close(fd) for fd in closed])
+    assert launcher.ask().status == 200
+    for pid in launcher.tree():
+        assert os.readlink(f"/proc/{pid}/fd/2") == "/dev/null" \
+            or process.stat(pid)[0] == "inference-core"
+    assert launcher.stop() == 0
+
+
 def test_what_cannot_start_leaves_nothing(begin, repository):
     """nginx does not read a word of 5000 bytes."""
     server = begin(f"--model-repository={repository}",
