@@ -71,7 +71,8 @@ static void
 place_make(char *path)
 {
     if (mkdtemp(path) == NULL) {
-        die("cannot make a directory %s: %s", path, strerror(errno));
+        die("cannot make a directory %s: %s (TMPDIR says where)", path,
+            strerror(errno));
     }
 }
 

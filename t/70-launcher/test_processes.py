@@ -53,6 +53,18 @@ def test_closed_standard_streams(launch, closed):
     assert launcher.stop() == 0
 
 
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_a_directory_for_temporary_files_that_is_none(
+        begin, tmp_path, repository, name):
+    (tmp_path / "file").touch()
+    server = begin(f"--model-repository={repository}",
+                   env={"TMPDIR": str(tmp_path / name)})
+    assert server.process.wait(30 * SLOW) == 1
+    log = server.log.read_text()
+    assert f"cannot make a directory {tmp_path}/{name}/inf" in log
+    assert "TMPDIR" in log
+
+
 def test_what_cannot_start_leaves_nothing(begin, repository):
     """nginx does not read a word of 5000 bytes."""
     server = begin(f"--model-repository={repository}",
