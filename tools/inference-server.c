@@ -255,6 +255,9 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
         /* the first process of a container also inherits other children */
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
             if (pid == nginx) {
+                if (WIFSIGNALED(status)) {
+                    kill(-nginx, SIGTERM);  /* its workers                   */
+                }
                 if (w->failed) {
                     fputs(w->failures, stderr);
                 }

@@ -41,6 +41,18 @@ def test_signals_while_it_starts(begin, tmp_path, repository, name):
     assert list(server.tmp.iterdir()) == []
 
 
+def test_workers_end_with_their_master(launch):
+    """They would serve on, and hold the ports."""
+    launcher = launch()
+    pids = launcher.tree()
+    master, = [p for p in pids if process.stat(p)[2] == launcher.process.pid]
+    os.kill(master, signal.SIGKILL)
+    assert launcher.process.wait(10 * SLOW) == 128 + signal.SIGKILL
+    assert process.wait_until(
+        lambda: not [p for p in pids if process.alive(p)], 30 * SLOW)
+    assert list(launcher.tmp.iterdir()) == []
+
+
 @pytest.mark.parametrize("closed", [(2,), (0, 1, 2)])
 def test_closed_standard_streams(launch, closed):
     """nginx.conf or a socket would be what the log is written to."""
