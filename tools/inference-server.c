@@ -5,8 +5,9 @@
  * (options.c, places.c, nginx_conf.c), runs nginx in the foreground, logs the
  * tables of models and options when the models are loaded (start_log.c), and
  * ends with nginx's status, or with 1 where Triton does.  SIGTERM, SIGINT and
- * SIGQUIT stop nginx gracefully, a second one immediately; SIGHUP and SIGUSR1
- * are passed on.  nginx ends when this program is killed.
+ * SIGQUIT stop nginx gracefully, a SIGINT after that immediately; SIGHUP and
+ * SIGUSR1 are passed on.  nginx ends when this program is killed, and nginx's
+ * workers end when its master is.
  */
 
 #include <errno.h>
@@ -34,7 +35,7 @@
 #include "start_log.h"
 
 #define GRACE_SECS 5        /* added to exit-timeout-secs, then SIGTERM */
-#define LOOK_NS 200000000   /* between two polls of the first loads */
+#define LOOK_MS 200         /* between two polls of the first loads */
 
 /* The state of the launcher while nginx runs. */
 typedef struct {
@@ -44,6 +45,8 @@ typedef struct {
     bool        asking;             /* loads of the start are pending        */
     bool        stopping;
     long        stopped_ms;         /* time of the stop, monotonic clock     */
+    long        deadline_ms;        /* nginx is ended then                   */
+    bool        cut;                /* stopped immediately                   */
     bool        failed;             /* exit status is 1, like Triton's       */
     char       *failures;           /* of the loads, told last               */
 } watch_t;
@@ -58,7 +61,7 @@ static pid_t spawn_nginx(const char *dir, const pieces_t *p);
 static int wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals);
 static int next_signal(const watch_t *w, const sigset_t *signals);
 static void ask(watch_t *w, pid_t nginx);
-static void stop(watch_t *w, pid_t nginx, int sig);
+static void stop(watch_t *w, pid_t nginx);
 static void explain_lines(const watch_t *w, int status);
 static int exit_status(const watch_t *w, int status);
 static long monotonic_ms(void);
@@ -232,6 +235,7 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
             fprintf(stderr, "inference-server: work in flight did not end in "
                     "time; stopping at once\n");
             kill(nginx, SIGTERM);
+            w->deadline_ms += GRACE_SECS * 1000;
             continue;
         }
 
@@ -240,7 +244,13 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
         case SIGTERM:
         case SIGINT:
         case SIGQUIT:
-            stop(w, nginx, w->stopping ? SIGTERM : SIGQUIT);
+            if (!w->stopping) {
+                stop(w, nginx);
+
+            } else if (sig == SIGINT) {     /* Ctrl-C again                  */
+                w->cut = true;
+                kill(nginx, SIGTERM);
+            }
             break;
 
         case SIGHUP:
@@ -272,9 +282,10 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
 static int
 next_signal(const watch_t *w, const sigset_t *signals)
 {
+    long left_ms = w->stopping ? w->deadline_ms - monotonic_ms() : LOOK_MS;
     struct timespec patience = {
-        .tv_sec = w->stopping ? w->options->exit_timeout_secs + GRACE_SECS : 0,
-        .tv_nsec = w->stopping ? 0 : LOOK_NS
+        .tv_sec = left_ms > 0 ? left_ms / 1000 : 0,
+        .tv_nsec = left_ms > 0 ? left_ms % 1000 * 1000000 : 0
     };
 
     return w->stopping || w->asking ? sigtimedwait(signals, NULL, &patience)
@@ -313,7 +324,7 @@ ask(watch_t *w, pid_t nginx)
     free(index);
 
     if (w->failed) {
-        stop(w, nginx, SIGQUIT);
+        stop(w, nginx);
 
     } else {
         fputs(w->failures, stderr);
@@ -323,13 +334,13 @@ ask(watch_t *w, pid_t nginx)
 }
 
 static void
-stop(watch_t *w, pid_t nginx, int sig)
+stop(watch_t *w, pid_t nginx)
 {
-    kill(nginx, sig);
-    if (!w->stopping) {
-        w->stopping = true;
-        w->stopped_ms = monotonic_ms();
-    }
+    kill(nginx, SIGQUIT);
+    w->stopping = true;
+    w->stopped_ms = monotonic_ms();
+    w->deadline_ms = w->stopped_ms
+        + (w->options->exit_timeout_secs + GRACE_SECS) * 1000;
 }
 
 /* A configuration that nginx rejects ends it before it serves; its messages
@@ -357,8 +368,8 @@ exit_status(const watch_t *w, int status)
     if (WIFSIGNALED(status)) {
         return 128 + WTERMSIG(status);
     }
-    if (w->failed || (w->stopping
-                      && monotonic_ms() - w->stopped_ms >= patience_ms))
+    if (w->failed || w->cut
+        || (w->stopping && monotonic_ms() - w->stopped_ms >= patience_ms))
     {
         return 1;
     }

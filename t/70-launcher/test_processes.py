@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from lib import process, wire
+from lib import models, process, wire
 from lib.server import NGINX, SLOW
 
 
@@ -39,6 +39,63 @@ def test_signals_while_it_starts(begin, tmp_path, repository, name):
         return
     assert server.process.wait(30 * SLOW) == 0, server.log.read_text()
     assert list(server.tmp.iterdir()) == []
+
+
+def in_flight(launcher, connection):
+    connection.send(wire.request_bytes(
+        "POST", "/v2/models/slow/infer", b'{"inputs":[{"name":"IN",'
+        b'"datatype":"FP32","shape":[1],"data":[2.5]}]}'))
+    process.wait_until(lambda: False, 0.3)
+
+
+def test_a_signal_that_comes_again_is_no_haste(launch):
+    """Of a hook before the stop of a container and of its end, say; Triton
+    takes the first alone."""
+    launcher = launch()
+    with wire.Wire(launcher.port, 20 * SLOW) as connection:
+        in_flight(launcher, connection)
+        for name in (signal.SIGTERM, signal.SIGQUIT, signal.SIGTERM):
+            launcher.process.send_signal(name)
+            process.wait_until(lambda: False, 0.1)
+        assert connection.read().status == 200
+    assert launcher.process.wait(30 * SLOW) == 0
+
+
+def test_signals_put_no_end_off(begin, tmp_path, repository):
+    deaf = tmp_path / "nginx"
+    deaf.write_text("#!/usr/bin/python3\nimport signal, time\n"
+                    "signal.signal(signal.SIGQUIT, signal.SIG_IGN)\n"
+                    "signal.pthread_sigmask(signal.SIG_SETMASK, [])\n"
+                    "time.sleep(600)\n")
+    deaf.chmod(0o755)
+    server = begin(f"--model-repository={repository}",
+                   "--exit-timeout-secs=1", env={"INFERENCE_NGINX": str(deaf)})
+
+    assert process.wait_until(
+        lambda: process.descendants(server.process.pid), 10 * SLOW)
+
+    def ended():
+        if server.process.poll() is None:
+            server.process.send_signal(signal.SIGTERM)
+        return server.process.poll() is not None
+
+    assert process.wait_until(ended, 20 * SLOW, 0.5)
+    assert server.process.returncode == 128 + signal.SIGTERM
+    assert "did not end in time" in server.log.read_text()
+
+
+def test_ctrl_c_again_ends_it_at_once(launch, repository):
+    (repository / "slow/config.pbtxt").write_text(models.identity_config(
+        "slow", [("IN", "FP32", [-1])],
+        parameters={"execute_delay_ms": "20000"}))
+    launcher = launch()
+    with wire.Wire(launcher.port, 20 * SLOW) as connection:
+        in_flight(launcher, connection)
+        launcher.process.send_signal(signal.SIGTERM)
+        process.wait_until(lambda: False, 0.1)
+        launcher.process.send_signal(signal.SIGINT)
+        assert launcher.process.wait(10 * SLOW) == 1
+    assert list(launcher.tmp.iterdir()) == []
 
 
 def test_workers_end_with_their_master(launch):
