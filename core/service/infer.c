@@ -327,18 +327,26 @@ fill_request(inf_in_flight_t *in_flight)
     return err == NULL ? NULL : inf_request_name_error(req, err);
 }
 
-/* The client sets the count.  Of many more inputs than the model has, the first
-   ones suffice for the error that normalize makes of them. */
+uint32_t
+inf_infer_input_count(const inf_in_flight_t *in_flight)
+{
+    uint32_t most = inf_config_tensors_input_count(
+        in_flight->request.model->tensors) + MORE_TOLD;
+    uint32_t count = in_flight->record->input_count;
+
+    return count < most ? count : most;
+}
+
 static inf_err_t *
 fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
 {
     const inf_infer_record_t *rec = in_flight->record;
     inf_request_t *req = &in_flight->request;
     const inf_record_input_t *inputs = inf_infer_record_inputs(rec);
-    uint32_t most = inf_config_tensors_input_count(model->tensors) + MORE_TOLD;
+    uint32_t count = inf_infer_input_count(in_flight);
     uint32_t regions = 0;
 
-    for (uint32_t i = 0; i < rec->input_count && i < most; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const inf_record_input_t *in = &inputs[i];
         inf_slice_t name = inf_infer_record_text(rec, in->name);
         bool in_region = in->data_kind == INF_DATA_SHM_REGION;
@@ -380,7 +388,7 @@ received(const inf_channel_t *channel, const inf_record_input_t *in)
     };
 }
 
-/* The limit is that of fill_inputs. */
+/* The limit is that of inf_request_regions_find. */
 static inf_err_t *
 fill_outputs(inf_request_t *req, const inf_infer_record_t *rec,
     const inf_model_t *model)

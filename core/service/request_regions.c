@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/model/model.h"
+#include "core/service/infer_parts.h"
 #include "core/tensor/copy.h"
 
 static inf_err_t *find_places(inf_in_flight_t *in_flight);
@@ -13,12 +14,11 @@ static inf_err_t *add_region(inf_in_flight_t *in_flight, inf_ref_t name,
 inf_err_t *
 inf_request_regions_find(inf_in_flight_t *in_flight)
 {
-    const inf_infer_record_t *rec = in_flight->record;
-    const inf_record_input_t *inputs = inf_infer_record_inputs(rec);
-    uint32_t most = inf_config_tensors_input_count(
-        in_flight->request.model->tensors) + 1;
+    const inf_record_input_t *inputs = inf_infer_record_inputs(
+        in_flight->record);
+    uint32_t count = inf_infer_input_count(in_flight);
 
-    for (uint32_t i = 0; i < rec->input_count && i < most; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const inf_record_input_t *in = &inputs[i];
         inf_err_t *err = in->data_kind == INF_DATA_SHM_REGION
             ? add_region(in_flight, in->shm_region, in->data_offset,

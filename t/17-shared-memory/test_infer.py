@@ -231,6 +231,24 @@ def test_strings_are_checked(api, client, new_object, data):
     assert "for inference input 'IN'" in text
 
 
+@pytest.mark.parametrize("count", [2, 3, 66, 200])
+def test_more_inputs_than_the_model_has(server, rest, new_object, count):
+    """Each of them in a region, the last ones alone, and beside an output."""
+    o = new_object(content=VALUES.tobytes())
+    rest.register_system_shared_memory("r", o.key, o.size)
+    core = server.core()
+    there = {"shared_memory_region": "r", "shared_memory_byte_size": 16}
+    for first in (0, 1, count - 1):
+        for outputs in ([], [{"name": "OUT", "parameters": there}]):
+            answer = server.infer("id_int32", {"outputs": outputs, "inputs": [
+                rest_tensor(f"IN{i or ''}", "INT32", [4], **(
+                    there if i >= first else {"data": VALUES.tolist()}))
+                for i in range(count)]})
+            assert answer.status == 400, answer
+            assert "input" in answer.error
+    assert server.core() == core
+
+
 @pytest.mark.parametrize("option", [{"binary_data": True},
                                     {"classification": 1}])
 def test_rest_options_beside_a_region(server, rest, new_object, option):
