@@ -7,6 +7,7 @@
 #include "core/base/lock.h"
 #include "core/base/queue.h"
 #include "core/base/refs.h"
+#include "core/include/channel.h"
 
 /* Below the channel's rank; a sender holds no other lock. */
 #define RANK_FLOW 85u
@@ -116,14 +117,16 @@ inf_response_turn_new(inf_response_flow_t *flow, uint64_t order)
 }
 
 /* Inserts turn by its order; requests may arrive in any order after another
-   core's exit. */
+   core's exit, but no more than a channel has slots.  A worker that breaks this
+   rule gets another order: the search must not hold up other workers. */
 static void
 flow_enter_locked(inf_response_flow_t *flow, inf_response_turn_t *turn)
 {
     inf_link_t *before = &flow->line;
 
-    while (before->prev != &flow->line && inf_link_entry(before->prev,
-            inf_response_turn_t, link)->order > turn->order)
+    for (uint32_t n = 0; n < INF_MAX_SLOTS && before->prev != &flow->line
+        && inf_link_entry(before->prev, inf_response_turn_t, link)->order
+            > turn->order; n++)
     {
         before = before->prev;
     }

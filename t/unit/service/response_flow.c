@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -286,6 +287,31 @@ requests_may_come_in_any_order(void **state)
     inf_response_flow_unref(flow);
 }
 
+/* As a worker may that was taken over: each comes before all others. */
+static void
+many_requests_against_their_order_take_little_time(void **state)
+{
+    enum { COUNT = 200000 };
+    (void) state;
+    inf_response_flow_t *flow = inf_response_flow_new(AGAIN);
+    inf_response_turn_t **turns = calloc(COUNT, sizeof(*turns));
+
+    assert_non_null(turns);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        turns[i] = turn_of(flow, COUNT - i);
+        inf_response_turn_send(turns[i], 0, 1, true);
+        assert_true(clock() < 20 * CLOCKS_PER_SEC);
+    }
+
+    for (uint32_t i = 0; i < COUNT; i++) {
+        inf_response_turn_end(turns[i]);
+        inf_response_turn_release(turns[i], 1);
+    }
+    assert_false(must_wait(flow));
+    free(turns);
+    inf_response_flow_unref(flow);
+}
+
 static void *
 comes_first(void *userp)
 {
@@ -542,6 +568,7 @@ main(void)
         cmocka_unit_test(a_small_response_does_not_pass_a_large_one),
         cmocka_unit_test(nobody_waits_for_an_earlier_request),
         cmocka_unit_test(requests_may_come_in_any_order),
+        cmocka_unit_test(many_requests_against_their_order_take_little_time),
         cmocka_unit_test(an_earlier_request_ends_the_wait_of_later_ones),
         cmocka_unit_test(a_request_that_comes_again_keeps_its_place),
         cmocka_unit_test(a_request_that_does_not_come_again_is_forgotten),
