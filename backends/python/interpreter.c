@@ -16,10 +16,12 @@
 
 #define READY_LIMIT_S   5
 #define TRIES_MAX       3
+#define GIVE_WAY_S      1
 
 static TRITONSERVER_Error *open_all(py_interpreter_t *in,
     const py_instance_name_t *name);
 static bool role_take(py_interpreter_t *in);
+static void give_way(py_interpreter_t *in);
 static TRITONSERVER_Error *completed(py_interpreter_t *in, char **config);
 
 TRITONSERVER_Error *
@@ -111,6 +113,7 @@ py_interpreter_run(py_interpreter_t *in, TRITONBACKEND_Request **requests,
     for (unsigned tries = 1; ; tries++) {
         if (tries > TRIES_MAX || !role_take(in)) {
             py_execution_reject(in, requests, count);
+            give_way(in);
             return;
         }
 
@@ -157,6 +160,23 @@ role_take(py_interpreter_t *in)
         }
         pthread_mutex_unlock(&in->role);
     }
+}
+
+/* Leaves the next requests to instances of the model that serve. */
+static void
+give_way(py_interpreter_t *in)
+{
+    struct timespec until;
+    int rc = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += GIVE_WAY_S;
+
+    pthread_mutex_lock(&in->lock);
+    while (rc == 0 && in->state == PY_FAILED && *in->model->serving > 0) {
+        rc = pthread_cond_timedwait(&in->changed, &in->lock, &until);
+    }
+    pthread_mutex_unlock(&in->lock);
 }
 
 TRITONSERVER_Error *

@@ -69,7 +69,8 @@ py_life_main(void *arg)
         }
 
         failures = in->progress == PY_PROGRESS_USEFUL ? 0 : failures + 1;
-        state_set(in, err == NULL ? PY_STARTING : PY_FAILED, err);
+        state_set(in, err == NULL || failures <= 1
+            ? PY_STARTING : PY_FAILED, err);
         if (stop_comes(in, pause_of(failures, err != NULL), NULL)) {
             return NULL;
         }
@@ -561,6 +562,7 @@ state_set(py_interpreter_t *in, py_state_t state,
     TRITONSERVER_Error *reason)
 {
     pthread_mutex_lock(&in->lock);
+    *in->model->serving += (state == PY_SERVING) - (in->state == PY_SERVING);
     in->state = state;
     in->says_unhealthy = reason != NULL && in->says_unhealthy;
     snprintf(in->reason, sizeof(in->reason), "%s", reason != NULL

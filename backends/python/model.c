@@ -84,7 +84,9 @@ py_model_new(py_model_t **out, TRITONBACKEND_Model *handle)
     }
 
     m->handle = handle;
-    TRITONSERVER_Error *err = model_open(m);
+    m->serving = calloc(1, sizeof(*m->serving));
+    TRITONSERVER_Error *err = m->serving == NULL ? bk_err_nomem("a model")
+        : model_open(m);
     if (err != NULL) {
         py_model_free(m);
         return err;
@@ -106,6 +108,7 @@ py_model_free(py_model_t *m)
     free(m->version_dir);
     free(m->backend_dir);
     free(m->file);
+    free(m->serving);
     free(m);
 }
 

@@ -12,6 +12,8 @@
 #ifndef PY_MODEL_H
 #define PY_MODEL_H
 
+#include <stdatomic.h>
+
 #include "environment.h"
 #include "gpu_inputs.h"
 #include "settings.h"
@@ -37,6 +39,7 @@ typedef struct {
                                            NULL: the model has its own       */
     char                *file;          /* imported file                     */
     py_environment_t     *environment;
+    atomic_int           *serving;      /* interpreters that serve           */
     py_model_settings_t   settings;
     bool                 decoupled;
     bool                 batching;
