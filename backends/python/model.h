@@ -2,7 +2,8 @@
  * model.h - a model of the python backend: its files and its interpreter.
  *
  * Owner    The core's model owns it as its state.
- * Thread   written by new, then read by any until free.
+ * Thread   written by new, then read by any until free, but for
+ *          `serving`.
  * Units    none.
  * Errors   new: an invalid configuration or file, or the exception raised by
  *          completing the configuration.
@@ -39,7 +40,7 @@ typedef struct {
                                            NULL: the model has its own       */
     char                *file;          /* imported file                     */
     py_environment_t     *environment;
-    atomic_int           *serving;      /* interpreters that serve           */
+    atomic_int           *serving;      /* seq_cst: interpreters that serve  */
     py_model_settings_t   settings;
     bool                 decoupled;
     bool                 batching;
