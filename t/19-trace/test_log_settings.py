@@ -3,13 +3,16 @@
 import json
 import re
 
+import grpc
 import numpy
 import pytest
 import tritonclient.grpc
 import tritonclient.http
+from tritonclient.grpc import service_pb2 as pb
 from tritonclient.utils import InferenceServerException
 
 from lib import process
+from lib.grpc_client import Client, Failure
 
 DEFAULTS = {"log_file": "", "log_info": True, "log_warning": True,
             "log_error": True, "log_verbose_level": 0,
@@ -52,6 +55,7 @@ def test_rest_keys_in_triton_s_order(server):
     (b"[]", 400, "must be an object"),
     (b'{"log_info": 1}', 500, "non-boolean"),
     (b'{"log_verbose_level": -1}', 500, "unsigned-integer"),
+    (b'{"log_verbose_level": 2147483648}', 500, "unsigned-integer"),
     (b'{"log_verbose_level": 4294967296}', 500, "unsigned-integer"),
     (b'{"log_verbose_level": "1"}', 500, "unsigned-integer"),
     (b'{"log_format": "plain"}', 503, "invalid argument for --log_format"),
@@ -64,6 +68,31 @@ def test_wrong_bodies_change_nothing(server, body, status, words):
     answer = server.post("/v2/logging", body)
     assert answer.status == status, answer
     assert not words or words in answer.error
+    assert server.get("/v2/logging").json() == DEFAULTS
+
+
+@pytest.mark.parametrize("key,value,text", [
+    ("log_info", {"uint32_param": 1}, "expect boolean for 'log_info'"),
+    ("log_warning", {"string_param": "x"}, "expect boolean for 'log_warning'"),
+    ("log_error", {}, "expect boolean for 'log_error'"),
+    ("log_verbose_level", {"bool_param": True},
+     "expect int32 for 'log_verbose_level'"),
+    ("log_verbose_level", {"uint32_param": 1 << 31},
+     "expect int32 for 'log_verbose_level'"),
+    ("log_format", {"uint32_param": 1}, "expect string for 'log_format'"),
+    ("log_format", {"string_param": "plain"},
+     "invalid argument for log_format, got: plain")])
+def test_wrong_values_over_grpc_change_nothing(server, key, value, text):
+    request = pb.LogSettingsRequest()
+    request.settings["log_info"].bool_param = False
+    request.settings[key].SetInParent()
+    for field, of_type in value.items():
+        setattr(request.settings[key], field, of_type)
+    with Client(server.port2) as client:
+        with pytest.raises(Failure) as e:
+            client.call("LogSettings", request)
+    assert e.value.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert e.value.text == text
     assert server.get("/v2/logging").json() == DEFAULTS
 
 

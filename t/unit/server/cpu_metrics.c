@@ -1,7 +1,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -9,6 +13,59 @@
 #include "core/proto/core_options.h"
 #include "core/server/cpu_metrics.h"
 #include "core/server/metrics_text.h"
+
+/* The text of /proc/stat. */
+static char stat_text[64];
+
+ssize_t
+read(int fd, void *data, size_t len)
+{
+    char link[32], path[32] = "";
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof(path) - 1) > 0
+        && strcmp(path, "/proc/stat") == 0)
+    {
+        return (ssize_t) strlen(strcpy(data, stat_text));
+    }
+    return syscall(SYS_read, fd, data, len);
+}
+
+static void
+shows(inf_cpu_metrics_t *m, const char *share)
+{
+    inf_buf_t out;
+
+    inf_buf_init(&out);
+    inf_cpu_metrics_text(m, 0, 0, &out);
+    const char *at = strstr(inf_buf_slice(&out).data, "\nnv_cpu_utilization ");
+    if (share == NULL) {
+        assert_null(at);
+    } else {
+        assert_non_null(at);
+        assert_true(strtod(at + strlen("\nnv_cpu_utilization "), NULL)
+            == strtod(share, NULL));
+    }
+    inf_buf_fini(&out);
+}
+
+/* Two readings in one jiffy say nothing of it. */
+static void
+a_share_stays_until_time_has_passed(void **state)
+{
+    (void) state;
+    inf_cpu_metrics_t m;
+
+    strcpy(stat_text, "cpu 100 0 0 100 0 0 0 0\n");
+    inf_cpu_metrics_init(&m, 0);
+    shows(&m, NULL);
+    strcpy(stat_text, "cpu 103 0 0 101 0 0 0 0\n");
+    shows(&m, "0.75");
+    shows(&m, "0.75");
+    strcpy(stat_text, "cpu 103 0 0 102 0 0 0 0\n");
+    shows(&m, "0");
+    inf_cpu_metrics_fini(&m);
+}
 
 static void
 times_are_those_of_all_cpus(void **state)
@@ -80,6 +137,7 @@ main(void)
 {
     inf_log_set_levels(false, false, false, 0);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_share_stays_until_time_has_passed),
         cmocka_unit_test(times_are_those_of_all_cpus),
         cmocka_unit_test(memory_is_total_and_what_is_not_available),
         cmocka_unit_test(quantiles_are_read_and_bad_ones_skipped),

@@ -5,12 +5,15 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -23,6 +26,18 @@ static struct {
     int               fd;
     inf_crash_page_t *page;     /* of the core that runs                     */
 } w;
+
+/* How much later it is than the system's clock says. */
+static time_t later;
+
+int
+clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int rc = (int) syscall(SYS_clock_gettime, clock, now);
+
+    now->tv_sec += later;
+    return rc;
+}
 
 static void
 core_starts(void)
@@ -88,6 +103,7 @@ static int
 setup(void **state)
 {
     (void) state;
+    later = 0;
     w.fd = memfd_create("crash page", MFD_CLOEXEC);
     assert_true(w.fd >= 0);
     assert_int_equal(ftruncate(w.fd, SIZE), 0);
@@ -213,6 +229,40 @@ static void
 load_bad(void)
 {
     load_ends(load_begins("bad", 1));
+}
+
+static atomic_bool good_has_ended;
+
+static void *
+load_bad_alone(void *arg)
+{
+    bool *alone = arg;
+
+    void *mark = load_begins("bad", 1);
+    *alone = atomic_load(&good_has_ended);
+    load_ends(mark);
+    return NULL;
+}
+
+/* It waits for the loads that run. */
+static void
+a_version_that_has_crashed_loads_alone(void **state)
+{
+    (void) state;
+    pthread_t thread;
+    bool alone = false;
+
+    core_dies(begin_bad, SIGSEGV);
+    core_starts();
+    void *good = load_begins("good", 1);
+    atomic_store(&good_has_ended, false);
+    assert_int_equal(pthread_create(&thread, NULL, load_bad_alone, &alone), 0);
+    usleep(50000);              /* enough for a load that doesn't wait       */
+    atomic_store(&good_has_ended, true);
+    load_ends(good);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(alone);
+    core_ends();
 }
 
 static void
@@ -410,6 +460,31 @@ a_version_that_ends_five_cores_is_quarantined(void **state)
     }
 }
 
+/* Five in ten minutes each are needed; loads count whenever they were. */
+static void
+executions_count_if_they_follow_each_other_soon(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 4; i++) {
+        core_dies(execute_bad, SIGSEGV);
+        later += 590;
+    }
+    core_starts();                              /* notes the fourth          */
+    core_ends();
+    later += 610;
+    core_dies(execute_bad, SIGSEGV);
+    core_starts();
+    load_bad();
+    core_ends();
+
+    core_dies(begin_bad, SIGSEGV);
+    later += 3600;
+    core_dies(begin_bad, SIGSEGV);
+    core_starts();
+    is_quarantined("bad", 1);
+    core_ends();
+}
+
 /* A version that executes in the thread that crashes is to blame alone; one that
    may be to blame is not where something loads. */
 static void
@@ -601,6 +676,26 @@ a_full_page_still_quarantines(void **state)
 }
 
 static void
+begin_third(void)
+{
+    load_begins("third", 1);
+}
+
+/* In a full page a new crash takes the place of the oldest one. */
+static void
+a_full_page_forgets_the_oldest_crash(void **state)
+{
+    (void) state;
+    core_dies(begin_too_many, SIGSEGV);
+    core_dies(begin_other, SIGSEGV);
+    core_dies(begin_third, SIGSEGV);
+    core_dies(begin_other, SIGSEGV);
+    core_starts();
+    is_quarantined("other", 1);
+    core_ends();
+}
+
+static void
 a_page_that_is_too_small_is_none(void **state)
 {
     (void) state;
@@ -642,6 +737,9 @@ main(void)
         T(a_request_or_other_files_end_a_quarantine),
         T(a_request_that_ends_two_cores_ends_no_quarantine),
         T(a_full_page_and_a_long_name_hold_up_nobody),
+        T(a_full_page_forgets_the_oldest_crash),
+        T(executions_count_if_they_follow_each_other_soon),
+        T(a_version_that_has_crashed_loads_alone),
         T(a_page_that_is_too_small_is_none)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

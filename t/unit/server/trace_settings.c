@@ -127,6 +127,25 @@ models_have_what_they_set_and_else_the_server_s(void **state)
     inf_trace_settings_fini(&s);
 }
 
+/* Its count does not start again. */
+static void
+a_change_that_a_model_does_not_inherit_leaves_it_alone(void **state)
+{
+    (void) state;
+    NginxInference__TraceSettings c = config(1, 5);
+    inf_trace_settings_t s;
+
+    assert_null(inf_trace_settings_init(&s, &c));
+    set(&s, "m", INF_TRACE_LEVEL, (inf_trace_values_t) {
+        .level = INF_TRACE_TIMESTAMPS });
+    assert_int_equal(traced(&s, "m", false), 5);
+    set(&s, "", INF_TRACE_LEVEL, (inf_trace_values_t) {
+        .level = INF_TRACE_TENSORS });
+    assert_int_equal(traced(&s, "m", false), 0);
+    assert_int_equal(traced(&s, "another", false), 5);
+    inf_trace_settings_fini(&s);
+}
+
 static void
 only_off_may_be_invalid(void **state)
 {
@@ -197,6 +216,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rateth_request_is_traced_until_the_count_ends),
         cmocka_unit_test(models_have_what_they_set_and_else_the_server_s),
+        cmocka_unit_test(
+            a_change_that_a_model_does_not_inherit_leaves_it_alone),
         cmocka_unit_test(only_off_may_be_invalid),
         cmocka_unit_test(a_collector_takes_requests_that_ask_for_it)
     };

@@ -256,6 +256,32 @@ a_record_that_ends_after_the_tracer_is_dropped(void **state)
     free(path);
 }
 
+/* The collector does not exist: what is sent is lost at once. */
+static void
+a_full_batch_does_not_wait_for_its_time(void **state)
+{
+    (void) state;
+    NginxInference__TraceSettings c = config((char *) "");
+    inf_tracer_t *tracer;
+
+    c.url = (char *) "http://127.0.0.1:1/v1/traces";
+    c.bsp_max_queue_size = 8;
+    c.bsp_max_export_batch_size = 2;
+    c.bsp_schedule_delay_ms = 3600000;
+    assert_null(inf_tracer_new(&c, &tracer));
+    for (int i = 0; i < 2; i++) {
+        usleep(50000);          /* the thread waits for the rest of a batch  */
+        inf_trace_record_t *r = record_of(tracer);
+        note_one(r);
+        inf_trace_record_unref(r);
+    }
+    for (int i = 0; i < 5000 && inf_tracer_dropped(tracer) < 2; i++) {
+        usleep(1000);
+    }
+    assert_int_equal(inf_tracer_dropped(tracer), 2);
+    inf_tracer_stop(tracer);
+}
+
 static void
 nothing_to_trace_to_has_no_thread(void **state)
 {
@@ -354,6 +380,7 @@ main(void)
         cmocka_unit_test(strings_with_broken_lengths_end_there),
         cmocka_unit_test(too_much_memory_drops_the_record_and_is_given_back),
         cmocka_unit_test(a_record_that_ends_after_the_tracer_is_dropped),
+        cmocka_unit_test(a_full_batch_does_not_wait_for_its_time),
         cmocka_unit_test(nothing_to_trace_to_has_no_thread),
         cmocka_unit_test(spans_are_json_and_have_ids_of_their_own)
     };
