@@ -1,6 +1,5 @@
 #include "core/abi/local_cache.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "core/model/config_validate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/model/config_names.h"
 #include "core/model/model_config.h"

@@ -2,7 +2,6 @@
 
 #include "core/model/config_validate.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/include/datatype.h"

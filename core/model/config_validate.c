@@ -4,7 +4,6 @@
 
 #include "core/base/path.h"
 #include "core/model/model_config.h"
-#include "core/model/config_storage.h"
 #include "core/model/private_inputs.h"
 
 /* the generated names do not fit on a line */

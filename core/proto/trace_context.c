@@ -1,7 +1,5 @@
 #include "core/proto/trace_context.h"
 
-#include <string.h>
-
 static bool read_hex(const char *text, unsigned n, uint8_t *out);
 static int digit(char c);
 static bool is_zero(const uint8_t *bytes, unsigned n);

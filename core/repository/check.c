@@ -1,6 +1,5 @@
 #include "core/repository/check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

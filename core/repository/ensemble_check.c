@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/repository/ensemble_graph.h"
 #include "core/sched/ensemble.h"

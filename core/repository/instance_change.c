@@ -1,6 +1,5 @@
 #include "core/repository/instance_change.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "core/repository/lifecycle_parts.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"

@@ -10,13 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/versions.h"
 #include "core/proto/message.h"
 #include "core/repository/code_upload.h"
-#include "core/repository/instance_change.h"
-#include "core/repository/model_load.h"
 #include "core/sched/entrance.h"
 
 typedef inf_load_t load_t;

@@ -3,8 +3,6 @@
 #include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
 
-#include <stdlib.h>
-
 #include "core/base/clock.h"
 #include "core/base/log.h"
 

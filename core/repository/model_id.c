@@ -1,7 +1,6 @@
 #include "core/repository/model_id.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 inf_model_id_t

@@ -1,9 +1,6 @@
 #include "core/repository/model_set.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const void *serves(const inf_graph_model_t *m, int64_t version);
 static void move(inf_model_record_t *r, inf_model_state_t to);

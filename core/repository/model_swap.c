@@ -3,7 +3,6 @@
 
 #include "core/repository/model_set.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #define REASON_MAX 4096u        /* approximate limit of quoted reasons       */

@@ -1,6 +1,5 @@
 #include "core/repository/model_validate.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/model/private_inputs.h"

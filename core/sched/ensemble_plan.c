@@ -1,7 +1,6 @@
 #include "core/sched/ensemble_plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/buf.h"
 #include "core/include/datatype.h"

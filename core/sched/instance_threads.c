@@ -8,7 +8,6 @@
 #include "core/sched/runtime_parts.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Threads added together; on the adder's stack. */

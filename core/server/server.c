@@ -7,7 +7,6 @@
 #include "core/base/os/private_dir.h"
 #include "core/server/archives.h"
 #include "core/server/client_settings.h"
-#include "core/server/core_config.h"
 #include "core/server/crash_page.h"
 #include "core/server/journal.h"
 #include "core/server/memory_options.h"

@@ -1,7 +1,6 @@
 #include "core/service/check_main.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/abi/cache_plugin.h"
 #include "core/base/os/host_check.h"

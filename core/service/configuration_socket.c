@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 
-#include "core/base/log.h"
 #include "core/include/channel.h"
 #include "core/wire/sockets.h"
 

@@ -1,6 +1,5 @@
 #include "core/storage/gs_credentials.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 #include "core/storage/gs_token.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/buf.h"

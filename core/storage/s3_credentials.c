@@ -1,7 +1,6 @@
 #include "core/storage/s3_credentials.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

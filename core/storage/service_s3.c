@@ -1,7 +1,6 @@
 /* Amazon S3 and services with its protocol. */
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/os/environment.h"
 #include "core/base/path.h"

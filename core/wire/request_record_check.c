@@ -1,6 +1,5 @@
 #include "core/wire/request_record.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/include/datatype.h"
