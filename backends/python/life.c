@@ -189,7 +189,7 @@ static TRITONSERVER_Error *
 greet(py_interpreter_t *in)
 {
     uint64_t begin_ns = bk_now_ns();
-    char text[BK_ERR_MAX];
+    char text[BK_ERR_MAX / 2];
     char how[128];
 
     while (in->progress == PY_PROGRESS_NONE) {
@@ -216,6 +216,11 @@ greet(py_interpreter_t *in)
                 py_environment_python(in->model->environment),
                 (long long) limit_of(in->model) / 1000);
         }
+    }
+
+    py_process_words(&in->process, text, sizeof(text));
+    if (text[0] != '\0') {
+        bk_log(TRITONSERVER_LOG_WARN, "instance %s: %s", in->name, text);
     }
     return NULL;
 }

@@ -13,8 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_FD 3
-#define FDS      3
+#define FIRST_FD  3
+#define SOCKET_FD 5
+#define FDS       4
 
 static int spawn_with(pid_t *pid, const char *const *arguments,
     char *const *variables, const int *fds);
@@ -36,7 +37,7 @@ py_process_start(py_process_t *p, const char *const *arguments,
     }
 
     int rc = spawn_with(&p->pid, arguments, variables, (int[]) { channel, event,
-        pair[1] });
+        pair[1], STDERR_FILENO });
     (void) close(pair[1]);
     if (rc != 0) {
         (void) close(pair[0]);
@@ -108,10 +109,24 @@ py_process_end(py_process_t *p, char *how, size_t size)
 void
 py_process_words(const py_process_t *p, char *text, size_t size)
 {
-    ssize_t n = p->socket == -1 ? -1
-        : recv(p->socket, text, size - 1, MSG_DONTWAIT);
+    char message[4096];
+    size_t len = 0;
+    ssize_t n;
 
-    text[n > 0 ? n : 0] = '\0';
+    while (p->socket != -1 && (n = recv(p->socket, message, sizeof(message),
+        MSG_DONTWAIT)) > 0)
+    {
+        size_t added = (size_t) n < size ? (size_t) n : size - 1;
+        size_t kept = len + added < size ? len : size - 1 - added;
+
+        memmove(text, text + len - kept, kept);
+        memcpy(text + kept, message + n - added, added);
+        len = kept + added;
+    }
+    while (len > 0 && text[len - 1] == '\n') {
+        len--;
+    }
+    text[len] = '\0';
 }
 
 /* Spawns with copies of fds, whose numbers do not overlap the target
@@ -120,7 +135,7 @@ static int
 spawn_with(pid_t *pid, const char *const *arguments, char *const *variables,
     const int *fds)
 {
-    int copies[FDS] = { -1, -1, -1 };
+    int copies[FDS] = { -1, -1, -1, -1 };
     int rc = 0;
 
     for (int i = 0; i < FDS && rc == 0; i++) {
@@ -155,6 +170,10 @@ spawn(pid_t *pid, const char *const *arguments, char *const *variables,
     int rc = 0;
     for (int i = 0; i < FDS && rc == 0; i++) {
         rc = posix_spawn_file_actions_adddup2(&actions, fds[i], FIRST_FD + i);
+    }
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_adddup2(&actions, SOCKET_FD,
+            STDERR_FILENO);
     }
     if (rc == 0) {
         rc = posix_spawn_file_actions_addclosefrom_np(&actions,

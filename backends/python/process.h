@@ -28,8 +28,8 @@ typedef struct {
 } py_process_t;
 
 /* Starts the process.  Arguments and variables end with NULL; the first
-   argument is the program's path.  Channel, event and socket become descriptors
-   3, 4 and 5. */
+   argument is the program's path.  Channel, event, socket and this process's
+   stderr become descriptors 3 to 6; its own stderr is the socket. */
 BK_CHECK TRITONSERVER_Error *py_process_start(py_process_t *p,
     const char *const *arguments, char *const *variables, int channel,
     int event);
@@ -40,7 +40,7 @@ void py_process_kill(const py_process_t *p);
    1".  Does nothing without a process. */
 void py_process_end(py_process_t *p, char *how, size_t size);
 
-/* Reads the text left on the socket; "" if there is none. */
+/* Reads the end of the text on the socket; "" if there is none. */
 void py_process_words(const py_process_t *p, char *text, size_t size);
 
 #endif /* PY_PROCESS_H */

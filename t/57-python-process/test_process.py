@@ -283,3 +283,41 @@ def test_nothing_outlives_the_core():
         s.end_core()
         assert process.wait_until(
             lambda: not (process.alive(first) or process.alive(child)), 5)
+
+
+# what stands at the end of a long text counts
+BROKEN = """\
+#!/bin/sh
+i=0
+while [ $i -lt 50 ]; do echo "line $i of what it says on stderr" >&2
+    i=$((i + 1))
+done
+echo "No module named 'encodings'" >&2
+exit 1
+"""
+
+
+def test_the_last_words_of_an_interpreter_that_does_not_start(tmp_path):
+    program = tmp_path / "python3"
+    program.write_text(BROKEN)
+    program.chmod(0o755)
+    with python_backend.serve(
+            doer, parts="health repository", http="    inference_model_control"
+            " explicit;\n    inference_backend_config python "
+            f"interpreter={program};\n") as s:
+        reason = s.post("/v2/repository/models/doer/load",
+                        b"").json()["error"]
+    assert "exited with status 1 before it could load the model: " in reason
+    assert "line 49 of what it says on stderr\nNo module named 'encodings'" \
+        in reason
+
+
+def test_words_of_an_interpreter_that_starts_are_in_the_log(tmp_path):
+    program = tmp_path / "python3"
+    program.write_text("#!/bin/sh\necho 'it warns' >&2\n"
+                       f'exec {python_backend.INTERPRETER} "$@"\n')
+    program.chmod(0o755)
+    with python_backend.serve(
+            doer, http="    inference_backend_config python "
+            f"interpreter={program};\n") as s:
+        s.wait_log(r"instance doer_0: it warns\n")

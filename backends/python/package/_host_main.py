@@ -4,7 +4,8 @@
 
 NAME is the instance's, for lists of processes.
 
-An error before there is a channel is sent over the socket.
+An error before there is a channel is sent over the socket, which is stderr
+until then; descriptor 6 is what stderr is afterwards.
 """
 
 import os
@@ -16,6 +17,8 @@ def main():
     channel, event, words = (int(a) for a in sys.argv[1:4])
     package = sys.argv[4]
     del sys.argv[1:]
+    os.dup2(6, 2, inheritable=True)
+    os.close(6)
     sys.path[:] = [p for p in sys.path if p != os.path.dirname(__file__)]
     sys.path.insert(0, package)
     try:
