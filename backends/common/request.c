@@ -94,7 +94,8 @@ bk_input_copy(const bk_input_t *in, void *dst)
         }
 
         if (len_bytes != 0) {
-            memcpy((char *) dst + done, data, len_bytes);
+            /* an output may be in the region of its input */
+            memmove((char *) dst + done, data, len_bytes);
             done += len_bytes;
         }
     }

@@ -174,6 +174,18 @@ def test_the_whole_region_is_there(api, client, new_object, offset):
     assert o[to:to + 16] == VALUES.tobytes()
 
 
+@pytest.mark.parametrize("place,to", [(0, 4), (4, 0), (64, 64), (8, 100)])
+def test_an_output_over_its_input(api, client, new_object, place, to):
+    """The client may choose the same bytes for both, or some of them."""
+    values = numpy.arange(1000, dtype=numpy.int32)
+    o = new_object()
+    o[place:place + 4000] = values.tobytes()
+    client.register_system_shared_memory("r", o.key, o.size)
+    ask(api, client, shape=(1000,), place=("r", 4000, place),
+        out=("r", 4000, to))
+    assert o[to:to + 4000] == values.tobytes()
+
+
 def test_a_region_that_begins_inside_its_object(api, client, new_object):
     o = new_object(3 * 4096)
     o[4096:4112] = VALUES.tobytes()
