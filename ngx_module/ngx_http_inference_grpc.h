@@ -247,5 +247,9 @@ inf_slice_t ngx_http_inference_deflate_get(
 /* Installs the header filter, which runs before nginx's own filters. */
 void ngx_http_inference_grpc_install_filter(void);
 
+/* The gRPC project's "HTTP to gRPC Status Code Mapping", and our status for a
+   message that is too large. */
+inf_grpc_status_t ngx_http_inference_grpc_status_of(ngx_uint_t status);
+
 
 #endif /* NGX_HTTP_INFERENCE_GRPC_H */

@@ -10,7 +10,6 @@
 
 static ngx_int_t ngx_http_inference_grpc_header_filter(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_inference_grpc_is_own(ngx_http_request_t *r);
-static inf_grpc_status_t ngx_http_inference_grpc_status_of(ngx_uint_t status);
 
 
 static ngx_http_output_header_filter_pt  ngx_http_inference_next_header_filter;
@@ -92,10 +91,7 @@ ngx_http_inference_grpc_is_own(ngx_http_request_t *r)
 }
 
 
-/* The gRPC project's "HTTP to gRPC Status Code Mapping", and our status for a
-   message that is too large. */
-
-static inf_grpc_status_t
+inf_grpc_status_t
 ngx_http_inference_grpc_status_of(ngx_uint_t status)
 {
     switch (status) {

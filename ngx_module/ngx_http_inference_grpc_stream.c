@@ -52,6 +52,8 @@ static ngx_int_t ngx_http_inference_stream_preview(
     ngx_http_inference_stream_t *stream);
 static ngx_int_t ngx_http_inference_stream_receive(
     ngx_http_inference_stream_t *stream);
+static ngx_int_t ngx_http_inference_stream_rejected(
+    ngx_http_inference_stream_t *stream, ngx_int_t rc);
 static ngx_uint_t ngx_http_inference_stream_is_full(
     ngx_http_inference_stream_t *stream);
 static void ngx_http_inference_stream_take(
@@ -515,8 +517,7 @@ ngx_http_inference_stream_receive(ngx_http_inference_stream_t *stream)
         rc = ngx_http_read_unbuffered_request_body(r);
 
         if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-            return ngx_http_inference_stream_broken(stream,
-                              c->error ? NGX_HTTP_CLIENT_CLOSED_REQUEST : rc);
+            return ngx_http_inference_stream_rejected(stream, rc);
         }
 
         if (ctx->status) {
@@ -540,6 +541,37 @@ ngx_http_inference_stream_receive(ngx_http_inference_stream_t *stream)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * nginx reads no further, for rc (a limit of bytes, a wrong length): that is
+ * the answer's status, or is told by trailers when the head has been sent.
+ * NGX_HTTP_INTERNAL_SERVER_ERROR is a connection that has failed, too.
+ */
+
+static ngx_int_t
+ngx_http_inference_stream_rejected(ngx_http_inference_stream_t *stream,
+    ngx_int_t rc)
+{
+    ngx_http_request_t  *r;
+
+    r = stream->call->request;
+
+    if (r->connection->error
+        || (r->header_sent && rc == NGX_HTTP_INTERNAL_SERVER_ERROR))
+    {
+        return ngx_http_inference_stream_broken(stream,
+                                            NGX_HTTP_CLIENT_CLOSED_REQUEST);
+    }
+
+    if (!r->header_sent || rc == NGX_HTTP_REQUEST_TIME_OUT) {
+        return ngx_http_inference_stream_broken(stream, rc);
+    }
+
+    return ngx_http_inference_grpc_fail(stream->call,
+                               ngx_http_inference_grpc_status_of(rc),
+                               "rejected by nginx with HTTP status %i", rc);
 }
 
 

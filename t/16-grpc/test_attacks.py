@@ -237,6 +237,21 @@ def test_clients_that_vanish_from_grpcio(server):
     ends_well(server)
 
 
+def test_clients_that_close_while_their_messages_are_read(server):
+    """A call that has sent its head ends without an alarm in the log where
+    nginx cannot grant its window more bytes."""
+    for _ in range(20):
+        with H2(server.port2) as c:
+            streams = [c.post(STREAM, METADATA) for _ in range(8)]
+            for stream in streams:
+                c.data(stream, SMALL)
+            while not all(c.streams[s].body for s in streams):
+                c.step()
+            for stream in streams:
+                c.data(stream, LARGE[:40_000])
+    ends_well(server)
+
+
 # ---- messages
 
 def test_empty_messages(server):
@@ -330,6 +345,39 @@ def test_nginx_own_limit_of_bodies(server, declared):
             assert (reply.status, status_in(reply.block)) == (200, 8), path
             reply = c.read(c.post("/some" + path, METADATA, SMALL))
             assert status_in(reply.block) == 0
+    ends_well(server)
+
+
+@pytest.mark.parametrize("sent", [0, 1])
+def test_a_limit_of_bodies_in_the_middle_of_a_stream(server, sent):
+    """After the head, too, the 413 is a status of gRPC; replies are before
+    it."""
+    data = frame(numbers("id_int32", [1] * 5000))
+    with H2(server.port2) as c:
+        stream = c.post("/some" + STREAM, METADATA)
+        for _ in range(sent):
+            c.data(stream, SMALL)
+            while not c.streams[stream].body:
+                c.step()
+        c.data(stream, data)
+        reply = c.read(stream)
+        assert (reply.status, status_in(reply.block)) == (200, 8)
+        assert len(frames(reply.body)) == sent
+    ends_well(server)
+
+
+def test_a_length_that_the_stream_does_not_have(server):
+    """content-length is nginx's to check: its 400 is a status of gRPC."""
+    more = {"content-length": str(len(SMALL) + 1)}
+    with H2(server.port2) as c:
+        stream = c.post(STREAM, {**METADATA, **more})
+        c.data(stream, SMALL)
+        while not c.streams[stream].body:
+            c.step()
+        c.data(stream, b"", end=True)
+        reply = c.read(stream)
+        assert status_in(reply.block) == 13
+        assert len(frames(reply.body)) == 1
     ends_well(server)
 
 
