@@ -5,9 +5,9 @@
  * (options.c, places.c, nginx_conf.c), runs nginx in the foreground, logs the
  * tables of models and options when the models are loaded (start_log.c), and
  * ends with nginx's status, or with 1 where Triton does.  SIGTERM, SIGINT and
- * SIGQUIT stop nginx gracefully, a SIGINT after that immediately; SIGHUP and
- * SIGUSR1 are passed on.  nginx ends when this program is killed, and nginx's
- * workers end when its master is.
+ * SIGQUIT stop nginx gracefully, and so does the end of the terminal; a SIGINT
+ * after that immediately.  SIGHUP and SIGUSR1 are passed on.  nginx ends when
+ * this program is killed, and nginx's workers end when its master is.
  */
 
 #include <errno.h>
@@ -42,6 +42,7 @@ typedef struct {
     options_t  *options;
     FILE       *log;                /* for lines of the start                */
     char        path[SOCKET_PATH_MAX];  /* its socket                        */
+    bool        terminal;           /* SIGHUP comes when it ends, too        */
     bool        asking;             /* loads of the start are pending        */
     bool        stopping;
     long        stopped_ms;         /* time of the stop, monotonic clock     */
@@ -55,6 +56,7 @@ static void open_streams(void);
 static void print_config(const options_t *o, const pieces_t *p);
 static void write_config(const options_t *o, const pieces_t *p);
 static FILE *open_log(const options_t *o);
+static bool has_terminal(void);
 static void block_signals(sigset_t *signals);
 static void clean_up(void);
 static pid_t spawn_nginx(const char *dir, const pieces_t *p);
@@ -97,6 +99,7 @@ main(int argc, char **argv)
 
     services_try(&options);
     watch.log = open_log(&options);
+    watch.terminal = has_terminal() && signal(SIGHUP, SIG_DFL) != SIG_IGN;
     block_signals(&signals);
     atexit(clean_up);
     places_make(&places, &who);
@@ -163,6 +166,18 @@ open_log(const options_t *o)
         die("cannot open --log-file=%s: %s", o->log_file, strerror(errno));
     }
     return f;
+}
+
+/* Whether the process can be sent signals by a terminal. */
+static bool
+has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
 }
 
 /* Blocks the signals, which next_signal takes one by one.  nginx starts with
@@ -237,6 +252,10 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
             kill(nginx, SIGTERM);
             w->deadline_ms += GRACE_SECS * 1000;
             continue;
+        }
+
+        if (sig == SIGHUP && w->terminal && !has_terminal()) {
+            sig = SIGTERM;
         }
 
         switch (sig) {

@@ -1,10 +1,13 @@
 """inference-server as a process: its signals, its children, its files."""
 
+import fcntl
 import os
 import pathlib
+import pty
 import signal
 import socket
 import subprocess
+import termios
 
 import pytest
 
@@ -59,6 +62,32 @@ def test_a_signal_that_comes_again_is_no_haste(launch):
             process.wait_until(lambda: False, 0.1)
         assert connection.read().status == 200
     assert launcher.process.wait(30 * SLOW) == 0
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_is_closed(launch, ignored):
+    """The server ends with it, unless it was started by nohup."""
+    master, slave = pty.openpty()
+
+    def control():
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        if ignored:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    launcher = launch(start_new_session=True, preexec_fn=control)
+    os.close(slave)
+    launcher.process.send_signal(signal.SIGHUP)             # a reload
+    launcher.wait_log("reconfiguring")
+    assert launcher.ask().status == 200
+    os.close(master)
+    if ignored:
+        assert not process.wait_until(
+            lambda: launcher.process.poll() is not None, 1)
+        assert launcher.ask().status == 200
+        assert launcher.stop() == 0
+    else:
+        assert launcher.process.wait(30 * SLOW) == 0
+        assert list(launcher.tmp.iterdir()) == []
 
 
 def test_signals_put_no_end_off(begin, tmp_path, repository):
