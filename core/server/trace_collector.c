@@ -73,7 +73,7 @@ static bool ends_with(const char *text, const char *end, size_t *stem);
 
 inf_err_t *
 inf_trace_collector_new(const NginxInference__TraceSettings *config,
-    inf_trace_collector_t **out)
+    const _Atomic uint64_t *until_ns, inf_trace_collector_t **out)
 {
     inf_trace_collector_t *c = calloc(1, sizeof(*c));
     if (c == NULL) {
@@ -102,7 +102,7 @@ inf_trace_collector_new(const NginxInference__TraceSettings *config,
     if (err == NULL) {
         c->url = strdup(config->url);
         err = c->url == NULL ? inf_err_nomem()
-            : inf_http_post_open(c->url, POST_MS, &c->post);
+            : inf_http_post_open(c->url, POST_MS, until_ns, &c->post);
     }
     if (err == NULL) {
         err = take_environment(c);

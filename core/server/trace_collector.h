@@ -25,10 +25,11 @@ typedef struct inf_trace_collector_s inf_trace_collector_t;
 
 /* Copies url and resources of config.  Headers of the posts and authorities of
    https:// come from OpenTelemetry's variables OTEL_EXPORTER_OTLP_HEADERS and
-   OTEL_EXPORTER_OTLP_CERTIFICATE, or ..._OTLP_TRACES_... of them. */
+   OTEL_EXPORTER_OTLP_CERTIFICATE, or ..._OTLP_TRACES_... of them.  until_ns: on
+   the monotonic clock, when a post ends in any case; it is valid until free. */
 INF_CHECK inf_err_t *inf_trace_collector_new(
     const NginxInference__TraceSettings *config,
-    inf_trace_collector_t **out);
+    const _Atomic uint64_t *until_ns, inf_trace_collector_t **out);
 
 /* c may be NULL. */
 void inf_trace_collector_free(inf_trace_collector_t *c);

@@ -13,6 +13,8 @@
 #define TRACER_RANK     74
 #define TRACER_MEMORY   (UINT64_C(64) << 20)    /* of records in progress    */
 #define COMPLAIN_NS     UINT64_C(10000000000)   /* between two log lines     */
+#define END_NS          UINT64_C(2000000000)    /* for queued records, at
+                                                   stop                      */
 
 struct inf_tracer_s {
     inf_trace_settings_t   settings;    /* has a lock of its own             */
@@ -28,6 +30,8 @@ struct inf_tracer_s {
     _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
     _Atomic uint64_t       memory;      /* relaxed: bytes of records         */
     _Atomic uint64_t       dropped;     /* relaxed: a statistic              */
+    _Atomic uint64_t       until_ns;    /* relaxed: later records are dropped;
+                                           set at stop                       */
 
     inf_lock_t             lock;        /* rank 74; guards the rest          */
     inf_cond_t             work;
@@ -56,6 +60,7 @@ inf_tracer_new(const NginxInference__TraceSettings *config,
     }
 
     atomic_init(&t->refs, 1);
+    atomic_init(&t->until_ns, UINT64_MAX);
     t->limit = config->bsp_max_queue_size;
     t->batch = config->bsp_max_export_batch_size;
     if (t->batch > t->limit) {
@@ -89,6 +94,8 @@ inf_tracer_stop(inf_tracer_t *t)
         return;
     }
 
+    atomic_store_explicit(&t->until_ns, inf_clock_ns() + END_NS,
+        memory_order_relaxed);
     inf_lock(&t->lock);
     t->stopping = true;
     inf_unlock(&t->lock);
@@ -172,7 +179,8 @@ static inf_err_t *
 open_target(inf_tracer_t *t, const NginxInference__TraceSettings *config)
 {
     if (config->url[0] != '\0') {
-        return inf_trace_collector_new(config, &t->collector);
+        return inf_trace_collector_new(config, &t->until_ns,
+            &t->collector);
     }
 
     return config->file[0] != '\0' ? inf_trace_file_new(config->file,
@@ -243,9 +251,14 @@ bring_away(inf_tracer_t *t, inf_link_t *batch, uint32_t count)
         return;
     }
 
-    uint32_t lost = t->collector != NULL
-        ? inf_trace_collector_send(t->collector, batch, count)
-        : inf_trace_file_write(t->file, batch);
+    uint32_t lost = count;
+    if (inf_clock_ns() < atomic_load_explicit(&t->until_ns,
+            memory_order_relaxed))
+    {
+        lost = t->collector != NULL
+            ? inf_trace_collector_send(t->collector, batch, count)
+            : inf_trace_file_write(t->file, batch);
+    }
     if (lost > 0) {
         drop(t, lost);
     }

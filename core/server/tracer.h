@@ -24,8 +24,8 @@ typedef struct inf_tracer_s inf_tracer_t;
 INF_CHECK inf_err_t *inf_tracer_new(
     const NginxInference__TraceSettings *config, inf_tracer_t **out);
 
-/* Writes the queued records, ends the thread and drops the server's reference;
-   tracer may be NULL. */
+/* Writes the queued records, for two seconds at most, ends the thread and drops
+   the server's reference; tracer may be NULL. */
 void inf_tracer_stop(inf_tracer_t *tracer);
 
 /* ref returns tracer; with the last reference it is freed. */

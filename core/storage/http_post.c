@@ -1,25 +1,31 @@
 #include "core/storage/http_post.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/buf.h"
+#include "core/base/clock.h"
 #include "core/storage/curl_library.h"
 #include "core/storage/percent.h"
 
 struct inf_http_post_s {
-    const inf_curl_t  *curl;
-    CURL              *easy;
-    struct curl_slist *headers;
-    char               reason[CURL_ERROR_SIZE];
+    const inf_curl_t       *curl;
+    CURL                   *easy;
+    struct curl_slist      *headers;
+    const _Atomic uint64_t *until_ns;   /* relaxed: the holder's             */
+    char                    reason[CURL_ERROR_SIZE];
 };
 
 static bool put_header(inf_buf_t *line, const char *pair, size_t len);
+static int on_progress(void *userp, curl_off_t down_all, curl_off_t down,
+    curl_off_t up_all, curl_off_t up);
 static size_t ignore(char *data, size_t size, size_t count, void *userp);
 
 inf_err_t *
-inf_http_post_open(const char *url, long timeout_ms, inf_http_post_t **out)
+inf_http_post_open(const char *url, long timeout_ms,
+    const _Atomic uint64_t *until_ns, inf_http_post_t **out)
 {
     const inf_curl_t *curl;
 
@@ -34,6 +40,7 @@ inf_http_post_open(const char *url, long timeout_ms, inf_http_post_t **out)
     }
 
     p->curl = curl;
+    p->until_ns = until_ns;
     p->easy = curl->easy_init();
     p->headers = curl->slist_append(NULL, "Content-Type: application/json");
     if (p->easy == NULL || p->headers == NULL) {
@@ -47,6 +54,9 @@ inf_http_post_open(const char *url, long timeout_ms, inf_http_post_t **out)
         (long) CURL_HTTP_VERSION_1_1);
     rc |= curl->easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
     rc |= curl->easy_setopt(p->easy, CURLOPT_TIMEOUT_MS, timeout_ms);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_NOPROGRESS, 0L);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_XFERINFODATA, p);
     rc |= curl->easy_setopt(p->easy, CURLOPT_ERRORBUFFER, p->reason);
     rc |= curl->easy_setopt(p->easy, CURLOPT_HTTPHEADER, p->headers);
     rc |= curl->easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, ignore);
@@ -158,6 +168,19 @@ inf_http_post_send(inf_http_post_t *p, inf_slice_t json)
     p->curl->easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
     return status >= 200 && status < 300 ? NULL
         : inf_err_new(INF_ERR_UNAVAILABLE, "HTTP status %ld", status);
+}
+
+static int
+on_progress(void *userp, curl_off_t down_all, curl_off_t down,
+    curl_off_t up_all, curl_off_t up)
+{
+    const inf_http_post_t *p = userp;
+    (void) down_all;
+    (void) down;
+    (void) up_all;
+    (void) up;
+    return inf_clock_ns() >= atomic_load_explicit(p->until_ns,
+        memory_order_relaxed);
 }
 
 static size_t

@@ -3,7 +3,7 @@
  *
  * Owner    The holder closes it; the connection is kept for the next post.
  * Thread   one at a time.
- * Units    bytes, ms.
+ * Units    bytes, ms, ns.
  * Errors   UNAVAILABLE: no answer in time, or an error status.
  * Route    trace collector -> [http post] -> libcurl
  */
@@ -18,10 +18,11 @@
 
 typedef struct inf_http_post_s inf_http_post_t;
 
-/* url: http:// or https://; timeout_ms: limit of a whole post.  UNSUPPORTED:
-   libcurl is missing. */
+/* url: http:// or https://; timeout_ms: limit of a whole post; until_ns: on the
+   monotonic clock, when a post ends in any case; it is valid until close.
+   UNSUPPORTED: libcurl is missing. */
 INF_CHECK inf_err_t *inf_http_post_open(const char *url, long timeout_ms,
-    inf_http_post_t **out);
+    const _Atomic uint64_t *until_ns, inf_http_post_t **out);
 
 /* Adds headers to all posts: "name=value,name=value", values percent-encoded.
    Those that are no header are left out, and *bad is their number. */

@@ -1,6 +1,9 @@
 """Traces that go to an OpenTelemetry collector, and clients' contexts."""
 
 import json
+import os
+import signal
+import socket
 
 import numpy
 import pytest
@@ -268,3 +271,19 @@ def test_the_end_brings_away_what_is_queued(start, collector):
     server.stop()
     assert len(collector.named("InferRequest")) == 7
     assert len(collector.posts) == 1
+
+
+def test_the_end_waits_for_no_silent_collector(start):
+    """The next core's requests would wait, too."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1/traces"
+        server = start(fill, http="    inference_trace "
+                       f"otlp={url} bsp_max_export_batch_size=1 rate=1;")
+        for _ in range(40):
+            infer(server)
+        core = server.core()
+        os.kill(core, signal.SIGQUIT)
+        server.next_core(core, 20)
+        server.wait_log(r"\b\d+ traces were dropped")
+        infer(server)
+        server.stop()
