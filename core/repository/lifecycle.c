@@ -323,6 +323,12 @@ index_rows(const inf_repository_name_t *n, const inf_model_record_t *r,
     }
 }
 
+void
+inf_lifecycle_end_loads(inf_lifecycle_t *lc, uint64_t timeout_ns)
+{
+    (void) inf_lifecycle_stop_loaders(lc, inf_clock_ns() + timeout_ns);
+}
+
 bool
 inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
 {

@@ -31,6 +31,7 @@ static inf_repository_desired_t desired_of(
 static bool is_all(const NginxInference__CoreConfig *config);
 static inf_err_t *set_poll(inf_server_t *server,
     const NginxInference__CoreConfig *config);
+static void end_changes(inf_server_t *server);
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 
@@ -206,13 +207,32 @@ inf_server_stop(inf_server_t *server, uint64_t drain_ns)
     return true;
 }
 
-bool
-inf_server_drain(inf_server_t *server, uint64_t drain_ns)
+void
+inf_server_end_loads(inf_server_t *server, uint64_t drain_ns)
+{
+    end_changes(server);
+
+    inf_lock(&server->drain_lock);
+    if (server->lifecycle != NULL) {
+        inf_lifecycle_end_loads(server->lifecycle, drain_ns);
+    }
+    inf_unlock(&server->drain_lock);
+}
+
+/* Ends what makes loads of its own accord. */
+static void
+end_changes(inf_server_t *server)
 {
     atomic_store(&server->stopping, true);
     inf_repository_change_stop(server->change);
     inf_poll_stop(server->poll);
     inf_pollers_stop(server->pollers);
+}
+
+bool
+inf_server_drain(inf_server_t *server, uint64_t drain_ns)
+{
+    end_changes(server);
 
     inf_lock(&server->drain_lock);
     bool done = server->lifecycle == NULL

@@ -524,6 +524,9 @@ run(core_t *core)
     if (err == NULL) {
         inf_intake_run(intake);
         note_end((uint64_t) getpid());  /* also where nginx is gone          */
+        if (core->left_ns != 0) {       /* workers that see no core give up  */
+            inf_server_end_loads(server, drain_left_ns(core));
+        }
     }
     core->server = NULL;
 

@@ -4,6 +4,7 @@ core, and no client sees more than a delay."""
 import json
 import os
 import shutil
+import signal
 
 import pytest
 
@@ -12,7 +13,8 @@ from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.crowd import Crowd
 from lib.exposition import figure, wait_executing, wait_given
 from lib.load import Load
-from lib.server import CORE, SANITIZER, SLOW
+from lib.repository import PARTS, held, let_go, wait_held
+from lib.server import CORE, SANITIZER, SLOW, nap
 from lib.wire import infer_path, request_bytes, tensor
 
 VALUES = [1, 2, 3]
@@ -190,6 +192,26 @@ def test_a_sequence_gets_its_error(make_server):
         assert SEQUENCE in answer.error
     assert server.wait_for("/v2/models/sequence/ready")
     assert read(request(True)).status == 200
+
+
+def test_a_load_that_goes_on_fails_no_request(make_server):
+    """Nobody has asked for it: poll mode makes it."""
+    server = make_server(
+        fill, parts=PARTS, http="    inference_model_control poll"
+        " interval=200ms;\n"
+        f"    inference_backends {backends.build('failing')};\n")
+    held(server.models, "slow", "initialize-hold")
+    wait_held(server, "slow")
+    core = server.core()
+    os.kill(core, signal.SIGQUIT)
+    server.wait_log("the core leaves")
+    sent = send(server, "brief")
+    nap(12)                     # for longer than a worker waits for a core
+    assert server.core() == core
+    let_go(server, "slow")
+    assert read(sent).status == 200
+    assert server.core() != core
+    assert server.wait_for("/v2/models/slow/ready")
 
 
 def test_an_execution_longer_than_drain_is_begun_again(make_server):
