@@ -129,11 +129,14 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                "\"inference infer grpc\"";
     }
 
+    /* if no location lists these parts, the core has neither regions nor
+       archives for a worker that asks all the same */
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
     if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {
-        /* if no location lists this part, the core disables regions */
-        imcf = ngx_http_conf_get_module_main_conf(cf,
-                                                  ngx_http_inference_module);
         imcf->config.client_shared_memory = 1;
+    }
+    if (ilcf->parts & NGX_HTTP_INFERENCE_ARCHIVES) {
+        imcf->config.client_archives = 1;
     }
 
     if (ilcf->parts == NGX_HTTP_INFERENCE_METRICS) {

@@ -182,6 +182,8 @@ typedef struct {
         .reload = INF_RELOAD_NOW)                                             \
     OPTION("inference", .field = "client_shared_memory",                      \
         .reload = INF_RELOAD_NOW, .logged = "inference shared_memory")        \
+    OPTION("inference", .field = "client_archives",                           \
+        .reload = INF_RELOAD_NOW, .logged = "inference archives")             \
     GROUP("inference_shared_memory",                                          \
         .usage = "invalid or duplicate parameter \"%V\" of "                  \
         "\"inference_shared_memory\": it takes regions= and copies=, sizes "  \

@@ -28,6 +28,7 @@ typedef struct {
     void                  *userp;
 } archive_call_t;
 
+static inf_err_t *load_allowed(const inf_server_t *server);
 static archive_call_t *call_new(inf_server_t *server, const char *name,
     inf_lifecycle_done_fn done, void *userp);
 static void call_free(archive_call_t *call);
@@ -77,8 +78,7 @@ inf_archive_load(inf_server_t *server,
     void *userp)
 {
     archive_call_t *call = call_new(server, q->model_name, done, userp);
-    inf_err_t *err = call != NULL ? inf_model_control_allowed(server)
-        : inf_err_nomem();
+    inf_err_t *err = call != NULL ? load_allowed(server) : inf_err_nomem();
 
     if (err == NULL) {
         err = inf_model_control_name(q->model_name);
@@ -101,6 +101,16 @@ inf_archive_load(inf_server_t *server,
 
     inf_lifecycle_load_async(server->lifecycle, q->model_name, NULL, false,
         loaded, call);
+}
+
+/* The configuration decides, not the worker: archives are code. */
+static inf_err_t *
+load_allowed(const inf_server_t *server)
+{
+    return atomic_load(&server->control) & INF_SERVER_ARCHIVES
+        ? inf_model_control_allowed(server)
+        : inf_err_new(INF_ERR_UNSUPPORTED, "no location has"
+            " \"inference archives\"");
 }
 
 void

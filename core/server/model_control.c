@@ -20,7 +20,8 @@ static inf_err_t *wrong_type(const char *key, const char *expected);
 inf_err_t *
 inf_model_control_allowed(const inf_server_t *server)
 {
-    int control = (int) atomic_load(&server->control);
+    int control = (int) (atomic_load(&server->control)
+        & ~INF_SERVER_ARCHIVES);
 
     return control == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
         : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"

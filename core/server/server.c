@@ -16,6 +16,7 @@
 #define DRAIN_RANK        1
 #define POLL_INTERVAL_MAX UINT64_C(31536000000)     /* one year              */
 
+static uint32_t control_of(const NginxInference__CoreConfig *config);
 static void open_journal(inf_server_t *server,
     const inf_server_host_t *host);
 static inf_err_t *open_parts(inf_server_t *server,
@@ -49,7 +50,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->exit_timeout_ns, config->drain_ms * 1000000);
     atomic_init(&server->strict_readiness, config->strict_readiness);
     atomic_init(&server->stuck_limit.ns, config->stuck_ms * 1000000);
-    atomic_init(&server->control, (uint32_t) config->model_control);
+    atomic_init(&server->control, control_of(config));
     atomic_init(&server->max_json_bytes, config->max_json_bytes);
     server->follows = host->follows;
     server->gpu_failed = host->gpu_failed;
@@ -121,6 +122,13 @@ open_parts(inf_server_t *server, const inf_server_host_t *host, void *userp,
     return err;
 }
 
+static uint32_t
+control_of(const NginxInference__CoreConfig *config)
+{
+    return (uint32_t) config->model_control
+        | (config->client_archives ? INF_SERVER_ARCHIVES : 0);
+}
+
 inf_err_t *
 inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     inf_core_config_t *now)
@@ -144,7 +152,7 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     atomic_store_explicit(&server->stuck_limit.ns, wanted->stuck_ms * 1000000,
         memory_order_relaxed);
     atomic_store(&server->exit_timeout_ns, wanted->drain_ms * 1000000);
-    atomic_store(&server->control, (uint32_t) wanted->model_control);
+    atomic_store(&server->control, control_of(wanted));
     atomic_store_explicit(&server->max_json_bytes, wanted->max_json_bytes,
         memory_order_relaxed);
     err = inf_repository_change_ask(server->change, &desired);

@@ -49,6 +49,9 @@ typedef enum {
 typedef void (*inf_gpu_failed_fn)(const struct inf_model_s *guilty,
     bool loading, const char *why);
 
+/* Beside a ModelControl: clients may load archives. */
+#define INF_SERVER_ARCHIVES 0x100u
+
 struct inf_server_s {
     inf_core_config_t                *config;   /* these are set in new() or
                                                    have their own locks; config:
@@ -57,7 +60,8 @@ struct inf_server_s {
     inf_lifecycle_t                  *lifecycle;
     inf_pollers_t                    *pollers;  /* of remote repositories    */
     inf_poll_t                       *poll;     /* in poll mode only         */
-    _Atomic uint32_t                  control;  /* seq_cst; a ModelControl   */
+    _Atomic uint32_t                  control;  /* seq_cst; a ModelControl, and
+                                                   INF_SERVER_ARCHIVES       */
     struct inf_journal_s             *journal;  /* NULL: none                */
     bool                              polls;    /* polls on a timer, in poll
                                                    mode                      */

@@ -552,6 +552,18 @@ def test_only_where_it_is_listed(make_server, place):
     assert server.get("/v2/archives").status == 404
 
 
+def test_a_reload_that_lists_them_lets_them_in(make_server, place):
+    server = make_server(http=EXPLICIT, parts="health infer repository",
+                         wait="live")
+    path = place("a")
+    assert load(server, "x", path).status == 404
+    server.write_config(parts=PARTS)
+    server.reload()
+    answer = load(server, "x", path)
+    assert answer.status == 200, answer
+    assert data(server, "x") == [3, 4]
+
+
 def test_the_next_core_has_them(server, place):
     first, second, third = place("a"), place("b"), place("c")
     for name, path in (("x", first), ("y", second), ("z", third)):

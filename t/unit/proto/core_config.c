@@ -47,6 +47,7 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("", "model_control: POLL poll_interval_ms: 1 poll_inotify: false",
         "");
     differ("", "drain_ms: 1", "");
+    differ("", "client_archives: true", "");
     differ("", "shared_memory_region_bytes: 1 shared_memory_copy_bytes: 1",
         "");
     differ_later("", "backend_directories: '/a'", "inference_backends");

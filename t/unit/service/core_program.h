@@ -59,7 +59,8 @@ config_fd(const char *repository, uint64_t generation)
     int fd;
 
     snprintf(text, sizeof(text), "repositories: '%s' backend_directories:"
-        " '%s/backends' generation: %llu response_arena_bytes: 67108864",
+        " '%s/backends' generation: %llu response_arena_bytes: 67108864"
+        " model_control: EXPLICIT load_models: '*'",
         repository, w.build, (unsigned long long) generation);
     assert_done(inf_text_parse(&nginx_inference__core_config__descriptor,
         inf_slice_str(text), "config", &m));

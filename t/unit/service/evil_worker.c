@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "core/base/log.h"
+#include "core_calls.pb-c.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -315,6 +316,31 @@ entries_that_point_elsewhere_are_rejected(void **state)
     request_t r = evil_echo(&e);
     assert_true(evil_put(&e, &r.submission));
     assert_int_equal(evil_answer(&e, 1, 1), INF_OK);
+    evil_free(&e);
+    all_is_well();
+}
+
+/* Its models are code, and this configuration has no location for archives. */
+static void
+an_archive_that_no_location_lets_in_is_rejected(void **state)
+{
+    (void) state;
+    NginxInference__ArchiveLoadRequest q =
+        NGINX_INFERENCE__ARCHIVE_LOAD_REQUEST__INIT;
+    evil_t e;
+
+    evil_join(&e);
+    q.model_name = (char *) "trojan";
+    q.url = (char *) tree_path(w.tree, "elsewhere/trojan");
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_CALL, .method = INF_METHOD_ARCHIVE_LOAD, .slot = 1,
+        .generation = 1, .length =
+            nginx_inference__archive_load_request__pack(&q, e.arena)
+    };
+    assert_true(evil_put(&e, &s));
+    assert_int_equal(evil_answer(&e, 1, 1),
+        INF_STATUS(INF_ERR_UNSUPPORTED));
+    assert_false(log_has("model=trojan"));
     evil_free(&e);
     all_is_well();
 }
@@ -838,6 +864,7 @@ main(int argc, char **argv)
         cmocka_unit_test(half_a_registration_and_silence_hold_up_nobody),
         cmocka_unit_test(impossible_indices_end_that_channel_alone),
         cmocka_unit_test(entries_that_point_elsewhere_are_rejected),
+        cmocka_unit_test(an_archive_that_no_location_lets_in_is_rejected),
         cmocka_unit_test(marks_without_sense_change_nothing),
         cmocka_unit_test(releases_of_what_others_hold_free_nothing_twice),
         cmocka_unit_test(cancels_and_releases_of_nothing_are_ignored),
