@@ -18,8 +18,10 @@
 #ifndef PY_CHANNEL_H
 #define PY_CHANNEL_H
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -146,11 +148,13 @@ typedef struct {
 #define PY_HEAPS_AT ((sizeof(py_header_t) + 4095) & ~(uint64_t) 4095)
 #define PY_CHANNEL_BYTES (PY_HEAPS_AT + 2 * PY_HEAP_BYTES)
 
-static inline void
+/* false: the limit has passed; NULL: there is none */
+static inline bool
 py_futex_wait(_Atomic uint32_t *word, uint32_t seen,
     const struct timespec *limit)
 {
-    (void) syscall(SYS_futex, word, FUTEX_WAIT, seen, limit, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT, seen, limit, NULL, 0) == 0
+           || errno != ETIMEDOUT;
 }
 
 static inline void

@@ -16,7 +16,7 @@ PARTS = "health metadata config infer metrics"
 
 # does what its input says
 DOER = python_backend.TELL + """
-import os, signal, sys, threading, time
+import ctypes, os, signal, sys, threading, time
 
 # the tail of the ring to the server, in the header of channel.h
 TAIL = 40 + 2 * (128 + 256 * 32)
@@ -52,6 +52,8 @@ class TritonPythonModel:
             raise ValueError("this word is none")
         if word == "sleep":
             time.sleep(30)
+        if word == "no signal":     # of its parent's end
+            ctypes.CDLL(None).prctl(1, 0)
         if word == "sysexit":
             sys.exit(5)
         if word == "damage":        # when nothing runs any more
@@ -283,6 +285,17 @@ def test_nothing_outlives_the_core():
         s.end_core()
         assert process.wait_until(
             lambda: not (process.alive(first) or process.alive(child)), 5)
+
+
+def test_an_interpreter_that_is_not_told_of_the_core_s_end_sees_it():
+    """As one that starts while the core ends: it gets no signal."""
+    with python_backend.serve(doer) as s:
+        first = int(python_backend.told(say(s, "no signal")))
+        child = int(python_backend.told(say(s, "fork")))
+        s.end_core()
+        assert process.wait_until(
+            lambda: not (process.alive(first) or process.alive(child)),
+            10 * SLOW)
 
 
 # what stands at the end of a long text counts

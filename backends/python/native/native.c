@@ -29,6 +29,7 @@
 
 #define ARENAS   256u
 #define ORPHANED SIGRTMAX       /* the server has ended                      */
+#define LOOK_S   5              /* between two looks whether it has          */
 
 /* The server's memory that holds inputs, mapped read-only; freed when neither
    the table nor a buffer uses it. */
@@ -97,6 +98,7 @@ static void give_back_up(void *owner, uint64_t id);
 static void give_back_arena(void *owner, uint64_t id);
 static bool attached(void);
 static void forget_channel(void);
+static void end_with_server(void);
 static void group_kill(int signo);
 
 /* attach(channel_fd, event_fd, socket_fd) */
@@ -105,7 +107,6 @@ attach(PyObject *self, PyObject *args)
 {
     int fd;
     struct stat st;
-    char byte;
 
     (void) self;
     if (!PyArg_ParseTuple(args, "iii", &fd, &channel.event_fd,
@@ -118,9 +119,7 @@ attach(PyObject *self, PyObject *args)
     const struct sigaction orphaned = { .sa_handler = group_kill };
     (void) sigaction(ORPHANED, &orphaned, NULL);
     (void) prctl(PR_SET_PDEATHSIG, ORPHANED);
-    if (recv(channel.socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
-        _exit(1);
-    }
+    end_with_server();
 
     if (fstat(fd, &st) != 0) {
         return PyErr_SetFromErrno(PyExc_OSError);
@@ -163,6 +162,7 @@ attach(PyObject *self, PyObject *args)
 static PyObject *
 next_task(PyObject *self, PyObject *args)
 {
+    static const struct timespec look = { .tv_sec = LOOK_S };
     int side;
 
     (void) self;
@@ -184,7 +184,9 @@ next_task(PyObject *self, PyObject *args)
             atomic_store(&ring->waiting, PY_WAIT_FUTEX);
             if (atomic_load(&ring->tail) == head) {
                 Py_BEGIN_ALLOW_THREADS
-                py_futex_wait(&ring->posted, posted, NULL);
+                if (!py_futex_wait(&ring->posted, posted, &look)) {
+                    end_with_server();
+                }
                 Py_END_ALLOW_THREADS
             }
             atomic_store(&ring->waiting, PY_WAIT_NONE);
@@ -916,6 +918,18 @@ static void
 forget_channel(void)
 {
     channel.header = NULL;
+}
+
+/* A server that ends gives no signal to a child that begins to ask for it when
+   the parent's thread has ended already, and closes the socket only then. */
+static void
+end_with_server(void)
+{
+    char byte;
+
+    if (recv(channel.socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+        group_kill(ORPHANED);
+    }
 }
 
 /* The server has ended: this process ends, with those that it has started. */
