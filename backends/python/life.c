@@ -189,7 +189,7 @@ static TRITONSERVER_Error *
 greet(py_interpreter_t *in)
 {
     uint64_t begin_ns = bk_now_ns();
-    char text[BK_ERR_MAX / 2];
+    char text[sizeof(in->process.words)];
     char how[128];
 
     while (in->progress == PY_PROGRESS_NONE) {
@@ -202,7 +202,7 @@ greet(py_interpreter_t *in)
             return stopped();
 
         case EVENT_DEATH:
-            py_process_words(&in->process, text, sizeof(text));
+            py_process_words(&in->process, text);
             process_end(in, how, sizeof(how));
             return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
                 "\"%s\" %s before it could load the model%s%s",
@@ -218,7 +218,7 @@ greet(py_interpreter_t *in)
         }
     }
 
-    py_process_words(&in->process, text, sizeof(text));
+    py_process_words(&in->process, text);
     if (text[0] != '\0') {
         bk_log(TRITONSERVER_LOG_WARN, "instance %s: %s", in->name, text);
     }
@@ -396,15 +396,18 @@ serve(py_interpreter_t *in)
 static event_t
 event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
 {
+    bool words = has_role && in->progress == PY_PROGRESS_NONE
+        && !in->process.silent;
     struct pollfd fds[] = {
         { .fd = in->link->event_fd, .events = POLLIN },
         { .fd = in->process.fd, .events = POLLIN },
         { .fd = in->deaf ? -1 : in->stop_fd, .events = POLLIN },
-        { .fd = in->wake_fd, .events = POLLIN }
+        { .fd = in->wake_fd, .events = POLLIN },
+        { .fd = words ? in->process.socket : -1, .events = POLLIN }
     };
     eventfd_t value;
 
-    int n = poll(fds, 4, limit_ms < 0 || limit_ms > INT32_MAX ? -1
+    int n = poll(fds, sizeof(fds) / sizeof(fds[0]), limit_ms < 0 || limit_ms > INT32_MAX ? -1
         : (int) limit_ms);
     if (n == 0) {
         return EVENT_NONE;
@@ -425,6 +428,10 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
                 pthread_mutex_unlock(&in->role);
             }
         }
+    }
+
+    if (fds[4].revents != 0) {
+        py_process_hear(&in->process);
     }
 
     return fds[1].revents != 0 ? EVENT_DEATH

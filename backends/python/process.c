@@ -16,6 +16,7 @@
 #define FIRST_FD  3
 #define SOCKET_FD 5
 #define FDS       4
+#define MESSAGES  1024      /* read in one go; more than a socket holds      */
 
 static int spawn_with(pid_t *pid, const char *const *arguments,
     char *const *variables, const int *fds);
@@ -107,25 +108,36 @@ py_process_end(py_process_t *p, char *how, size_t size)
 }
 
 void
-py_process_words(const py_process_t *p, char *text, size_t size)
+py_process_hear(py_process_t *p)
 {
+    const size_t room = sizeof(p->words) - 1;
     char message[4096];
-    size_t len = 0;
-    ssize_t n;
+    ssize_t n = 1;
 
-    while (p->socket != -1 && (n = recv(p->socket, message, sizeof(message),
-        MSG_DONTWAIT)) > 0)
-    {
-        size_t added = (size_t) n < size ? (size_t) n : size - 1;
-        size_t kept = len + added < size ? len : size - 1 - added;
+    for (int i = 0; i < MESSAGES && n > 0; i++) {
+        n = recv(p->socket, message, sizeof(message), MSG_DONTWAIT);
+        if (n > 0) {
+            size_t added = (size_t) n < room ? (size_t) n : room;
+            size_t kept = p->len + added < room ? p->len : room - added;
 
-        memmove(text, text + len - kept, kept);
-        memcpy(text + kept, message + n - added, added);
-        len = kept + added;
+            memmove(p->words, p->words + p->len - kept, kept);
+            memcpy(p->words + kept, message + n - added, added);
+            p->len = kept + added;
+        }
     }
-    while (len > 0 && text[len - 1] == '\n') {
+    p->silent = n == 0;
+}
+
+void
+py_process_words(py_process_t *p, char *text)
+{
+    py_process_hear(p);
+
+    size_t len = p->len;
+    while (len > 0 && p->words[len - 1] == '\n') {
         len--;
     }
+    memcpy(text, p->words, len);
     text[len] = '\0';
 }
 

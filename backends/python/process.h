@@ -16,6 +16,7 @@
 #ifndef PY_PROCESS_H
 #define PY_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -24,7 +25,10 @@
 typedef struct {
     pid_t pid;          /* 0: no process                                     */
     int   fd;           /* readable when it has ended                        */
-    int   socket;       /* for its error text, and for descriptors           */
+    int   socket;       /* its stderr at first, and for descriptors          */
+    bool  silent;       /* no more words come from the socket                */
+    size_t len;
+    char  words[BK_ERR_MAX / 2];    /* the last that have come               */
 } py_process_t;
 
 /* Starts the process.  Arguments and variables end with NULL; the first
@@ -40,7 +44,11 @@ void py_process_kill(const py_process_t *p);
    1".  Does nothing without a process. */
 void py_process_end(py_process_t *p, char *how, size_t size);
 
-/* Reads the end of the text on the socket; "" if there is none. */
-void py_process_words(const py_process_t *p, char *text, size_t size);
+/* Reads words from the socket, a part of them if they do not end.  A process
+   whose words are not read waits. */
+void py_process_hear(py_process_t *p);
+
+/* Reads and copies the last words, sizeof(p->words) at most; "": none. */
+void py_process_words(py_process_t *p, char *text);
 
 #endif /* PY_PROCESS_H */
