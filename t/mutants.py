@@ -105,8 +105,8 @@ MUTANTS = [
      "            flow->missing = NONE_MISSING;   /* it may",
      "            /* it may"),
     ("requests stand in line as they come", RESPONSES,
-     "while (before->prev != &flow->line && inf_link_entry(",
-     "while (before->prev == NULL && inf_link_entry("),
+     "before->prev != &flow->line\n        && inf_link_entry(",
+     "before->prev == NULL\n        && inf_link_entry("),
     ("an earlier request wakes nobody", RESPONSES,
      "    flow_changed_locked(flow);\n}\n\nvoid\n"
      "inf_response_turn_unorder", "}\n\nvoid\ninf_response_turn_unorder"),

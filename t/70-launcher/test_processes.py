@@ -71,8 +71,8 @@ def test_a_terminal_that_is_closed(launch, ignored):
 
     def control():
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-        if ignored:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP,
+                      signal.SIG_IGN if ignored else signal.SIG_DFL)
 
     launcher = launch(start_new_session=True, preexec_fn=control)
     os.close(slave)
