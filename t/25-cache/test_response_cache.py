@@ -8,7 +8,7 @@ import pytest
 import tritonclient.http as triton
 
 from lib import backends, models, process
-from lib.server import SLOW
+from lib.server import SLOW, nap
 from lib.wire import tensor
 
 FOLDERS = "    inference_backends {folder};\n"
@@ -175,11 +175,11 @@ def test_those_who_wait_go_on_when_the_first_client_leaves(cached):
     from lib import wire
     with wire.Wire(cached.port) as first:
         first.send(wire.request_bytes("POST", "/v2/models/slow/infer", body))
-        process.wait_until(lambda: False, 0.1)
+        nap(0.1)
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             others = [pool.submit(ask, cached, [77], "slow")
                       for _ in range(3)]
-            process.wait_until(lambda: False, 0.1)
+            nap(0.1)
             first.close()
             assert all(o.result().status == 200 for o in others)
 

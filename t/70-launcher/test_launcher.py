@@ -13,7 +13,7 @@ import pytest
 from lib import azure, backends, gs, models, process, python_backend, wire
 from lib.launcher import PROGRAM, launcher_env, rejected
 from lib.s3 import Service, upload
-from lib.server import BACKENDS, BUILD, SLOW, free_port
+from lib.server import BACKENDS, BUILD, SLOW, free_port, nap
 from lib.wire import tensor
 
 
@@ -57,7 +57,7 @@ def test_request_in_flight_finishes(launch, name):
                 b'"data":[2.5]}]}')
         connection.send(wire.request_bytes(
             "POST", "/v2/models/slow/infer", body))
-        process.wait_until(lambda: False, 0.3)
+        nap(0.3)
         launcher.process.send_signal(name)
         assert connection.read().status == 200
     assert launcher.process.wait(30 * SLOW) == 0
@@ -73,7 +73,7 @@ def test_request_in_flight_has_no_time(launch, repository, seconds):
                 b'"data":[2.5]}]}')
         connection.send(wire.request_bytes(
             "POST", "/v2/models/slower/infer", body))
-        process.wait_until(lambda: False, 0.3)
+        nap(0.3)
         assert launcher.stop() == 1
 
 
@@ -96,7 +96,7 @@ def test_a_silent_sequence_holds_up_no_end(launch, repository):
         begin(silent, 1)
         assert silent.read().status == 200
         begin(waits, 2)
-        process.wait_until(lambda: False, 0.3)
+        nap(0.3)
         launcher.process.send_signal(signal.SIGTERM)
         assert waits.read().status == 200
         assert launcher.process.wait(60 * SLOW) == 0

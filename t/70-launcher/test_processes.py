@@ -12,7 +12,7 @@ import termios
 import pytest
 
 from lib import models, process, wire
-from lib.server import NGINX, SLOW
+from lib.server import NGINX, SLOW, nap
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT,
@@ -48,7 +48,7 @@ def in_flight(launcher, connection):
     connection.send(wire.request_bytes(
         "POST", "/v2/models/slow/infer", b'{"inputs":[{"name":"IN",'
         b'"datatype":"FP32","shape":[1],"data":[2.5]}]}'))
-    process.wait_until(lambda: False, 0.3)
+    nap(0.3)
 
 
 def test_a_signal_that_comes_again_is_no_haste(launch):
@@ -59,7 +59,7 @@ def test_a_signal_that_comes_again_is_no_haste(launch):
         in_flight(launcher, connection)
         for name in (signal.SIGTERM, signal.SIGQUIT, signal.SIGTERM):
             launcher.process.send_signal(name)
-            process.wait_until(lambda: False, 0.1)
+            nap(0.1)
         assert connection.read().status == 200
     assert launcher.process.wait(30 * SLOW) == 0
 
@@ -121,7 +121,7 @@ def test_ctrl_c_again_ends_it_at_once(launch, repository):
     with wire.Wire(launcher.port, 20 * SLOW) as connection:
         in_flight(launcher, connection)
         launcher.process.send_signal(signal.SIGTERM)
-        process.wait_until(lambda: False, 0.1)
+        nap(0.1)
         launcher.process.send_signal(signal.SIGINT)
         assert launcher.process.wait(10 * SLOW) == 1
     assert list(launcher.tmp.iterdir()) == []

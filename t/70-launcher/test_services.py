@@ -18,7 +18,7 @@ from lib import backends, certificate, models, process, wire
 from lib.grpc_client import Client, Failure, infer, tensor
 from lib.launcher import PROGRAM, launcher_env, rejected
 from lib.regions import Object
-from lib.server import NGINX, SLOW, free_port
+from lib.server import NGINX, SLOW, free_port, nap
 
 BODY = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
         b'"data":[2.5]}]}')
@@ -140,7 +140,7 @@ def test_models_of_the_start_are_in_the_table(launch):
 
 def test_no_table_without_informational_lines(launch):
     launcher = launch("--log-info=false")
-    process.wait_until(lambda: False, 1)
+    nap(1)
     text = launcher.log.read_text()
     assert "+---" not in text and "Started" not in text
 
@@ -154,7 +154,7 @@ def test_what_is_cut_off_is_a_failure(launch, repository):
     with wire.Wire(launcher.port, 20 * SLOW) as connection:
         connection.send(wire.request_bytes(
             "POST", "/v2/models/slower/infer", BODY))
-        process.wait_until(lambda: False, 0.3)
+        nap(0.3)
         launcher.process.send_signal(signal.SIGTERM)
         assert launcher.process.wait(60 * SLOW) == 1
 
@@ -183,7 +183,7 @@ def test_an_open_stream_is_no_failure(launch):
             while True:
                 stream.send(infer("one", tensor("IN", "FP32", [1], data)))
                 assert stream.read().error_message == stopping
-                process.wait_until(lambda: False, 0.1)
+                nap(0.1)
         assert e.value.text == stopping
         assert launcher.process.wait(60 * SLOW) == 0
 
