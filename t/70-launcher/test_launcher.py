@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from lib import azure, backends, gs, models, process, python_backend, wire
-from lib.launcher import PROGRAM, launcher_env, rejected
+from lib.launcher import PROGRAM, in_flight, launcher_env, rejected
 from lib.s3 import Service, upload
 from lib.server import BACKENDS, BUILD, SLOW, free_port, nap
 from lib.wire import tensor
@@ -53,11 +53,7 @@ def test_clients_may_be_idle(launch):
 def test_request_in_flight_finishes(launch, name):
     launcher = launch()
     with wire.Wire(launcher.port, 20 * SLOW) as connection:
-        body = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
-                b'"data":[2.5]}]}')
-        connection.send(wire.request_bytes(
-            "POST", "/v2/models/slow/infer", body))
-        nap(0.3)
+        in_flight(connection, "slow")
         launcher.process.send_signal(name)
         assert connection.read().status == 200
     assert launcher.process.wait(30 * SLOW) == 0
@@ -69,11 +65,7 @@ def test_request_in_flight_has_no_time(launch, repository, seconds):
                     parameters={"execute_delay_ms": "10000"})
     launcher = launch(f"--exit-timeout-secs={seconds}")
     with wire.Wire(launcher.port, 20 * SLOW) as connection:
-        body = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
-                b'"data":[2.5]}]}')
-        connection.send(wire.request_bytes(
-            "POST", "/v2/models/slower/infer", body))
-        nap(0.3)
+        in_flight(connection, "slower")
         assert launcher.stop() == 1
 
 

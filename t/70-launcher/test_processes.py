@@ -12,6 +12,7 @@ import termios
 import pytest
 
 from lib import models, process, wire
+from lib.launcher import in_flight
 from lib.server import NGINX, SLOW, nap
 
 
@@ -44,19 +45,12 @@ def test_signals_while_it_starts(begin, tmp_path, repository, name):
     assert list(server.tmp.iterdir()) == []
 
 
-def in_flight(launcher, connection):
-    connection.send(wire.request_bytes(
-        "POST", "/v2/models/slow/infer", b'{"inputs":[{"name":"IN",'
-        b'"datatype":"FP32","shape":[1],"data":[2.5]}]}'))
-    nap(0.3)
-
-
 def test_a_signal_that_comes_again_is_no_haste(launch):
     """Of a hook before the stop of a container and of its end, say; Triton
     takes the first alone."""
     launcher = launch()
     with wire.Wire(launcher.port, 20 * SLOW) as connection:
-        in_flight(launcher, connection)
+        in_flight(connection, "slow")
         for name in (signal.SIGTERM, signal.SIGQUIT, signal.SIGTERM):
             launcher.process.send_signal(name)
             nap(0.1)
@@ -119,7 +113,7 @@ def test_ctrl_c_again_ends_it_at_once(launch, repository):
         parameters={"execute_delay_ms": "20000"}))
     launcher = launch()
     with wire.Wire(launcher.port, 20 * SLOW) as connection:
-        in_flight(launcher, connection)
+        in_flight(connection, "slow")
         launcher.process.send_signal(signal.SIGTERM)
         nap(0.1)
         launcher.process.send_signal(signal.SIGINT)

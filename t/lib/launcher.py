@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from lib import process, wire
-from lib.server import (BUILD, NGINX, SANITIZER, SLOW, free_port,
+from lib.server import (BUILD, NGINX, SANITIZER, SLOW, free_port, nap,
                         sanitizer_runtime)
 
 PROGRAM = BUILD / "inference-server"
@@ -82,6 +82,14 @@ class Launcher:
         for word in ("[alert]", "[emerg]", "Sanitizer"):
             assert word not in text, text
         return status
+
+
+def in_flight(connection, model):
+    """Sends an inference that the slow model then executes."""
+    connection.send(wire.request_bytes(
+        "POST", f"/v2/models/{model}/infer", b'{"inputs":[{"name":"IN",'
+        b'"datatype":"FP32","shape":[1],"data":[2.5]}]}'))
+    nap(0.3)
 
 
 def rejected(*arguments):
