@@ -56,7 +56,7 @@ set_defaults(options_t *o)
                            .option = "http-port" },
         [SERVICE_GRPC] = { .name = "GRPCInferenceService",
                            .short_name = "GRPC", .option = "grpc-port",
-                           .port_in_path = true },
+                           .port_in_path = true, .both_families = true },
         [SERVICE_METRICS] = { .name = "Metrics Service",
                               .short_name = "Metrics",
                               .option = "metrics-port" },

@@ -28,6 +28,7 @@ typedef struct {
     long        port;
     bool        reuse;              /* share the port with other processes   */
     bool        port_in_path;       /* of an address unix:PATH               */
+    bool        both_families;      /* 0.0.0.0 is [::], too                  */
     long        threads;            /* 0: not given                          */
     const char *name;               /* in Triton's log, when it has started  */
     const char *short_name;         /* there, when it has not                */

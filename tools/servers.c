@@ -27,7 +27,9 @@ static void write_platform(FILE *f, const options_t *o, const char *name,
     const char *which);
 static void write_forbidden(FILE *f, const char *paths, const char *why);
 static void write_own(FILE *f, const places_t *places);
-static void write_listen(FILE *f, const options_t *o, service_id_t id);
+static void write_listens(FILE *f, const options_t *o, service_id_t id);
+static void write_listen(FILE *f, const options_t *o, service_id_t id,
+    const service_t *s, bool both);
 static long probe_secs(long ms);
 static const char *environment(const char *name, const char *otherwise);
 
@@ -49,7 +51,7 @@ servers_write(FILE *f, const options_t *o, const places_t *places)
     for (size_t i = 0; i < SERVICES; i++) {
         if (o->service[i].on) {
             fputs("    server {\n", f);
-            write_listen(f, o, (service_id_t) i);
+            write_listens(f, o, (service_id_t) i);
             write[i](f, o);
             fputs("    }\n", f);
         }
@@ -58,11 +60,24 @@ servers_write(FILE *f, const options_t *o, const places_t *places)
 }
 
 static void
-write_listen(FILE *f, const options_t *o, service_id_t id)
+write_listens(FILE *f, const options_t *o, service_id_t id)
 {
     const service_t *s = &o->service[id];
-    char             socket[SERVICE_SOCKET_MAX];
-    bool             unixed = services_socket(s, socket) != NULL;
+    service_t        other;
+
+    write_listen(f, o, id, s, true);
+    if (services_other_family(s, &other)) {
+        write_listen(f, o, id, &other, false);
+    }
+}
+
+/* both: an address [::] is IPv4's, too. */
+static void
+write_listen(FILE *f, const options_t *o, service_id_t id, const service_t *s,
+    bool both)
+{
+    char socket[SERVICE_SOCKET_MAX];
+    bool unixed = services_socket(s, socket) != NULL;
 
     fputs("        listen ", f);
     if (unixed) {
@@ -71,7 +86,8 @@ write_listen(FILE *f, const options_t *o, service_id_t id)
         fputs(socket, f);
     }
     fprintf(f, "%s%s", s->reuse && !unixed ? " reuseport" : "",
-            strcmp(s->address, "::") == 0 || strcmp(s->address, "[::]") == 0
+            both && (strcmp(s->address, "::") == 0
+                     || strcmp(s->address, "[::]") == 0)
             ? " ipv6only=off" : "");
     if (id == SERVICE_GRPC) {
         fprintf(f, "%s http2", options_tls(o) ? " ssl" : "");

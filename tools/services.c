@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,10 +212,37 @@ void
 services_try(const options_t *o)
 {
     for (size_t i = 0; i < SERVICES; i++) {
+        service_t other;
+
         if (o->service[i].on) {
             try_one(&o->service[i]);
         }
+        if (o->service[i].on && services_other_family(&o->service[i], &other))
+        {
+            try_one(&other);
+        }
     }
+}
+
+bool
+services_other_family(const service_t *s, service_t *other)
+{
+    const struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+
+    if (!s->both_families || strcmp(s->address, "0.0.0.0") != 0) {
+        return false;
+    }
+
+    int  fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool has = fd >= 0
+        && bind(fd, (const struct sockaddr *) &any, sizeof(any)) == 0;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    *other = *s;
+    other->address = "[::]";
+    return has;
 }
 
 const char *

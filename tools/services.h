@@ -21,6 +21,10 @@
 const char *services_socket(const service_t *s,
     char socket[SERVICE_SOCKET_MAX]);
 
+/* Copies the service for its other address, [::]; false: it has none, or the
+   machine has no IPv6. */
+bool services_other_family(const service_t *s, service_t *other);
+
 /* Checks that services that are on have different ports, and their other
    options. */
 void services_check(const options_t *o);

@@ -221,14 +221,16 @@ def test_a_relative_directory_for_temporary_files(begin, tmp_path, repository):
     assert not pathlib.Path("tmp").exists()
 
 
-def test_all_addresses_of_both_families(begin, repository):
+@pytest.mark.parametrize("options", [["--grpc-address=[::]"], []])
+def test_all_addresses_of_both_families(begin, repository, options):
+    """gRPC's own default is all of both, as Triton's."""
     try:
         with socket.socket(socket.AF_INET6) as s:
             s.bind(("::1", 0))
     except OSError:
         pytest.skip("no IPv6 here")
     server = begin(f"--model-repository={repository}",
-                   "--grpc-address=[::]", "--metrics-address=::")
+                   *options, "--metrics-address=::")
     server.wait_ready()
     for host in ("127.0.0.1", "::1"):
         for port in (server.grpc_port, server.metrics_port):
