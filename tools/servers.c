@@ -335,6 +335,7 @@ write_own(FILE *f, const places_t *places)
     fputs("    server {\n        listen ", f);
     write_word(f, address);
     fputs(";\n"
+          "        error_log stderr crit;\n"
           "        location / {\n"
           "            inference health metadata repository status;\n"
           "        }\n"

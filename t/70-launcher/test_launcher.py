@@ -251,6 +251,27 @@ def test_a_cache_that_cannot_start(begin, launch, repository):
     assert why in launcher.wait_log("Started HTTPService")
 
 
+def test_polls_of_the_start_log_nothing(monkeypatch, tmp_path, begin,
+                                        repository):
+    """Why there is no core is in the log already, not five times a second."""
+    program = tmp_path / "program"
+    (program / "backends").mkdir(parents=True)
+    for name in (PROGRAM.name, "ngx_http_inference_module.so"):
+        shutil.copy(BUILD / name, program)
+    (program / "inference-core").write_text("#!/bin/sh\nexit 3\n")
+    (program / "inference-core").chmod(0o755)
+    monkeypatch.setattr("lib.launcher.PROGRAM", program / PROGRAM.name)
+    server = begin(f"--model-repository={repository}")
+    server.wait_log("the core is out of reach")
+    answer = wire.fetch(server.port, "POST", "/v2/repository/index")
+    assert answer.status == 503
+    server.wait_log('request: "POST /v2/repository/index')
+    nap(2)
+    log = server.log.read_text()
+    assert log.count("repository index failed") == 1, log
+    assert "exited with code 3" in log
+
+
 @pytest.mark.parametrize("options", [
     ["--cache-config=local,size=1048576"],
     ["--cache-config", "local,size=1048576", "--cache-config=local,x=y",
