@@ -65,6 +65,7 @@ static int next_signal(const watch_t *w, const sigset_t *signals);
 static void ask(watch_t *w, pid_t nginx);
 static void stop(watch_t *w, pid_t nginx);
 static void explain_lines(const watch_t *w, int status);
+static void explain_pattern(const char *option, const char *pattern);
 static int exit_status(const watch_t *w, int status);
 static long monotonic_ms(void);
 
@@ -370,9 +371,24 @@ explain_lines(const watch_t *w, int status)
     if (w->asking && !w->stopping && WIFEXITED(status)
         && WEXITSTATUS(status) == 1)
     {
+        explain_pattern("http-header-forward-pattern",
+                        w->options->http_forward);
+        explain_pattern("grpc-header-forward-pattern",
+                        w->options->grpc_forward);
         fputs("inference-server: nginx did not start; the same options with "
               "--print-config print the nginx.conf whose lines it names\n",
               stderr);
+    }
+}
+
+/* The only value that nginx alone can check. */
+static void
+explain_pattern(const char *option, const char *pattern)
+{
+    if (pattern != NULL) {
+        fprintf(stderr, "inference-server: an error of "
+                "\"inference_forward_header\" is about --%s=%s\n", option,
+                pattern);
     }
 }
 

@@ -15,6 +15,8 @@
 #include "option_table.h"
 #include "services.h"
 
+#define VALUE_MAX 4000
+
 static void set_defaults(options_t *o);
 static void parse(options_t *o, int argc, char **argv);
 static const option_t *find_short(const char *name, size_t len);
@@ -542,10 +544,15 @@ parse_bool(const char *name, const char *value)
     die("option \"--%s\" is true or false, not \"%s\"", name, value);
 }
 
-/* Rejects control characters, which nginx.conf cannot represent. */
+/* Rejects what nginx.conf cannot represent: control characters, and words
+   beyond nginx's buffer of 4 KiB. */
 static void
 check_text(const char *name, const char *text)
 {
+    if (strlen(text) > VALUE_MAX) {
+        die("option \"--%s\" has a value longer than %d bytes", name,
+            VALUE_MAX);
+    }
     for (const char *c = text; *c != '\0'; c++) {
         if ((unsigned char) *c < 0x20 || *c == 0x7f) {
             die("option \"--%s\" has a control character in its value", name);

@@ -719,6 +719,8 @@ def test_poll_control(begin, repository):
      ["format"]),
     (["--model-repository=/x", "--rate-limit-resource=:2"], ["format"]),
     (["--model-repository=/x\ny"], ["control character"]),
+    (["--model-repository=/x", "--http-header-forward-pattern=" + "a" * 4001],
+     ["--http-header-forward-pattern", "longer than 4000 bytes"]),
 ])
 def test_wrong_command_line(arguments, words):
     text = rejected(*arguments)

@@ -158,9 +158,9 @@ def test_a_directory_for_temporary_files_that_is_none(
 
 
 def test_what_cannot_start_leaves_nothing(begin, repository):
-    """nginx does not read a word of 5000 bytes."""
+    """nginx does not read a word of 5000 bytes: each quote is two."""
     server = begin(f"--model-repository={repository}",
-                   "--backend-config=x,a=" + "b" * 5000)
+                   "--backend-config=x,a=" + '"' * 2500)
     assert server.process.wait(30 * SLOW) == 1
     assert "too long" in server.log.read_text()
     assert list(server.tmp.iterdir()) == []

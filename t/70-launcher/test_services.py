@@ -819,6 +819,8 @@ def test_a_line_that_nginx_rejects_can_be_printed(repository, option,
                              env=launcher_env(), capture_output=True,
                              text=True, check=True)
     assert directive in printed.stdout.splitlines()[int(number) - 1]
+    if directive == "inference_forward_header":
+        assert f'an error of "{directive}" is about {option}\n' in words
 
 
 def test_traces(launch, tmp_path):
