@@ -130,7 +130,7 @@ open_streams(void)
 static void
 clean_up(void)
 {
-    places_remove(&places, &who);
+    places_remove(&places);
 }
 
 /* Prints nginx.conf, except for names of directories created at a start. */

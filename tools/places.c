@@ -1,5 +1,6 @@
 #include "places.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -7,10 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "die.h"
+
+#define OWN_PREFIX "inference-server-"
+#define TEMP_LINK  "temp"   /* in own: where the workers' directories are */
 
 const char *const temps[TEMPS] = {
     "client_body", "proxy", "fastcgi", "uwsgi", "scgi"
@@ -19,7 +24,11 @@ const char *const temps[TEMPS] = {
 static void place_name(char *path, const char *tmp, const char *suffix);
 static void place_make(char *path);
 static bool too_long(const places_t *places);
-static void open_own(places_t *places);
+static void lock_own(places_t *places);
+static void link_temp(const places_t *places);
+static void remove_left(const char *fresh);
+static bool is_left(places_t *places);
+static void remove_as_owner(const char *path);
 static void place_remove(const char *path);
 static int remove_entry(const char *path, const struct stat *st, int type,
     struct FTW *ftw);
@@ -28,11 +37,11 @@ void
 places_make(places_t *places, const run_as_t *who)
 {
     places_name(places);
+    remove_left(places->own);
     place_make(places->own);
-    if (too_long(places)) {
-        open_own(places);
-    }
+    lock_own(places);
     place_make(places->temp);
+    link_temp(places);
     if (who->changes && chmod(places->temp, 0711) != 0) {
         die("cannot open %s to user %s: %s", places->temp, who->user,
             strerror(errno));
@@ -59,8 +68,7 @@ places_name(places_t *places)
 static void
 place_name(char *path, const char *tmp, const char *suffix)
 {
-    int n = snprintf(path, PATH_MAX, "%s/inference-server-%sXXXXXX", tmp,
-                     suffix);
+    int n = snprintf(path, PATH_MAX, "%s/" OWN_PREFIX "%sXXXXXX", tmp, suffix);
 
     if (n >= PATH_MAX) {
         die("the path of TMPDIR is too long");
@@ -76,32 +84,103 @@ place_make(char *path)
     }
 }
 
-/* Removes the workers' directories as their user, so that a link created there
-   by a worker cannot affect files of root. */
+/* nginx's processes inherit the descriptor, and with it the lock. */
+static void
+lock_own(places_t *places)
+{
+    places->own_fd = open(places->own, O_RDONLY | O_DIRECTORY);
+    if (places->own_fd < 0) {
+        die("cannot open %s: %s", places->own, strerror(errno));
+    }
+    flock(places->own_fd, LOCK_EX);
+}
+
+static void
+link_temp(const places_t *places)
+{
+    if (symlinkat(places->temp, places->own_fd, TEMP_LINK) != 0) {
+        die("cannot make a link in %s: %s", places->own, strerror(errno));
+    }
+}
+
+/* Removes the directories beside fresh that servers have left which were
+   killed. */
+static void
+remove_left(const char *fresh)
+{
+    places_t             left;
+    const struct dirent *entry;
+    const char          *name = strrchr(fresh, '/') + 1;
+    char                 tmp[PATH_MAX];
+
+    snprintf(tmp, sizeof(tmp), "%.*s", (int) (name - fresh), fresh);
+
+    DIR *dir = opendir(tmp);
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strlen(entry->d_name) != strlen(name)
+            || strncmp(entry->d_name, name, sizeof(OWN_PREFIX) - 1) != 0)
+        {
+            continue;
+        }
+
+        strcpy(stpcpy(left.own, tmp), entry->d_name);
+        left.own_fd = open(left.own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+                           | O_CLOEXEC);
+        if (left.own_fd >= 0) {
+            if (is_left(&left)) {
+                places_remove(&left);
+            }
+            close(left.own_fd);
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}
+
+/* Whether no process has the lock, without which there is no link. */
+static bool
+is_left(places_t *places)
+{
+    struct stat st;
+    ssize_t     len = readlinkat(places->own_fd, TEMP_LINK, places->temp,
+                                 sizeof(places->temp) - 1);
+
+    places->temp[len > 0 ? len : 0] = '\0';
+    return len > 0 && fstat(places->own_fd, &st) == 0
+        && st.st_uid == geteuid()
+        && flock(places->own_fd, LOCK_EX | LOCK_NB) == 0;
+}
+
 void
-places_remove(const places_t *places, const run_as_t *who)
+places_remove(const places_t *places)
 {
     char path[PATH_MAX];
 
-    if (who->changes && seteuid(who->uid) == 0) {
-        for (size_t i = 0; i < TEMPS; i++) {
-            temp_path(path, places, i);
-            place_remove(path);
-        }
-        if (seteuid(0) != 0) {
-            return;
-        }
-        for (size_t i = 0; i < TEMPS; i++) {
-            temp_path(path, places, i);
-            rmdir(path);
-        }
-        rmdir(places->temp);
-
-    } else if (!who->changes) {
-        place_remove(places->temp);
+    for (size_t i = 0; i < TEMPS && places->temp[0] != '\0'; i++) {
+        temp_path(path, places, i);
+        remove_as_owner(path);
     }
-
+    rmdir(places->temp);
     place_remove(places->own);
+}
+
+/* Removes a directory of the workers as their user, so that a link created
+   there by a worker cannot affect files of root. */
+static void
+remove_as_owner(const char *path)
+{
+    struct stat st;
+    uid_t       own = geteuid();
+
+    if (lstat(path, &st) != 0 || seteuid(st.st_uid) != 0) {
+        return;
+    }
+    place_remove(path);
+    if (seteuid(own) == 0) {
+        rmdir(path);
+    }
 }
 
 static void
@@ -146,14 +225,4 @@ static bool
 too_long(const places_t *places)
 {
     return strlen(places->own) + sizeof("/" OWN_SOCKET) > SOCKET_PATH_MAX;
-}
-
-/* nginx inherits the descriptor. */
-static void
-open_own(places_t *places)
-{
-    places->own_fd = open(places->own, O_PATH | O_DIRECTORY);
-    if (places->own_fd < 0) {
-        die("cannot open %s: %s", places->own, strerror(errno));
-    }
 }

@@ -22,8 +22,8 @@
 
 typedef struct {
     char own[PATH_MAX];             /* nginx.conf, pid, socket; mode 0700    */
-    int  own_fd;                    /* where own is too long for a socket:
-                                       the directory, for nginx, too         */
+    int  own_fd;                    /* locked while a process has it: nginx's
+                                       inherit it                            */
     char temp[PATH_MAX];            /* contains the workers' temporary
                                        directories and is not owned by their
                                        user: nginx creates these as root, and
@@ -34,14 +34,15 @@ typedef struct {
 /* The names of the workers' directories. */
 extern const char *const temps[TEMPS];
 
-/* Creates the directories; ends the process with a message on failure. */
+/* Creates the directories, and removes those that killed servers have left;
+   ends the process with a message on failure. */
 void places_make(places_t *places, const run_as_t *who);
 
 /* Sets the names, with XXXXXX for the random part; creates nothing. */
 void places_name(places_t *places);
 
 /* Removes the directories; ignores missing ones. */
-void places_remove(const places_t *places, const run_as_t *who);
+void places_remove(const places_t *places);
 
 /* Writes the path of a temporary directory; path has PATH_MAX bytes. */
 void temp_path(char *path, const places_t *places, size_t i);

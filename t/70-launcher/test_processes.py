@@ -4,6 +4,7 @@ import fcntl
 import os
 import pathlib
 import pty
+import pwd
 import signal
 import socket
 import subprocess
@@ -164,6 +165,36 @@ def test_what_cannot_start_leaves_nothing(begin, repository):
     assert server.process.wait(30 * SLOW) == 1
     assert "too long" in server.log.read_text()
     assert list(server.tmp.iterdir()) == []
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_what_a_killed_launcher_left_is_removed(launch, repository, owned):
+    """Not before its nginx has ended, too."""
+    if owned:
+        uid = pwd.getpwnam("games").pw_uid
+        for path in [repository, *repository.rglob("*")]:
+            os.chown(path, uid, uid)
+    killed = launch()
+    left = set(killed.tmp.iterdir())
+    pids = process.descendants(killed.process.pid)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    killed.process.kill()
+    killed.process.wait()
+    first = launch()
+    assert left < set(first.tmp.iterdir())
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    assert process.wait_until(
+        lambda: not [p for p in pids if process.alive(p)], 20 * SLOW)
+    second = launch()
+    assert len(set(first.tmp.iterdir()) - left) == 4
+    assert not left & set(first.tmp.iterdir())
+    for launcher in (first, second):
+        assert launcher.ask().status == 200
+        launcher.process.terminate()
+        assert launcher.process.wait(30 * SLOW) == 0
+    assert list(first.tmp.iterdir()) == []
 
 
 def test_the_first_process_of_a_container_takes_orphans(launch):
