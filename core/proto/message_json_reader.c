@@ -26,11 +26,11 @@ static const char *scalar_of_text(inf_message_reader_t *r,
     const ProtobufCFieldDescriptor *f, inf_slice_t text, bool quoted,
     inf_scalar_t *v);
 
-static const char *scalar_signed(inf_slice_t text, int64_t min, int64_t max,
-    int64_t *v);
-static const char *scalar_unsigned(inf_slice_t text, uint64_t max,
-    uint64_t *v);
-static const char *scalar_whole(inf_slice_t text, bool *negative,
+static const char *scalar_signed(inf_slice_t text, bool quoted, int64_t min,
+    int64_t max, int64_t *v);
+static const char *scalar_unsigned(inf_slice_t text, bool quoted,
+    uint64_t max, uint64_t *v);
+static const char *scalar_whole(inf_slice_t text, bool quoted, bool *negative,
     uint64_t *digits);
 static const char *scalar_real(inf_slice_t text, bool single, double *v);
 static const char *scalar_bool(inf_slice_t text, bool *v);
@@ -235,20 +235,20 @@ scalar_of_text(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     case PROTOBUF_C_TYPE_INT32:
     case PROTOBUF_C_TYPE_SINT32:
     case PROTOBUF_C_TYPE_SFIXED32:
-        bad = scalar_signed(text, INT32_MIN, INT32_MAX, &v->i);
+        bad = scalar_signed(text, quoted, INT32_MIN, INT32_MAX, &v->i);
         break;
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_SINT64:
     case PROTOBUF_C_TYPE_SFIXED64:
-        bad = scalar_signed(text, INT64_MIN, INT64_MAX, &v->i);
+        bad = scalar_signed(text, quoted, INT64_MIN, INT64_MAX, &v->i);
         break;
     case PROTOBUF_C_TYPE_UINT32:
     case PROTOBUF_C_TYPE_FIXED32:
-        bad = scalar_unsigned(text, UINT32_MAX, &v->u);
+        bad = scalar_unsigned(text, quoted, UINT32_MAX, &v->u);
         break;
     case PROTOBUF_C_TYPE_UINT64:
     case PROTOBUF_C_TYPE_FIXED64:
-        bad = scalar_unsigned(text, UINT64_MAX, &v->u);
+        bad = scalar_unsigned(text, quoted, UINT64_MAX, &v->u);
         break;
     case PROTOBUF_C_TYPE_FLOAT:
     case PROTOBUF_C_TYPE_DOUBLE:
@@ -281,12 +281,13 @@ scalar_of_text(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
 
 /* Like the following, returns NULL or the fault. */
 static const char *
-scalar_signed(inf_slice_t text, int64_t min, int64_t max, int64_t *v)
+scalar_signed(inf_slice_t text, bool quoted, int64_t min, int64_t max,
+    int64_t *v)
 {
     bool negative;
     uint64_t digits;
 
-    const char *bad = scalar_whole(text, &negative, &digits);
+    const char *bad = scalar_whole(text, quoted, &negative, &digits);
     if (bad != NULL) {
         return bad;
     }
@@ -298,11 +299,11 @@ scalar_signed(inf_slice_t text, int64_t min, int64_t max, int64_t *v)
 }
 
 static const char *
-scalar_unsigned(inf_slice_t text, uint64_t max, uint64_t *v)
+scalar_unsigned(inf_slice_t text, bool quoted, uint64_t max, uint64_t *v)
 {
     bool negative;
 
-    const char *bad = scalar_whole(text, &negative, v);
+    const char *bad = scalar_whole(text, quoted, &negative, v);
     if (bad != NULL) {
         return bad;
     }
@@ -312,9 +313,10 @@ scalar_unsigned(inf_slice_t text, uint64_t max, uint64_t *v)
     return NULL;
 }
 
-/* Reads an integer as digits, or a real with an integral value. */
+/* Reads an integer as digits or, outside of a string, a real with an integral
+   value. */
 static const char *
-scalar_whole(inf_slice_t text, bool *negative, uint64_t *digits)
+scalar_whole(inf_slice_t text, bool quoted, bool *negative, uint64_t *digits)
 {
     double real;
 
@@ -324,7 +326,9 @@ scalar_whole(inf_slice_t text, bool *negative, uint64_t *digits)
     if (inf_number_parse_digits(plain, 10, digits)) {
         return NULL;
     }
-    if (!inf_number_parse_double(plain, &real) || plain.data[0] == '-') {
+    if (quoted || !inf_number_parse_double(plain, &real)
+        || plain.data[0] == '-')
+    {
         return "expected an integer";
     }
     if (real != floor(real)) {
@@ -384,10 +388,7 @@ scalar_enum(inf_slice_t text, bool quoted, const ProtobufCEnumDescriptor *desc,
         }
     }
 
-    /* in a string only digits are a number: "1e1" and "4.0" are no names   */
-    if ((quoted && strspn(text.data, "-0123456789") < text.len)
-        || scalar_signed(text, INT32_MIN, INT32_MAX, &number) != NULL)
-    {
+    if (scalar_signed(text, quoted, INT32_MIN, INT32_MAX, &number) != NULL) {
         return "expected an enum's name or number";
     }
     *v = (int) number;

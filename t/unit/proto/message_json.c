@@ -255,6 +255,12 @@ what_is_wrong_is_named_with_path_and_offset(void **state)
         { "{\"max_batch_size\":\"\"}", "max_batch_size: expected an integer" },
         { "{\"max_batch_size\":\"--1\"}",
             "max_batch_size: expected an integer" },
+        { "{\"max_batch_size\":\"1e1\"}",
+            "max_batch_size: expected an integer, got \"1e1\" at byte 18" },
+        { "{\"input\":[{\"dims\":[\"4.0\"]}]}",
+            "input[0].dims[0]: expected an integer, got \"4.0\"" },
+        { "{\"dynamic_batching\":{\"priority_levels\":\"1e1\"}}",
+            "dynamic_batching.priority_levels: expected an integer" },
         { "{\"max_batch_size\":true}", "max_batch_size: expected an integer" },
         { "{\"max_batch_size\":{}}", "max_batch_size: expected a value" },
         { "{\"input\":[{\"data_type\":\"1e1\"}]}", "input[0].data_type: "
