@@ -155,7 +155,7 @@ add_tensor(const inf_model_t *model, inf_request_t *req,
 }
 
 /* Checks that the member is a scalar or an array of scalars suitable for the
-   datatype; decoding finds invalid values. */
+   datatype, perhaps in arrays of arrays; decoding finds invalid values. */
 static inf_err_t *
 check_tensor(const inf_generate_member_t *m, const inf_config_tensor_t *t)
 {
@@ -173,9 +173,7 @@ check_tensor(const inf_generate_member_t *m, const inf_config_tensor_t *t)
         wanted = INF_JSON_KIND_BOOL;
     }
 
-    if (m->kind == INF_JSON_OBJECT_BEGIN || m->tally.nested
-        || (m->tally.kinds & ~wanted) != 0)
-    {
+    if (m->kind == INF_JSON_OBJECT_BEGIN || (m->tally.kinds & ~wanted) != 0) {
         return inf_err_new(INF_ERR_INVALID_ARG, "%s (input '%s' is one %s or"
             " an array of them)", inf_data_wrong_kind(t->datatype),
             t->name.data, inf_datatype_name(t->datatype));

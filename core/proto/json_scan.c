@@ -474,10 +474,6 @@ count_event(inf_json_tally_t *tally, const inf_json_scan_t *s,
         tally->kinds |= INF_JSON_KIND_OBJECT;
         return;
 
-    case INF_JSON_ARRAY_BEGIN:
-        tally->nested = true;
-        return;
-
     default:
         return;
     }

@@ -51,7 +51,6 @@ typedef struct {
     uint64_t count;             /* of leaves                                 */
     uint64_t string_bytes;      /* of all strings, unescaped                 */
     uint32_t kinds;             /* INF_JSON_KIND_*                           */
-    bool     nested;            /* an array in the array                     */
 } inf_json_tally_t;
 
 typedef struct {

@@ -45,10 +45,20 @@ def test_values_that_do_not_fit(ask, datatype, value):
         assert "'IN'" in answer.error
 
 
+@pytest.mark.parametrize("model,value,flat", [
+    ("id_int32", [[1, 2], [3, 4]], [1, 2, 3, 4]), ("id_int32", [1, [2]], [1, 2]),
+    ("id_bytes", [[["a"]], ["b"]], ["a", "b"]), ("id_int32", [[]], []),
+    ("rows", [[1, 2], [3, 4]], [1, 2, 3, 4]), ("id_int32", [[[5]]], 5)])
+def test_a_tensor_may_be_arrays_of_arrays(ask, model, value, flat):
+    answer = ask(model, {"IN": value})
+    assert answer.status == 200, answer
+    assert answer.json()["OUT"] == flat
+
+
 @pytest.mark.parametrize("model,value", [
-    ("id_int32", [[1, 2]]), ("id_bytes", [["a"]]), ("id_int32", [1, [2]]),
-    ("id_bytes", ["a", {"b": "c"}])])
-def test_a_tensor_is_a_flat_array(ask, model, value):
+    ("id_int32", [[1, "2"]]), ("id_bytes", [["a"], 1]),
+    ("id_bytes", ["a", {"b": "c"}]), ("id_bytes", [["a", {"b": "c"}]])])
+def test_a_tensor_has_elements_of_its_datatype(ask, model, value):
     answer = ask(model, {"IN": value})
     assert answer.status == 400
     assert answer.error.endswith(

@@ -137,6 +137,8 @@ has_repeated(const inf_generate_members_t *list)
     return false;
 }
 
+static size_t leaves(const json_t *value);
+
 /* Where both can read the text, they find the same. */
 static void
 compare(const inf_generate_members_t *list, const json_t *root)
@@ -154,13 +156,28 @@ compare(const inf_generate_members_t *list, const json_t *root)
         check(m->offset + m->length <= list->json.len);
         check((a != NULL && same_kind(m, a)) || (b != NULL
             && same_kind(m, b)));
-        if (m->kind == INF_JSON_ARRAY_BEGIN && !m->tally.nested
+        if (m->kind == INF_JSON_ARRAY_BEGIN
             && !(m->tally.kinds & INF_JSON_KIND_OBJECT))
         {
-            check(m->tally.count == json_array_size(a != NULL
-                && json_is_array(a) ? a : b));
+            check(m->tally.count == leaves(a != NULL && json_is_array(a) ? a
+                : b));
         }
     }
+}
+
+/* The values that are no arrays. */
+static size_t
+leaves(const json_t *value)
+{
+    size_t count = 0;
+
+    if (!json_is_array(value)) {
+        return 1;
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        count += leaves(json_array_get(value, i));
+    }
+    return count;
 }
 
 int

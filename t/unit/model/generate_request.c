@@ -159,7 +159,8 @@ what_can_not_be_mapped_is_rejected(void **state)
     open_model(&w, "0");
     fails(&w, "{\"A\": \"x\"}", "(input 'A' is one INT32 or an array of them)");
     fails(&w, "{\"A\": [1, \"x\"]}", "(input 'A' is one INT32 or an array of them)");
-    fails(&w, "{\"A\": [[1]]}", "(input 'A' is one INT32 or an array of them)");
+    fails(&w, "{\"A\": [[\"x\"]]}", "(input 'A' is one INT32 or an array of");
+    fails(&w, "{\"A\": [[1], {}]}", "(input 'A' is one INT32 or an array of");
     fails(&w, "{\"A\": {}}", "(input 'A' is one INT32 or an array of them)");
     fails(&w, "{\"A\": null}", "(input 'A' is one INT32 or an array of them)");
     fails(&w, "{\"A\": 2147483648}", "out of range of INT32");
