@@ -107,10 +107,18 @@ inf_archive_load(inf_server_t *server,
 static inf_err_t *
 load_allowed(const inf_server_t *server)
 {
-    return atomic_load(&server->control) & INF_SERVER_ARCHIVES
-        ? inf_model_control_allowed(server)
-        : inf_err_new(INF_ERR_UNSUPPORTED, "no location has"
+    uint32_t control = atomic_load(&server->control);
+
+    if ((control & INF_SERVER_ARCHIVES) == 0) {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "no location has"
             " \"inference archives\"");
+    }
+    return (control & ~INF_SERVER_ARCHIVES)
+            == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "repository registration is not"
+            " allowed if model control mode is not EXPLICIT"
+            " (inference_model_control explicit; inference-server:"
+            " --model-control-mode=explicit)");
 }
 
 void
@@ -119,12 +127,12 @@ inf_archive_unload(inf_server_t *server,
     void *userp)
 {
     archive_call_t *call = call_new(server, q->model_name, done, userp);
-    inf_err_t *err = call != NULL ? inf_model_control_allowed(server)
-        : inf_err_nomem();
+    inf_err_t *err = call != NULL
+        ? inf_repositories_find_alias(&server->repositories, q->model_name,
+            &call->item) : inf_err_nomem();
 
     if (err == NULL) {
-        err = inf_repositories_find_alias(&server->repositories,
-            q->model_name, &call->item);
+        err = inf_model_control_allowed(server);
     }
     if (err != NULL) {
         call_free(call);

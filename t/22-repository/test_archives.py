@@ -539,9 +539,11 @@ def test_wrong_requests(server, place, tmp_path):
 
 def test_only_where_models_are_loaded_by_request(make_server, place):
     server = make_server(parts=PARTS)
-    words = "explicit model load / unload is not allowed"
-    rejected(load(server, "x", place("a")), 503, words)
-    rejected(unload(server, "x"), 503, words)
+    """As Triton's port of SageMaker answers."""
+    words = "repository registration is not allowed if model control mode is " \
+        "not EXPLICIT"
+    rejected(load(server, "x", place("a")), 400, words)
+    assert unload(server, "x").status == 404
     assert listed(server) == {"models": []}
 
 
