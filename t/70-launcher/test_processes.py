@@ -12,7 +12,7 @@ import termios
 
 import pytest
 
-from lib import models, process, wire
+from lib import models, preload, process, wire
 from lib.launcher import in_flight
 from lib.server import NGINX, SLOW, nap
 
@@ -268,3 +268,12 @@ def test_all_addresses_of_both_families(begin, repository, options):
             socket.create_connection((host, port), 10 * SLOW).close()
     assert wire.fetch(server.metrics_port, "GET", "/metrics").status == 200
     server.stop()
+
+
+def test_a_kernel_without_ipv6(begin, repository):
+    server = begin(f"--model-repository={repository}",
+                   env={"LD_PRELOAD": str(preload.library("no_ipv6"))})
+    server.wait_ready()
+    assert "listen [::]" not in server.conf()
+    socket.create_connection(("127.0.0.1", server.grpc_port), 10).close()
+    assert server.stop() == 0
