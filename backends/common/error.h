@@ -14,7 +14,7 @@
 
 #include "triton/core/tritonbackend.h"
 
-#define BK_ERR_MAX      2048
+#define BK_ERR_MAX      8192
 #define BK_CHECK        __attribute__((warn_unused_result))
 #define BK_PRINTF(f, a) __attribute__((format(printf, f, a)))
 

@@ -28,6 +28,8 @@ static void role_take_back(py_interpreter_t *in, bool dead);
 static TRITONSERVER_Error *life_begin(py_interpreter_t *in);
 static TRITONSERVER_Error *process_begin(py_interpreter_t *in);
 static TRITONSERVER_Error *greet(py_interpreter_t *in);
+static TRITONSERVER_Error *not_begun(py_interpreter_t *in, const char *how,
+    const char *before);
 static TRITONSERVER_Error *initialize(py_interpreter_t *in);
 static TRITONSERVER_Error *task_await(py_interpreter_t *in,
     int64_t limit_ms, const char *what);
@@ -174,11 +176,11 @@ process_begin(py_interpreter_t *in)
     }
 
     const char *const arguments[] = {
-        py_environment_python(m->environment), script, "3", "4", "5",
+        py_environment_python(m->environment), script, "3", "4", "5", "6",
         m->backend->package, in->name, NULL
     };
-    TRITONSERVER_Error *err = py_process_start(&in->process, arguments,
-        py_environment_variables(m->environment), in->link->fd,
+    TRITONSERVER_Error *err = py_process_start(&in->process, in->name,
+        arguments, py_environment_variables(m->environment), in->link->fd,
         in->link->event_fd);
     in->link->pid = in->process.pid;
     return err;
@@ -189,7 +191,6 @@ static TRITONSERVER_Error *
 greet(py_interpreter_t *in)
 {
     uint64_t begin_ns = bk_now_ns();
-    char text[sizeof(in->process.words)];
     char how[128];
 
     while (in->progress == PY_PROGRESS_NONE) {
@@ -202,27 +203,29 @@ greet(py_interpreter_t *in)
             return stopped();
 
         case EVENT_DEATH:
-            py_process_words(&in->process, text);
             process_end(in, how, sizeof(how));
-            return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
-                "\"%s\" %s before it could load the model%s%s",
-                py_environment_python(in->model->environment), how,
-                text[0] != '\0' ? ": " : "", text);
+            return not_begun(in, how, " before it could load the model");
 
         case EVENT_NONE:
-            return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the interpreter "
-                "\"%s\" has not begun within the %lld s of "
+            snprintf(how, sizeof(how), "has not begun within the %lld s of "
                 "stub-timeout-seconds",
-                py_environment_python(in->model->environment),
                 (long long) limit_of(in->model) / 1000);
+            return not_begun(in, how, "");
         }
     }
-
-    py_process_words(&in->process, text);
-    if (text[0] != '\0') {
-        bk_log(TRITONSERVER_LOG_WARN, "instance %s: %s", in->name, text);
-    }
     return NULL;
+}
+
+/* With the last words of the process. */
+static TRITONSERVER_Error *
+not_begun(py_interpreter_t *in, const char *how, const char *before)
+{
+    const char *words = py_words_last(&in->process.words);
+
+    return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+        "the interpreter \"%s\" %s%s%s%s",
+        py_environment_python(in->model->environment), how, before,
+        words[0] != '\0' ? ": " : "", words);
 }
 
 /* Sends [paths, arguments]: imports and initializes the model, without a time
@@ -396,19 +399,17 @@ serve(py_interpreter_t *in)
 static event_t
 event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
 {
-    bool words = has_role && in->progress == PY_PROGRESS_NONE
-        && !in->process.silent;
     struct pollfd fds[] = {
         { .fd = in->link->event_fd, .events = POLLIN },
         { .fd = in->process.fd, .events = POLLIN },
         { .fd = in->deaf ? -1 : in->stop_fd, .events = POLLIN },
         { .fd = in->wake_fd, .events = POLLIN },
-        { .fd = words ? in->process.socket : -1, .events = POLLIN }
+        { .fd = in->process.words.fd, .events = POLLIN }
     };
     eventfd_t value;
 
-    int n = poll(fds, sizeof(fds) / sizeof(fds[0]), limit_ms < 0 || limit_ms > INT32_MAX ? -1
-        : (int) limit_ms);
+    int n = poll(fds, sizeof(fds) / sizeof(fds[0]), limit_ms < 0
+        || limit_ms > INT32_MAX ? -1 : (int) limit_ms);
     if (n == 0) {
         return EVENT_NONE;
     }
@@ -431,7 +432,7 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
     }
 
     if (fds[4].revents != 0) {
-        py_process_hear(&in->process);
+        py_words_hear(&in->process.words);
     }
 
     return fds[1].revents != 0 ? EVENT_DEATH

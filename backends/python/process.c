@@ -14,51 +14,53 @@
 #include <unistd.h>
 
 #define FIRST_FD  3
-#define SOCKET_FD 5
-#define FDS       4
-#define MESSAGES  1024      /* read in one go; more than a socket holds      */
+#define FDS       5         /* the last one becomes stderr                   */
 
+static void reap(py_process_t *p, char *how, size_t size);
 static int spawn_with(pid_t *pid, const char *const *arguments,
     char *const *variables, const int *fds);
 static int spawn(pid_t *pid, const char *const *arguments,
     char *const *variables, const int *fds);
+static void fd_close(int *fd);
 
 TRITONSERVER_Error *
-py_process_start(py_process_t *p, const char *const *arguments,
-    char *const *variables, int channel, int event)
+py_process_start(py_process_t *p, const char *name,
+    const char *const *arguments, char *const *variables, int channel,
+    int event)
 {
-    int pair[2];
+    int pair[2] = { -1, -1 };
+    int writer = -1;
     char text[128];
 
     *p = (py_process_t) { .fd = -1, .socket = -1 };
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-        return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-            "cannot make a socket: %s", strerror_r(errno, text,
-            sizeof(text)));
+    int rc = py_words_open(&p->words, name, &writer);
+    if (rc == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+        pair) != 0)
+    {
+        rc = errno;
+    }
+    if (rc == 0) {
+        rc = spawn_with(&p->pid, arguments, variables, (int[]) { channel,
+            event, pair[1], STDERR_FILENO, writer });
+        p->pid = rc == 0 ? p->pid : 0;
+    }
+    if (rc == 0) {
+        p->fd = pidfd_open(p->pid, 0);
+        rc = p->fd == -1 ? errno : 0;
     }
 
-    int rc = spawn_with(&p->pid, arguments, variables, (int[]) { channel, event,
-        pair[1], STDERR_FILENO });
-    (void) close(pair[1]);
-    if (rc != 0) {
-        (void) close(pair[0]);
-        p->pid = 0;
-        return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "cannot start the "
-            "interpreter \"%s\": %s", arguments[0], strerror_r(rc, text,
-            sizeof(text)));
-    }
-
+    fd_close(&pair[1]);
+    fd_close(&writer);
     p->socket = pair[0];
-    p->fd = pidfd_open(p->pid, 0);
-    if (p->fd == -1) {
-        TRITONSERVER_Error *err = bk_err_new(TRITONSERVER_ERROR_INTERNAL,
-            "cannot watch the interpreter: %s", strerror_r(errno, text,
-            sizeof(text)));
-        char how[64];
-        py_process_end(p, how, sizeof(how));
-        return err;
+    if (rc == 0) {
+        return NULL;
     }
-    return NULL;
+
+    TRITONSERVER_Error *err = bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
+        "cannot start the interpreter \"%s\": %s", arguments[0],
+        strerror_r(rc, text, sizeof(text)));
+    py_process_end(p, text, sizeof(text));
+    return err;
 }
 
 void
@@ -73,12 +75,21 @@ py_process_kill(const py_process_t *p)
 void
 py_process_end(py_process_t *p, char *how, size_t size)
 {
-    siginfo_t info = { 0 };
-
     snprintf(how, size, "ended");
-    if (p->pid == 0) {
-        return;
+    if (p->pid != 0) {
+        reap(p, how, size);
     }
+
+    py_words_hear(&p->words);
+    py_words_close(&p->words);
+    fd_close(&p->socket);
+    fd_close(&p->fd);
+}
+
+static void
+reap(py_process_t *p, char *how, size_t size)
+{
+    siginfo_t info = { 0 };
 
     /* read its status first: the rest of its group is killed afterwards */
     if (p->fd == -1 || waitid(P_PIDFD, (id_t) p->fd, &info,
@@ -92,6 +103,7 @@ py_process_end(py_process_t *p, char *how, size_t size)
     {
         /* again */
     }
+    p->pid = 0;
 
     if (info.si_code == CLD_EXITED) {
         snprintf(how, size, "exited with status %d", info.si_status);
@@ -99,46 +111,6 @@ py_process_end(py_process_t *p, char *how, size_t size)
         snprintf(how, size, "was ended by signal %d (%s)", info.si_status,
             strsignal(info.si_status));
     }
-
-    (void) close(p->socket);
-    if (p->fd != -1) {
-        (void) close(p->fd);
-    }
-    *p = (py_process_t) { .fd = -1, .socket = -1 };
-}
-
-void
-py_process_hear(py_process_t *p)
-{
-    const size_t room = sizeof(p->words) - 1;
-    char message[4096];
-    ssize_t n = 1;
-
-    for (int i = 0; i < MESSAGES && n > 0; i++) {
-        n = recv(p->socket, message, sizeof(message), MSG_DONTWAIT);
-        if (n > 0) {
-            size_t added = (size_t) n < room ? (size_t) n : room;
-            size_t kept = p->len + added < room ? p->len : room - added;
-
-            memmove(p->words, p->words + p->len - kept, kept);
-            memcpy(p->words + kept, message + n - added, added);
-            p->len = kept + added;
-        }
-    }
-    p->silent = n == 0;
-}
-
-void
-py_process_words(py_process_t *p, char *text)
-{
-    py_process_hear(p);
-
-    size_t len = p->len;
-    while (len > 0 && p->words[len - 1] == '\n') {
-        len--;
-    }
-    memcpy(text, p->words, len);
-    text[len] = '\0';
 }
 
 /* Spawns with copies of fds, whose numbers do not overlap the target
@@ -147,7 +119,7 @@ static int
 spawn_with(pid_t *pid, const char *const *arguments, char *const *variables,
     const int *fds)
 {
-    int copies[FDS] = { -1, -1, -1, -1 };
+    int copies[FDS] = { -1, -1, -1, -1, -1 };
     int rc = 0;
 
     for (int i = 0; i < FDS && rc == 0; i++) {
@@ -159,9 +131,7 @@ spawn_with(pid_t *pid, const char *const *arguments, char *const *variables,
     }
 
     for (int i = 0; i < FDS; i++) {
-        if (copies[i] != -1) {
-            (void) close(copies[i]);
-        }
+        fd_close(&copies[i]);
     }
     return rc;
 }
@@ -181,15 +151,12 @@ spawn(pid_t *pid, const char *const *arguments, char *const *variables,
 
     int rc = 0;
     for (int i = 0; i < FDS && rc == 0; i++) {
-        rc = posix_spawn_file_actions_adddup2(&actions, fds[i], FIRST_FD + i);
-    }
-    if (rc == 0) {
-        rc = posix_spawn_file_actions_adddup2(&actions, SOCKET_FD,
-            STDERR_FILENO);
+        rc = posix_spawn_file_actions_adddup2(&actions, fds[i],
+            i < FDS - 1 ? FIRST_FD + i : STDERR_FILENO);
     }
     if (rc == 0) {
         rc = posix_spawn_file_actions_addclosefrom_np(&actions,
-            FIRST_FD + FDS);
+            FIRST_FD + FDS - 1);
     }
     if (rc == 0) {
         rc = posix_spawnattr_setsigmask(&attributes, &none);
@@ -212,4 +179,13 @@ spawn(pid_t *pid, const char *const *arguments, char *const *variables,
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return rc;
+}
+
+static void
+fd_close(int *fd)
+{
+    if (*fd != -1) {
+        (void) close(*fd);
+        *fd = -1;
+    }
 }

@@ -16,39 +16,31 @@
 #ifndef PY_PROCESS_H
 #define PY_PROCESS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "../common/error.h"
+#include "words.h"
 
 typedef struct {
     pid_t pid;          /* 0: no process                                     */
     int   fd;           /* readable when it has ended                        */
-    int   socket;       /* its stderr at first, and for descriptors          */
-    bool  silent;       /* no more words come from the socket                */
-    size_t len;
-    char  words[BK_ERR_MAX / 2];    /* the last that have come               */
+    int   socket;       /* for descriptors                                   */
+    py_words_t words;   /* closed by the end; the last ones stay             */
 } py_process_t;
 
 /* Starts the process.  Arguments and variables end with NULL; the first
    argument is the program's path.  Channel, event, socket and this process's
-   stderr become descriptors 3 to 6; its own stderr is the socket. */
+   stderr become descriptors 3 to 6; its own stderr is the words, logged with
+   name. */
 BK_CHECK TRITONSERVER_Error *py_process_start(py_process_t *p,
-    const char *const *arguments, char *const *variables, int channel,
-    int event);
+    const char *name, const char *const *arguments, char *const *variables,
+    int channel, int event);
 
 void py_process_kill(const py_process_t *p);
 
 /* Kills its group, waits for it and writes how it ended: "exited with status
    1".  Does nothing without a process. */
 void py_process_end(py_process_t *p, char *how, size_t size);
-
-/* Reads words from the socket, a part of them if they do not end.  A process
-   whose words are not read waits. */
-void py_process_hear(py_process_t *p);
-
-/* Reads and copies the last words, sizeof(p->words) at most; "": none. */
-void py_process_words(py_process_t *p, char *text);
 
 #endif /* PY_PROCESS_H */

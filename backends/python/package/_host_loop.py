@@ -26,16 +26,16 @@ _IMPORTLIB = importlib.__file__
 _PROBE = bytes(_native.INLINE_MAX + 1)
 
 
-def attach(channel, event, words):
-    """Says hello, with bytes by which the server tests whether it can read
-    this process's memory."""
+def attach(channel, event, socket):
+    """Opens the channel."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _native.attach(channel, event, words)
-    push(HELLO, 0, [_PROBE])
+    _native.attach(channel, event, socket)
 
 
 def run(package):
-    """Runs tasks until the model is finalized."""
+    """Says hello, with bytes by which the server tests whether it can read
+    this process's memory, and runs tasks until the model is finalized."""
+    push(HELLO, 0, [_PROBE])
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True)
