@@ -177,7 +177,7 @@ process_begin(py_interpreter_t *in)
 
     const char *const arguments[] = {
         py_environment_python(m->environment), script, "3", "4", "5", "6",
-        m->backend->package, in->name, NULL
+        "7", m->backend->package, in->name, NULL
     };
     TRITONSERVER_Error *err = py_process_start(&in->process, in->name,
         arguments, py_environment_variables(m->environment), in->link->fd,

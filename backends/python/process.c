@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define FIRST_FD  3
-#define FDS       5         /* the last one becomes stderr                   */
+#define FDS       5         /* the last one becomes stderr, too              */
 
 static void reap(py_process_t *p, char *how, size_t size);
 static int spawn_with(pid_t *pid, const char *const *arguments,
@@ -151,12 +151,15 @@ spawn(pid_t *pid, const char *const *arguments, char *const *variables,
 
     int rc = 0;
     for (int i = 0; i < FDS && rc == 0; i++) {
-        rc = posix_spawn_file_actions_adddup2(&actions, fds[i],
-            i < FDS - 1 ? FIRST_FD + i : STDERR_FILENO);
+        rc = posix_spawn_file_actions_adddup2(&actions, fds[i], FIRST_FD + i);
+    }
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_adddup2(&actions, fds[FDS - 1],
+            STDERR_FILENO);
     }
     if (rc == 0) {
         rc = posix_spawn_file_actions_addclosefrom_np(&actions,
-            FIRST_FD + FDS - 1);
+            FIRST_FD + FDS);
     }
     if (rc == 0) {
         rc = posix_spawnattr_setsigmask(&attributes, &none);

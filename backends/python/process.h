@@ -30,9 +30,9 @@ typedef struct {
 } py_process_t;
 
 /* Starts the process.  Arguments and variables end with NULL; the first
-   argument is the program's path.  Channel, event, socket and this process's
-   stderr become descriptors 3 to 6; its own stderr is the words, logged with
-   name. */
+   argument is the program's path.  Channel, event, socket, this process's
+   stderr and the words, which are logged with name, become descriptors 3 to 7;
+   its own stderr is the words, too. */
 BK_CHECK TRITONSERVER_Error *py_process_start(py_process_t *p,
     const char *name, const char *const *arguments, char *const *variables,
     int channel, int event);

@@ -10,6 +10,10 @@ from lib import process, python_backend
 from lib.python_backend import ECHO, INTERPRETER, TEXT
 from lib.server import SLOW
 
+SAYS = ECHO + """
+import os
+os.write(2, b"the model says this\\n")
+"""
 BEGIN = f'exec {INTERPRETER} "$@"\n'
 
 # 100 KiB with one write(), which is no line before the last byte
@@ -39,13 +43,13 @@ CHILD = """\
 """
 
 
-def serve(tmp_path, script, http="", **kw):
+def serve(tmp_path, script, http="", shell="/bin/sh", model=ECHO, **kw):
     program = tmp_path / "python3"
-    program.write_text("#!/bin/sh\n" + script)
+    program.write_text(f"#!{shell}\n{script}")
     program.chmod(0o755)
     tmp_path.chmod(0o755)
     return python_backend.serve(
-        lambda r: python_backend.model(r, "echo", TEXT, ECHO),
+        lambda r: python_backend.model(r, "echo", TEXT, model),
         http=f"    inference_backend_config python interpreter={program};\n"
         + http, **kw)
 
@@ -122,3 +126,20 @@ def test_a_child_that_goes_on(tmp_path):
         assert said(s) == SAID + ["it has said all"]
     assert process.wait_until(lambda: not process.alive(
         int((tmp_path / "pid").read_text())), 5 * SLOW)
+
+
+@pytest.mark.parametrize("to", ["DIR/own", ">(cat >DIR/own)"])
+def test_a_redirection_stays(tmp_path, to):
+    """Of a wrapper, to a file or another pipe."""
+    (tmp_path / "own").touch()
+    (tmp_path / "own").chmod(0o666)
+    with serve(tmp_path, BEGIN.replace('"$@"', f'"$@" 2> {to}').replace(
+            "DIR", str(tmp_path)), shell="/bin/bash", model=SAYS) as s:
+        s.wait_log("model=echo version=1 is ready")
+        assert process.wait_until(lambda: (tmp_path / "own").read_text()
+                                  == "the model says this\n", 5 * SLOW)
+
+
+def test_without_stderr(tmp_path):
+    with serve(tmp_path, BEGIN.replace('"$@"', '"$@" 2>&-')) as s:
+        s.wait_log("model=echo version=1 is ready")

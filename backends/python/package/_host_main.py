@@ -1,12 +1,13 @@
 """Started by the server as the interpreter of one instance:
 
-    python _host_main.py CHANNEL EVENT SOCKET STDERR PACKAGE NAME
+    python _host_main.py CHANNEL EVENT SOCKET STDERR WORDS PACKAGE NAME
 
-The first four are descriptors, PACKAGE is a directory, and NAME is the
+The first five are descriptors, PACKAGE is a directory, and NAME is the
 instance's, for lists of processes.
 
-Until the channel is open, stderr is a pipe to the server, where the text goes
-to the log and into the reason of a failed load; afterwards it is STDERR.
+Until the channel is open, stderr is WORDS, a pipe to the server, where the text
+goes to the log and into the reason of a failed load; afterwards it is STDERR,
+if the program that the server has started has not redirected it.
 """
 
 import os
@@ -14,8 +15,8 @@ import sys
 
 
 def main():
-    channel, event, socket, stderr = (int(a) for a in sys.argv[1:5])
-    package = sys.argv[5]
+    channel, event, socket, stderr, words = (int(a) for a in sys.argv[1:6])
+    package = sys.argv[6]
     del sys.argv[1:]
     sys.path[:] = [p for p in sys.path if p != os.path.dirname(__file__)]
     sys.path.insert(0, package)
@@ -24,8 +25,10 @@ def main():
                  + sys.version.split()[0])
     import _host_loop                       # pylint: disable=C0415
     _host_loop.attach(channel, event, socket)
-    os.dup2(stderr, 2)
+    if sys.stderr is not None and os.path.sameopenfile(2, words):
+        os.dup2(stderr, 2)
     os.close(stderr)
+    os.close(words)
     sys.path.remove(package)
     sys.path.append(package)
     _host_loop.run(package)
