@@ -1,6 +1,7 @@
 /*
- * words.h - what a process says on stderr before it has begun, line by line in
- *           the log; later, too, if a child of it has kept that stderr.
+ * words.h - stderr of a process until it has begun: a pipe, of which each line
+ *           is logged and the end of the text is kept.  Children of the process
+ *           may have it longer.
  *
  * Owner    The process; close keeps the last words, until the next open.
  * Thread   one.
@@ -31,7 +32,7 @@ int py_words_open(py_words_t *w, const char *name, int *writer);
    nobody hears them. */
 void py_words_hear(py_words_t *w);
 
-/* One who writes there afterwards gets SIGPIPE. */
+/* A later writer gets SIGPIPE. */
 void py_words_close(py_words_t *w);
 
 /* The last words that were heard, about PY_WORDS_KEPT at most; "": none. */

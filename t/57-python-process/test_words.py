@@ -1,6 +1,5 @@
-"""What an interpreter says on stderr before it begins is in the log, line by
-line, and its end in the reason of a load that fails; whoever says it neither
-waits nor dies."""
+"""An interpreter's stderr before it begins is in the log, line by line, and its
+end in the reason of a load that fails; its writers neither wait nor die."""
 
 import re
 
@@ -60,6 +59,7 @@ def reason(tmp_path, script, http=""):
                + http, parts="health repository") as s:
         answer = s.post("/v2/repository/models/echo/load", b"")
         assert answer.status == 400
+        s.wait_log("model=echo version=1 failed to load")   # comes last
         return answer.json()["error"].split(" (instance ")[0], said(s)
 
 
