@@ -42,7 +42,7 @@ py_interpreter_new(py_interpreter_t **out, const py_model_t *model,
     in->wake_fd = -1;
     in->process.fd = -1;
     in->process.socket = -1;
-    in->process.words.fd = -1;
+    in->process.errors.fd = -1;
     pthread_mutex_init(&in->lock, NULL);
     pthread_mutex_init(&in->role, NULL);
     pthread_condattr_t attributes;

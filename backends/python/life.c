@@ -216,16 +216,16 @@ greet(py_interpreter_t *in)
     return NULL;
 }
 
-/* With the last words of the process. */
+/* With the end of what the process has written to stderr. */
 static TRITONSERVER_Error *
 not_begun(py_interpreter_t *in, const char *how, const char *before)
 {
-    const char *words = py_words_last(&in->process.words);
+    const char *text = py_stderr_last(&in->process.errors);
 
     return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
         "the interpreter \"%s\" %s%s%s%s",
         py_environment_python(in->model->environment), how, before,
-        words[0] != '\0' ? ": " : "", words);
+        text[0] != '\0' ? ": " : "", text);
 }
 
 /* Sends [paths, arguments]: imports and initializes the model, without a time
@@ -404,7 +404,7 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
         { .fd = in->process.fd, .events = POLLIN },
         { .fd = in->deaf ? -1 : in->stop_fd, .events = POLLIN },
         { .fd = in->wake_fd, .events = POLLIN },
-        { .fd = in->process.words.fd, .events = POLLIN }
+        { .fd = in->process.errors.fd, .events = POLLIN }
     };
     eventfd_t value;
 
@@ -432,7 +432,7 @@ event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
     }
 
     if (fds[4].revents != 0) {
-        py_words_hear(&in->process.words);
+        py_stderr_read(&in->process.errors);
     }
 
     return fds[1].revents != 0 ? EVENT_DEATH

@@ -33,7 +33,7 @@ py_process_start(py_process_t *p, const char *name,
     char text[128];
 
     *p = (py_process_t) { .fd = -1, .socket = -1 };
-    int rc = py_words_open(&p->words, name, &writer);
+    int rc = py_stderr_open(&p->errors, name, &writer);
     if (rc == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
         pair) != 0)
     {
@@ -80,8 +80,8 @@ py_process_end(py_process_t *p, char *how, size_t size)
         reap(p, how, size);
     }
 
-    py_words_hear(&p->words);
-    py_words_close(&p->words);
+    py_stderr_read(&p->errors);
+    py_stderr_close(&p->errors);
     fd_close(&p->socket);
     fd_close(&p->fd);
 }

@@ -20,19 +20,19 @@
 #include <sys/types.h>
 
 #include "../common/error.h"
-#include "words.h"
+#include "stderr_pipe.h"
 
 typedef struct {
     pid_t pid;          /* 0: no process                                     */
     int   fd;           /* readable when it has ended                        */
     int   socket;       /* for descriptors                                   */
-    py_words_t words;   /* closed by the end; the last ones stay             */
+    py_stderr_t errors; /* closed by the end; its last text stays            */
 } py_process_t;
 
 /* Starts the process.  Arguments and variables end with NULL; the first
    argument is the program's path.  Channel, event, socket, this process's
-   stderr and the words, which are logged with name, become descriptors 3 to 7;
-   its own stderr is the words, too. */
+   stderr and a pipe, whose text is logged with name, become descriptors 3 to 7;
+   the pipe is its own stderr, too. */
 BK_CHECK TRITONSERVER_Error *py_process_start(py_process_t *p,
     const char *name, const char *const *arguments, char *const *variables,
     int channel, int event);
