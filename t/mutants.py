@@ -580,8 +580,8 @@ MUTANTS = [
     ("a rebuild comes before it is due", SET,
      "if (v->due_ns > now_ns) {", "if (v->due_ns > now_ns + 400000000) {"),
     ("what was decided on other repositories holds", SET,
-     "        set->ops->is_current(set->userp, l->list), false);",
-     "        true, false);"),
+     "const inf_step_t step = inf_reconcile_listed(l, r, n, &now);",
+     "const inf_step_t step = listed_now(set, l, r, n); (void) now;"),
     ("a rebuild that waits in the queue comes before the next delay", SET,
      "v->lost != NULL && v->rebuild == NULL;", "v->lost != NULL;"),
     ("a version that serves is rebuilt", SET,
@@ -667,7 +667,7 @@ MUTANTS = [
      "    bool drop = alone && !adopt && (narrowed || wanted);",
      "    bool drop = alone && !adopt && narrowed;"),
     ("a model of a repository that was removed serves on", RECONCILE,
-     "            : current ? unload(INF_UNLOAD_REMOVED, n) : nothing;\n"
+     "            : now->current ? unload(INF_UNLOAD_REMOVED, n) : nothing;\n"
      "    }\n    if (drop)",
      "            : nothing;\n    }\n    if (drop)"),
     ("a poll unloads what is in a repository that can't be listed", RECONCILE,
@@ -675,7 +675,7 @@ MUTANTS = [
     ("a poll of the local ones unloads remote models", RECONCILE,
      "        || !is_polled(l, r, n) || may_lie", "        || may_lie"),
     ("a poll unloads what may be in a listing to come", RECONCILE,
-     "if (comes_from(r, NULL, true) && inf", "if (false && inf"),
+     "if (comes_from(r, NULL, true)\n", "if (false\n"),
     ("a poll compares what another one decides", RECONCILE,
      "return is_polled(l, r, n) && !may_lie", "return !may_lie"),
     ("a delay doesn't grow", RECONCILE,

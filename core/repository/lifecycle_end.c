@@ -18,8 +18,8 @@
 #define CHECK_NS UINT64_C(20000000)     /* while sequences end               */
 
 static void leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone);
-static bool is_current(void *userp, const inf_repository_list_t *list);
-static bool is_barred(void *userp, const inf_model_id_t *id);
+static inf_reconcile_facts_t facts(void *userp,
+    const inf_repository_list_t *list, const inf_model_id_t *id);
 static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
     inf_registry_entry_t **out, uint32_t *count);
 static uint64_t sequences_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
@@ -37,8 +37,7 @@ static void note_unloaded(inf_loaded_t *loaded);
 
 const inf_model_set_ops_t inf_lifecycle_set_ops = {
     .leaves = leaves,
-    .is_current = is_current,
-    .is_barred = is_barred
+    .facts = facts
 };
 
 const inf_model_ops_t inf_lifecycle_model_ops = {
@@ -87,17 +86,17 @@ leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone)
     inf_list_push_back(gone, &loaded->link);
 }
 
-static bool
-is_current(void *userp, const inf_repository_list_t *list)
+static inf_reconcile_facts_t
+facts(void *userp, const inf_repository_list_t *list,
+    const inf_model_id_t *id)
 {
     const inf_lifecycle_t *lc = userp;
-    return inf_repositories_are(lc->options.repositories, list);
-}
 
-static bool
-is_barred(void *userp, const inf_model_id_t *id)
-{
-    return inf_lifecycle_is_barred(userp, id);
+    return (inf_reconcile_facts_t) {
+        .current = inf_repositories_are(lc->options.repositories, list),
+        .barred = inf_lifecycle_is_barred(lc, id),
+        .states = inf_repository_list_states(list, id->space)
+    };
 }
 
 static inf_err_t *

@@ -15,7 +15,10 @@ static bool will_take(inf_model_set_t *set, inf_model_record_t *e,
 static void decide(inf_model_set_t *set, inf_edit_t *edit);
 static bool is_lacking(const inf_edit_t *rebuild);
 static void decide_listed(inf_model_set_t *set, inf_edit_t *edit);
-static bool needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
+static bool needs_edit(const inf_model_set_t *set, const inf_inventory_t *l,
+    inf_model_record_t *r, const inf_repository_name_t *n);
+static inf_step_t listed_now(const inf_model_set_t *set,
+    const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n);
 static void wake_dependents(inf_model_set_t *set,
     const inf_model_record_t *r);
@@ -168,10 +171,9 @@ inf_model_set_comes(inf_model_set_t *set, const inf_inventory_t *l,
         return false;
     }
     if (r != NULL) {
-        return needs_edit(l, r, n);
+        return needs_edit(set, l, r, n);
     }
-    return inf_reconcile_listed(l, NULL, n, true,
-        set->ops->is_barred(set->userp, &n->id)).kind == INF_STEP_BUILD;
+    return listed_now(set, l, NULL, n).kind == INF_STEP_BUILD;
 }
 
 inf_model_record_t *
@@ -181,7 +183,7 @@ inf_model_set_next_leaving(inf_model_set_t *set, const inf_inventory_t *l,
     while ((r = inf_model_set_next(set, r)) != NULL) {
         const inf_repository_name_t *n = inf_inventory_find(l, &r->graph.id);
         bool lies = n != NULL && n->problem == NULL && !n->duplicate;
-        if (!lies && needs_edit(l, r, n)) {
+        if (!lies && needs_edit(set, l, r, n)) {
             return r;
         }
     }
@@ -192,10 +194,10 @@ inf_model_set_next_leaving(inf_model_set_t *set, const inf_inventory_t *l,
 /* Whether an edit is needed now; for a model with edits LISTED decides in its
    turn. */
 static bool
-needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
-    const inf_repository_name_t *n)
+needs_edit(const inf_model_set_t *set, const inf_inventory_t *l,
+    inf_model_record_t *r, const inf_repository_name_t *n)
 {
-    const inf_step_t step = inf_reconcile_listed(l, r, n, true, false);
+    const inf_step_t step = listed_now(set, l, r, n);
     bool changes = l->q.occasion == INF_INVENTORY_CHANGE
         || l->q.occasion == INF_INVENTORY_FIRST;
 
@@ -207,6 +209,18 @@ needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
         r->who |= INF_WANTED_AT_START;
     }
     return step.kind != INF_STEP_NONE;
+}
+
+/* The step for an inventory whose repositories count as the current ones. */
+static inf_step_t
+listed_now(const inf_model_set_t *set, const inf_inventory_t *l,
+    const inf_model_record_t *r, const inf_repository_name_t *n)
+{
+    inf_reconcile_facts_t now = set->ops->facts(set->userp, l->list,
+        r != NULL ? &r->graph.id : &n->id);
+
+    now.current = true;
+    return inf_reconcile_listed(l, r, n, &now);
 }
 
 inf_edit_t *
@@ -319,8 +333,9 @@ decide_listed(inf_model_set_t *set, inf_edit_t *edit)
     inf_model_record_t *r = edit->record;
     const inf_inventory_t *l = edit->inventory;
     const inf_repository_name_t *n = inf_inventory_find(l, &r->graph.id);
-    const inf_step_t step = inf_reconcile_listed(l, r, n,
-        set->ops->is_current(set->userp, l->list), false);
+    const inf_reconcile_facts_t now = set->ops->facts(set->userp, l->list,
+        &r->graph.id);
+    const inf_step_t step = inf_reconcile_listed(l, r, n, &now);
 
     if (inf_reconcile_wants(l, r, n, &step, r->name)) {
         r->who |= INF_WANTED_AT_START;

@@ -34,11 +34,9 @@ typedef struct {
        reference or NULL. */
     void (*leaves)(inf_model_t *model, inf_reason_t *why, inf_link_t *gone);
 
-    /* Whether list is the current list. */
-    bool (*is_current)(void *userp, const inf_repository_list_t *list);
-
-    /* Whether the start left out that model. */
-    bool (*is_barred)(void *userp, const inf_model_id_t *id);
+    /* The facts for that model, and an inventory of list. */
+    inf_reconcile_facts_t (*facts)(void *userp,
+        const inf_repository_list_t *list, const inf_model_id_t *id);
 } inf_model_set_ops_t;
 
 typedef struct {

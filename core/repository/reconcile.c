@@ -12,13 +12,13 @@ static inf_step_t listed_at_start(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n, bool barred);
 static inf_step_t listed_all(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
-    bool current);
+    const inf_reconcile_facts_t *now);
 static inf_step_t listed_by_name(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
-    bool current, bool barred);
+    const inf_reconcile_facts_t *now);
 static inf_step_t polled(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
-    bool current);
+    const inf_reconcile_facts_t *now);
 static bool is_polled(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n);
 static bool may_lie_unseen(const inf_inventory_t *l,
@@ -27,8 +27,8 @@ static bool comes_from(const inf_model_record_t *r,
     const inf_repository_t *item, bool unknown);
 static inf_step_t unload(inf_unload_cause_t cause,
     const inf_repository_name_t *n);
-static bool is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
-    const inf_repository_name_t *n);
+static bool is_pending(const inf_repository_name_t *n,
+    const inf_reconcile_facts_t *now);
 static bool stays(const inf_inventory_t *l, const inf_model_record_t *r);
 
 static const inf_step_t nothing = { .kind = INF_STEP_NONE };
@@ -36,14 +36,14 @@ static const inf_step_t build = { .kind = INF_STEP_BUILD };
 
 inf_step_t
 inf_reconcile_listed(const inf_inventory_t *l, const inf_model_record_t *r,
-    const inf_repository_name_t *n, bool current, bool barred)
+    const inf_repository_name_t *n, const inf_reconcile_facts_t *now)
 {
     bool lies = n != NULL && n->problem == NULL;
     if (l->q.occasion == INF_INVENTORY_POLL) {
-        return polled(l, r, n, current);
+        return polled(l, r, n, now);
     }
     if (l->q.occasion == INF_INVENTORY_START) {
-        return listed_at_start(l, r, lies ? n : NULL, barred);
+        return listed_at_start(l, r, lies ? n : NULL, now->barred);
     }
     if (l->q.occasion == INF_INVENTORY_FIRST && r != NULL
         && r->source == NULL && !lies)
@@ -51,8 +51,8 @@ inf_reconcile_listed(const inf_inventory_t *l, const inf_model_record_t *r,
         return nothing;                 /* reported by its load              */
     }
 
-    return l->q.desired.all ? listed_all(l, r, lies ? n : NULL, current)
-        : listed_by_name(l, r, lies ? n : NULL, current, barred);
+    return l->q.desired.all ? listed_all(l, r, lies ? n : NULL, now)
+        : listed_by_name(l, r, lies ? n : NULL, now);
 }
 
 bool
@@ -145,7 +145,7 @@ is_registered(const inf_inventory_t *l, const inf_model_record_t *r,
 /* The step if every model present is desired. */
 static inf_step_t
 listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
-    const inf_repository_name_t *n, bool current)
+    const inf_repository_name_t *n, const inf_reconcile_facts_t *now)
 {
     bool loaded = r != NULL && r->source != NULL;
     bool known = r != NULL && (loaded || r->version_count > 0 || n != NULL
@@ -157,11 +157,11 @@ listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
     if (n == NULL && stays(l, r)) {
         return nothing;                 /* its directory may reappear        */
     }
-    if (n == NULL && loaded && is_pending(l, r, n)) {
+    if (loaded && is_pending(n, now)) {
         return build;                   /* serves while its load waits       */
     }
     if (n == NULL || n->duplicate) {
-        return known && current ? unload(INF_UNLOAD_MOVED, n) : nothing;
+        return known && now->current ? unload(INF_UNLOAD_MOVED, n) : nothing;
     }
     return stays(l, r) && l->list->items[n->repository] == r->source->repository
         ? nothing : build;
@@ -170,7 +170,7 @@ listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
 /* The step for named models.  A model unloaded by request stays unloaded. */
 static inf_step_t
 listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
-    const inf_repository_name_t *n, bool current, bool barred)
+    const inf_repository_name_t *n, const inf_reconcile_facts_t *now)
 {
     const char *name = r != NULL ? r->name : n->id.name;
     bool named = inf_reconcile_desires(l, r, n, name);
@@ -179,7 +179,7 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     bool found = n != NULL && !n->duplicate;
 
     if (r == NULL) {
-        return (l->q.at_start ? named && !barred : fresh) && found ? build
+        return (l->q.at_start ? named && !now->barred : fresh) && found ? build
             : nothing;
     }
 
@@ -192,15 +192,15 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     if (l->q.at_start && n != NULL && n->duplicate && loaded
         && r->source->private_dir == NULL)
     {
-        return current ? unload(INF_UNLOAD_AMBIGUOUS, n) : nothing;
+        return now->current ? unload(INF_UNLOAD_AMBIGUOUS, n) : nothing;
     }
     if (adopt) {
         return (inf_step_t) { .kind = INF_STEP_ADOPT };
     }
     if (loaded && !stays(l, r)) {
-        return named && (found || is_pending(l, r, n)) ? build
+        return named && (found || is_pending(n, now)) ? build
             : drop ? unload(INF_UNLOAD_DROPPED, NULL)
-            : current ? unload(INF_UNLOAD_REMOVED, n) : nothing;
+            : now->current ? unload(INF_UNLOAD_REMOVED, n) : nothing;
     }
     if (drop) {
         return unload(INF_UNLOAD_DROPPED, NULL);
@@ -208,7 +208,7 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     if (named && !loaded && (fresh || wanted)) {
         return build;
     }
-    return !loaded && n == NULL && !wanted && current
+    return !loaded && n == NULL && !wanted && now->current
         ? unload(INF_UNLOAD_REMOVED, n) : nothing;
 }
 
@@ -216,20 +216,20 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
    may be found soon. */
 static inf_step_t
 polled(const inf_inventory_t *l, const inf_model_record_t *r,
-    const inf_repository_name_t *n, bool current)
+    const inf_repository_name_t *n, const inf_reconcile_facts_t *now)
 {
     if (n != NULL && n->problem == NULL && !n->duplicate) {
         return is_polled(l, r, n) && !may_lie_unseen(l, r, n->id.space, false)
             ? build : nothing;
     }
-    if (r == NULL || !inf_model_record_is_held(r) || !current
+    if (r == NULL || !inf_model_record_is_held(r) || !now->current
         || (n != NULL && n->problem != NULL && n->unsure)
         || !is_polled(l, r, n) || may_lie_unseen(l, r, r->space, true))
     {
         return nothing;
     }
-    if (comes_from(r, NULL, true) && inf_repository_list_any(l->list,
-            INF_REPOSITORY_NEVER_LISTED, r->space))
+    if (comes_from(r, NULL, true)
+        && (now->states & INF_REPOSITORY_NEVER_LISTED) != 0)
     {
         return nothing;
     }
@@ -304,11 +304,9 @@ unload(inf_unload_cause_t cause, const inf_repository_name_t *n)
 
 /* Whether it may be in a repository that is not listed yet. */
 static bool
-is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
-    const inf_repository_name_t *n)
+is_pending(const inf_repository_name_t *n, const inf_reconcile_facts_t *now)
 {
-    return n == NULL && inf_repository_list_any(l->list,
-        INF_REPOSITORY_PENDING, r->space);
+    return n == NULL && (now->states & INF_REPOSITORY_PENDING) != 0;
 }
 
 /* Whether the files it was loaded from are present. */

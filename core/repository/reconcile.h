@@ -3,7 +3,7 @@
  *               state.
  *
  * Owner    The caller owns everything; only the graph's search marks change.
- * Thread   the model set's lock; passive: values and `now` in, a decision out.
+ * Thread   the model set's lock; pure: values and `now` in, a decision out.
  * Units    ns on the monotonic clock.
  * Errors   none.
  * Route    model set's events -> [reconcile] -> loader threads
@@ -28,15 +28,23 @@ typedef struct {
     const char        *place;       /* present place; NULL: not said         */
 } inf_step_t;
 
+/* The present facts that a decision depends on, beside the inventory. */
+typedef struct {
+    bool     current;   /* the inventory's repositories are the current ones;
+                           otherwise a later inventory decides on removed
+                           ones                                              */
+    bool     barred;    /* the start left out the model                      */
+    uint32_t states;    /* of the inventory's repositories for the model's
+                           namespace: a set of INF_REPOSITORY_*              */
+} inf_reconcile_facts_t;
+
 /*
  * The consequence of an inventory for a model.  r NULL: unknown; n NULL: in no
- * repository.  current: the inventory's repositories are the current ones;
- * otherwise a later inventory decides on removed ones.  barred: the start left
- * out the model.  BUILD of a poll: only if files differ.
+ * repository.  BUILD of a poll: only if files differ.
  */
 inf_step_t inf_reconcile_listed(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
-    bool current, bool barred);
+    const inf_reconcile_facts_t *now);
 
 /* Whether the model is desired without a request.  All models are those that
    do not lie in registered repositories alone.  r and n as above. */

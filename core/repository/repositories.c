@@ -314,19 +314,18 @@ inf_repository_list_has(const inf_repository_list_t *list,
     return false;
 }
 
-bool
-inf_repository_list_any(const inf_repository_list_t *list, uint32_t states,
+uint32_t
+inf_repository_list_states(const inf_repository_list_t *list,
     const char *space)
 {
+    uint32_t states = 0;
+
     for (size_t i = 0; i < list->total; i++) {
-        if (is_for(list, list->items[i], space)
-            && inf_repository_is_in(list->items[i], states))
-        {
-            return true;
+        if (is_for(list, list->items[i], space)) {
+            states |= inf_repository_state(list->items[i]);
         }
     }
-
-    return false;
+    return states;
 }
 
 inf_err_t *

@@ -118,10 +118,17 @@ void inf_repository_list_unref(inf_repository_list_t *list);
 bool inf_repository_list_has(const inf_repository_list_t *list,
     const inf_repository_t *repository);
 
-/* Whether a repository with models of that namespace ("": any) is in one of
-   states. */
-bool inf_repository_list_any(const inf_repository_list_t *list,
-    uint32_t states, const char *space);
+/* The set of the states of the repositories with models of that namespace
+   ("": any); any: whether one of states is in it. */
+uint32_t inf_repository_list_states(const inf_repository_list_t *list,
+    const char *space);
+
+static inline bool
+inf_repository_list_any(const inf_repository_list_t *list, uint32_t states,
+    const char *space)
+{
+    return (inf_repository_list_states(list, space) & states) != 0;
+}
 
 /* The error of a repository for that namespace whose first listing has failed,
    and may be tried again now; NULL: none. */

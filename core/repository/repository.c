@@ -152,13 +152,13 @@ inf_repository_is_at(const inf_repository_t *r, const char *address)
     return strncmp(r->address, address, len) == 0 && r->address[len] == '\0';
 }
 
-bool
-inf_repository_is_in(const inf_repository_t *r, uint32_t states)
+inf_repository_state_t
+inf_repository_state(const inf_repository_t *r)
 {
     inf_lock(lock_of(r));
-    bool in = (r->state & states) != 0;
+    inf_repository_state_t state = r->state;
     inf_unlock(lock_of(r));
-    return in;
+    return state;
 }
 
 inf_err_t *

@@ -96,9 +96,15 @@ bool inf_repository_is_remote(const inf_repository_t *repository);
 bool inf_repository_is_at(const inf_repository_t *repository,
     const char *address);
 
-/* Whether its state is one of states. */
-bool inf_repository_is_in(const inf_repository_t *repository,
-    uint32_t states);
+/* Its state; is_in: whether that is one of states. */
+inf_repository_state_t inf_repository_state(
+    const inf_repository_t *repository);
+
+static inline bool
+inf_repository_is_in(const inf_repository_t *repository, uint32_t states)
+{
+    return (inf_repository_state(repository) & states) != 0;
+}
 
 /* The error of the last listing that has ended, if it failed. */
 INF_CHECK inf_err_t *inf_repository_failure(

@@ -183,16 +183,18 @@ is_current(void *userp, const inf_repository_list_t *list)
     return list == sim.lists[sim.list_count - 1];
 }
 
-static bool
-is_barred(void *userp, const inf_model_id_t *id)
+static inf_reconcile_facts_t
+facts(void *userp, const inf_repository_list_t *list,
+    const inf_model_id_t *id)
 {
-    (void) userp;
-    (void) id;
-    return false;
+    return (inf_reconcile_facts_t) {
+        .current = is_current(userp, list),
+        .states = inf_repository_list_states(list, id->space)
+    };
 }
 
 static const inf_model_set_ops_t set_ops = {
-    .leaves = leaves, .is_current = is_current, .is_barred = is_barred
+    .leaves = leaves, .facts = facts
 };
 
 static inf_model_t *
