@@ -429,7 +429,7 @@ note_unloaded(inf_loaded_t *loaded)
         inf_record_version_t *v = &r->versions[i];
         if (v->leaving == loaded) {
             v->leaving = NULL;
-            v->state = INF_VERSION_UNAVAILABLE;
+            inf_record_version_move(v, INF_VERSION_UNAVAILABLE);
             v->reason = inf_reason_ref(&inf_reason_unloaded);
         }
     }

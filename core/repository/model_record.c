@@ -1,5 +1,6 @@
 #include "core/repository/model_record.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,23 @@
 #include "core/model/instances.h"
 #include "core/sched/entrance.h"
 #include "core/tensor/memory.h"
+
+/* Permitted changes of a version's state.  A READY version that another load
+   replaces stays READY; one that leaves service during its load comes into
+   service again, or fails. */
+#define BIT(state) (1u << (state))
+static const uint32_t may_become[] = {
+    [INF_VERSION_UNKNOWN] = BIT(INF_VERSION_LOADING),
+    [INF_VERSION_LOADING] = BIT(INF_VERSION_READY)
+        | BIT(INF_VERSION_UNLOADING) | BIT(INF_VERSION_UNAVAILABLE),
+    [INF_VERSION_READY] = BIT(INF_VERSION_READY) | BIT(INF_VERSION_UNLOADING)
+        | BIT(INF_VERSION_UNAVAILABLE),
+    [INF_VERSION_UNLOADING] = BIT(INF_VERSION_LOADING)
+        | BIT(INF_VERSION_UNAVAILABLE),
+    [INF_VERSION_UNAVAILABLE] = BIT(INF_VERSION_LOADING)
+        | BIT(INF_VERSION_READY) | BIT(INF_VERSION_UNLOADING)
+        | BIT(INF_VERSION_UNAVAILABLE)
+};
 
 inf_err_t *
 inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
@@ -120,6 +138,13 @@ inf_model_record_serves(const inf_model_record_t *r, int64_t version)
     return NULL;
 }
 
+void
+inf_record_version_move(inf_record_version_t *v, inf_version_state_t to)
+{
+    assert((may_become[v->state] & BIT(to)) != 0);
+    v->state = to;
+}
+
 bool
 inf_record_version_is_unloaded(const inf_record_version_t *v)
 {
@@ -156,7 +181,7 @@ inf_record_version_withdraw(inf_record_version_t *v)
 
     v->model = NULL;
     v->leaving = model->owner;
-    v->state = INF_VERSION_UNLOADING;
+    inf_record_version_move(v, INF_VERSION_UNLOADING);
     inf_reason_unref(v->reason);
     v->reason = NULL;
     return model;

@@ -54,7 +54,7 @@ typedef enum {
 
 typedef struct {
     int64_t              version;
-    inf_version_state_t  state;
+    inf_version_state_t  state;     /* written by inf_record_version_move    */
     inf_reason_t        *reason;    /* a reference; NULL: none               */
     inf_model_t         *model;     /* a reference while READY               */
     const void          *leaving;   /* being finalized while UNLOADING; only
@@ -134,6 +134,9 @@ bool inf_model_record_any_ready(const inf_model_record_t *r);
    serving", or "" if none is READY. */
 void inf_model_record_serving(const inf_model_record_t *r,
     char text[INF_SERVING_MAX]);
+
+/* Moves v to a state that its present one permits. */
+void inf_record_version_move(inf_record_version_t *v, inf_version_state_t to);
 
 /* Whether the version was unloaded on purpose. */
 bool inf_record_version_is_unloaded(const inf_record_version_t *v);

@@ -38,7 +38,7 @@ inf_model_set_begin(inf_load_t *l, inf_record_version_t *merged)
         inf_record_version_t *v = inf_model_record_find(r,
             l->versions[i].version);
         if (v->state != INF_VERSION_READY) {
-            v->state = INF_VERSION_LOADING;
+            inf_record_version_move(v, INF_VERSION_LOADING);
             l->versions[i].waited = v->missing;
             if (l->edit->kind != INF_EDIT_REBUILD) {
                 inf_record_version_settle(v);
@@ -73,8 +73,7 @@ merge_versions(inf_load_t *l, inf_record_version_t *merged)
             merged[n++] = r->versions[i++];
             continue;
         }
-        merged[n].version = l->versions[k++].version;
-        merged[n++].state = INF_VERSION_LOADING;
+        merged[n++].version = l->versions[k++].version;
     }
 
     free(r->versions);
@@ -218,7 +217,7 @@ take_over(inf_load_t *l)
         if (!v->keep) {
             release(l, now->model);
             now->model = v->model;
-            now->state = INF_VERSION_READY;
+            inf_record_version_move(now, INF_VERSION_READY);
             inf_record_version_settle(now);
             v->serves = v->model;
             inf_model_ref(v->serves);
@@ -252,13 +251,13 @@ give_up(inf_load_t *l)
             now->reason = inf_reason_ref(l->lack != NULL ? l->lack
                 : v->reason);
             if (now->state != INF_VERSION_READY) {
-                now->state = INF_VERSION_UNAVAILABLE;
+                inf_record_version_move(now, INF_VERSION_UNAVAILABLE);
                 now->missing = v->waited && l->lack != NULL;
             }
         }
         if (v->model != NULL) {
             if (now->state != INF_VERSION_READY && !failed) {
-                now->state = INF_VERSION_UNLOADING;
+                inf_record_version_move(now, INF_VERSION_UNLOADING);
                 now->leaving = v->model->owner;
             }
             release(l, v->model);
@@ -427,7 +426,7 @@ withdraw(inf_model_set_t *set, inf_model_record_t *e, inf_link_t *gone,
         }
 
         v->model = NULL;
-        v->state = INF_VERSION_UNAVAILABLE;
+        inf_record_version_move(v, INF_VERSION_UNAVAILABLE);
         explain_lack(v, lack, true);
         set->ops->leaves(model, inf_reason_ref(lack), gone);
         any = true;
@@ -466,7 +465,7 @@ inf_model_set_exit(inf_model_set_t *set, inf_model_record_t *r,
         v->exit_ns = now_ns;
         v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);
         v->model = NULL;
-        v->state = INF_VERSION_UNAVAILABLE;
+        inf_record_version_move(v, INF_VERSION_UNAVAILABLE);
         inf_reason_unref(v->reason);
         v->reason = inf_reason_ref(reason);
         v->lost = inf_reason_ref(reason);
@@ -488,7 +487,7 @@ inf_load_give_up(const inf_load_t *l, inf_reason_t *reason)
             v->version);
 
         if (now->state == INF_VERSION_LOADING) {
-            now->state = INF_VERSION_UNAVAILABLE;
+            inf_record_version_move(now, INF_VERSION_UNAVAILABLE);
         } else if (now->state != INF_VERSION_READY
             || v->version != l->call.version)
         {
