@@ -28,6 +28,25 @@ inf_model_config_new(Inference__ModelConfig *msg, const char *file,
     return NULL;
 }
 
+inf_err_t *
+inf_model_config_copy(const Inference__ModelConfig *msg,
+    const inf_model_config_t *c, inf_model_config_t **out)
+{
+    ProtobufCMessage *copy;
+
+    inf_err_t *err = inf_message_clone(&msg->base, &copy);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
+        c->file, c->origin, out);
+    if (err != NULL) {
+        inf_message_free(copy);
+    }
+    return err;
+}
+
 void
 inf_model_config_free(inf_model_config_t *c)
 {

@@ -28,6 +28,10 @@ typedef struct {
 INF_CHECK inf_err_t *inf_model_config_new(Inference__ModelConfig *msg,
     const char *file, const char *origin, inf_model_config_t **out);
 
+/* Creates one of a copy of msg, with file and origin of c. */
+INF_CHECK inf_err_t *inf_model_config_copy(const Inference__ModelConfig *msg,
+    const inf_model_config_t *c, inf_model_config_t **out);
+
 /* c may be NULL. */
 void inf_model_config_free(inf_model_config_t *c);
 

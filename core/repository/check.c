@@ -1,7 +1,6 @@
 #include "core/repository/check.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/model/config_load.h"
 #include "core/model/config_validate.h"
@@ -32,7 +31,6 @@ typedef struct {
 
 static inf_err_t *open_roots(checker_t *c);
 static void close_roots(checker_t *c);
-static bool is_remote(const char *address);
 static inf_err_t *check_names(const checker_t *c, const inf_scan_t *scan);
 static void check_model(checker_t *c, const inf_scan_model_t *m);
 static void add_unknown(checker_t *c, const inf_scan_model_t *m);
@@ -122,7 +120,7 @@ open_roots(checker_t *c)
         const char *address = config->repositories[i];
         size_t n = c->root_count;
 
-        if (is_remote(address)) {
+        if (inf_storage_address_is_remote(address)) {
             c->whole = false;
             continue;
         }
@@ -153,14 +151,6 @@ close_roots(checker_t *c)
     }
     free(c->roots);
     free(c->storages);
-}
-
-static bool
-is_remote(const char *address)
-{
-    const char *colon = strstr(address, "://");
-    return colon != NULL && memchr(address, '/', (size_t) (colon - address))
-        == NULL;
 }
 
 /* Checks the models that directives name, if all repositories were listed. */

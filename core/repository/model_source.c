@@ -146,23 +146,14 @@ inf_err_t *
 inf_model_source_adopt(inf_model_source_t *source,
     const inf_model_source_t *other)
 {
-    ProtobufCMessage *copy;
     inf_model_config_t *config;
-
     Inference__ModelConfig mixed = *other->config->msg;
     mixed.version_policy = source->config->msg->version_policy;
     mixed.n_instance_group = source->config->msg->n_instance_group;
     mixed.instance_group = source->config->msg->instance_group;
 
-    inf_err_t *err = inf_message_clone(&mixed.base, &copy);
+    inf_err_t *err = inf_model_config_copy(&mixed, source->config, &config);
     if (err != NULL) {
-        return err;
-    }
-
-    err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
-        source->config->file, source->config->origin, &config);
-    if (err != NULL) {
-        inf_message_free(copy);
         return err;
     }
 

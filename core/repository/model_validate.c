@@ -6,8 +6,6 @@
 #include "core/proto/message.h"
 #include "core/sched/sequence_inputs.h"
 
-static inf_err_t *copy_config(const inf_model_config_t *config,
-    inf_model_config_t **out);
 static inf_err_t *tell(inf_err_t *err, inf_model_problem_fn fn, void *userp);
 
 inf_err_t *
@@ -29,8 +27,9 @@ inf_model_draft(const inf_model_load_t *what, inf_model_t **out)
         model->space = strdup(what->space);
         err = model->space != NULL ? NULL : inf_err_nomem();
     }
-    if (err == NULL) {
-        err = copy_config(what->config, &model->config);
+    if (err == NULL) {                  /* each version completes its own    */
+        err = inf_model_config_copy(what->config->msg, what->config,
+            &model->config);
     }
     if (err != NULL) {
         inf_model_free(model);
@@ -109,23 +108,4 @@ tell(inf_err_t *err, inf_model_problem_fn fn, void *userp)
 
     fn(userp, err);
     return NULL;
-}
-
-/* Copies the configuration, which each version completes for itself. */
-static inf_err_t *
-copy_config(const inf_model_config_t *config, inf_model_config_t **out)
-{
-    ProtobufCMessage *copy;
-
-    inf_err_t *err = inf_message_clone(&config->msg->base, &copy);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
-        config->file, config->origin, out);
-    if (err != NULL) {
-        inf_message_free(copy);
-    }
-    return err;
 }
