@@ -37,17 +37,22 @@
 #define GRACE_SECS 5        /* added to exit-timeout-secs, then SIGTERM */
 #define LOOK_MS 200         /* between two polls of the first loads */
 
+typedef enum {
+    WATCH_LOADS,                        /* loads of the start are pending    */
+    WATCH_SERVES,
+    WATCH_STOPS,
+    WATCH_CUT                           /* stopped immediately               */
+} watch_state_t;
+
 /* The state of the launcher while nginx runs. */
 typedef struct {
     options_t  *options;
     FILE       *log;                /* for lines of the start                */
     char        path[SOCKET_PATH_MAX];  /* its socket                        */
     bool        terminal;           /* SIGHUP comes when it ends, too        */
-    bool        asking;             /* loads of the start are pending        */
-    bool        stopping;
+    watch_state_t  state;
     long        stopped_ms;         /* time of the stop, monotonic clock     */
     long        deadline_ms;        /* nginx is ended then                   */
-    bool        cut;                /* stopped immediately                   */
     bool        failed;             /* exit status is 1, like Triton's       */
     char       *failures;           /* of the loads, told last               */
 } watch_t;
@@ -80,7 +85,7 @@ main(int argc, char **argv)
     pieces_t  pieces;
     sigset_t  signals;
     char      why[512];
-    watch_t   watch = { .options = &options, .asking = true };
+    watch_t   watch = { .options = &options };
 
     /* a closed log must not end the program */
     signal(SIGPIPE, SIG_IGN);
@@ -243,7 +248,7 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
         pid_t pid;
         int   sig = next_signal(w, signals);
 
-        if (sig < 0 && errno == EAGAIN && !w->stopping) {
+        if (sig < 0 && errno == EAGAIN && w->state == WATCH_LOADS) {
             ask(w, nginx);
             continue;
         }
@@ -264,11 +269,11 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
         case SIGTERM:
         case SIGINT:
         case SIGQUIT:
-            if (!w->stopping) {
+            if (w->state < WATCH_STOPS) {
                 stop(w, nginx);
 
             } else if (sig == SIGINT) {     /* Ctrl-C again                  */
-                w->cut = true;
+                w->state = WATCH_CUT;
                 kill(nginx, SIGTERM);
             }
             break;
@@ -302,14 +307,15 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
 static int
 next_signal(const watch_t *w, const sigset_t *signals)
 {
-    long left_ms = w->stopping ? w->deadline_ms - monotonic_ms() : LOOK_MS;
+    long left_ms = w->state < WATCH_STOPS ? LOOK_MS
+                                          : w->deadline_ms - monotonic_ms();
     struct timespec patience = {
         .tv_sec = left_ms > 0 ? left_ms / 1000 : 0,
         .tv_nsec = left_ms > 0 ? left_ms % 1000 * 1000000 : 0
     };
 
-    return w->stopping || w->asking ? sigtimedwait(signals, NULL, &patience)
-                                    : sigwaitinfo(signals, NULL);
+    return w->state == WATCH_SERVES ? sigwaitinfo(signals, NULL)
+                                    : sigtimedwait(signals, NULL, &patience);
 }
 
 /* Polls the result of the loads at the start. */
@@ -323,7 +329,7 @@ ask(watch_t *w, pid_t nginx)
     if (verdict == FIRST_LOAD_PENDING) {
         return;
     }
-    w->asking = false;
+    w->state = WATCH_SERVES;
 
     char *metadata = own_ask(w->path, "GET /v2 HTTP/1.0\r\n"
                              "Host: localhost\r\n\r\n");
@@ -357,7 +363,7 @@ static void
 stop(watch_t *w, pid_t nginx)
 {
     kill(nginx, SIGQUIT);
-    w->stopping = true;
+    w->state = WATCH_STOPS;
     w->stopped_ms = monotonic_ms();
     w->deadline_ms = w->stopped_ms
         + (w->options->exit_timeout_secs + GRACE_SECS) * 1000;
@@ -368,7 +374,7 @@ stop(watch_t *w, pid_t nginx)
 static void
 explain_lines(const watch_t *w, int status)
 {
-    if (w->asking && !w->stopping && WIFEXITED(status)
+    if (w->state == WATCH_LOADS && WIFEXITED(status)
         && WEXITSTATUS(status) == 1)
     {
         explain_pattern("http-header-forward-pattern",
@@ -403,8 +409,8 @@ exit_status(const watch_t *w, int status)
     if (WIFSIGNALED(status)) {
         return 128 + WTERMSIG(status);
     }
-    if (w->failed || w->cut
-        || (w->stopping && monotonic_ms() - w->stopped_ms >= patience_ms))
+    if (w->failed || w->state == WATCH_CUT || (w->state == WATCH_STOPS
+            && monotonic_ms() - w->stopped_ms >= patience_ms))
     {
         return 1;
     }

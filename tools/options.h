@@ -45,6 +45,7 @@ typedef enum {
 } service_id_t;
 
 typedef struct {
+    /* constant after options_take() */
     char      **core;               /* by row of the table of the core's
                                        options, in nginx.conf's format; NULL:
                                        not given */

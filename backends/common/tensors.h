@@ -31,7 +31,7 @@ typedef struct {
                                          * has, too, has as many rows        */
     bool                      has_default;  /* an input: may be left out     */
 
-    /* as the configuration says, set by bk_tensors_apply_config */
+    /* as the configuration says, set in bk_tensors_apply_config() */
     bool                      ragged;   /* all requests in one dimension     */
     const bk_batch_input_t   *batch_input;  /* the configuration's entry that
                                              * makes this input, or NULL     */

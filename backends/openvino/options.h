@@ -21,6 +21,7 @@
 #define VINO_VALUE_MAX      32  /* bytes of words and numbers, with the NUL */
 
 typedef struct {
+    /* constant after vino_options_read() */
     const char   *device;               /* "CPU" where none is configured    */
     const char   *extension;            /* path of a library, or NULL        */
     const char   *hint;                 /* the library's word, or NULL       */

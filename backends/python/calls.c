@@ -262,7 +262,7 @@ send_response(py_interpreter_t *in, const py_entry_t *e, py_reader_t *r)
     if (flags_alone && !final) {
         return py_error_message("response");
     }
-    if (live == NULL || live->closed) {
+    if (live == NULL || live->state == PY_LIVE_CLOSED) {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "Unable to send "
             "response. Response sender has been closed.");
     }
@@ -307,7 +307,7 @@ close_sender(py_interpreter_t *in, uint64_t id)
 static void
 forget_if_over(py_interpreter_t *in, py_live_t *live)
 {
-    bool over = live->closed || live->dropped;
+    bool over = live->state == PY_LIVE_CLOSED || live->dropped;
 
     if (live->lasting && over) {
         TRITONBACKEND_Request *request;

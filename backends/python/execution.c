@@ -194,7 +194,7 @@ is_untaken(py_interpreter_t *in, const py_batch_t *b)
     for (uint32_t i = 0; untaken && i < b->count; i++) {
         const py_live_t *live = py_requests_find(&in->requests,
             b->answers[i].id);
-        untaken = !live->responded && !live->closed;
+        untaken = live->state == PY_LIVE_OPEN;
     }
     return untaken;
 }
@@ -280,7 +280,7 @@ result_apply(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
     }
 
     bool success = !response_is_error(&response);
-    if (live->closed) {
+    if (live->state == PY_LIVE_CLOSED) {
         err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "the model has "
             "answered a request twice");
     } else {
@@ -309,7 +309,7 @@ request_again(py_interpreter_t *in, py_batch_t *b, py_answer_t *a)
 {
     py_live_t *live = py_requests_find(&in->requests, a->id);
 
-    TRITONSERVER_Error *err = live->closed
+    TRITONSERVER_Error *err = live->state == PY_LIVE_CLOSED
         ? bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
             "a request that was answered cannot run again")
         : py_live_reschedule(live);
@@ -336,8 +336,8 @@ request_end(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
         bk_now_ns()), "statistics");
 
     /* a sender may still read inputs that are views */
-    live->lasting = is_zero_copy(in->model) && !live->closed
-        && !live->dropped;
+    live->lasting = is_zero_copy(in->model)
+        && live->state != PY_LIVE_CLOSED && !live->dropped;
     if (live->lasting) {
         return;
     }
@@ -345,9 +345,9 @@ request_end(py_interpreter_t *in, py_batch_t *b, py_answer_t *a,
     TRITONSERVER_Error *err = py_live_take(live, &a->request);
     if (err != NULL) {
         bk_err_log(err, "cannot answer a request later");
-        live->closed = true;
+        live->state = PY_LIVE_CLOSED;
     }
-    if (live->closed || live->dropped) {
+    if (live->state == PY_LIVE_CLOSED || live->dropped) {
         py_requests_remove(&in->requests, live);
     }
 }

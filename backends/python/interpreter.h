@@ -39,7 +39,8 @@ typedef enum {
 typedef enum {
     PY_PROGRESS_NONE,
     PY_PROGRESS_HELLO,
-    PY_PROGRESS_USEFUL     /* has answered a batch                          */
+    PY_PROGRESS_USEFUL,    /* has answered a batch                          */
+    PY_PROGRESS_FINALIZE   /* is being stopped, ignores another stop        */
 } py_progress_t;
 
 /* The model's is_ready. */
@@ -80,7 +81,6 @@ typedef struct {
     py_link_t          *link;
     py_process_t        process;
     py_progress_t       progress;
-    bool                deaf;       /* being stopped, ignores tasks          */
     bool                gpu_inputs; /* it opens memory of the backend's on a
                                        GPU, and wants inputs there           */
     py_requests_t       requests;

@@ -399,10 +399,11 @@ serve(py_interpreter_t *in)
 static event_t
 event_wait(py_interpreter_t *in, int64_t limit_ms, bool has_role)
 {
+    bool stops = !has_role || in->progress != PY_PROGRESS_FINALIZE;
     struct pollfd fds[] = {
         { .fd = in->link->event_fd, .events = POLLIN },
         { .fd = in->process.fd, .events = POLLIN },
-        { .fd = in->deaf ? -1 : in->stop_fd, .events = POLLIN },
+        { .fd = stops ? in->stop_fd : -1, .events = POLLIN },
         { .fd = in->wake_fd, .events = POLLIN },
         { .fd = in->process.errors.fd, .events = POLLIN }
     };
@@ -461,7 +462,7 @@ finalize(py_interpreter_t *in)
 
     pthread_mutex_lock(&in->role);
     state_set(in, PY_FAILED, NULL);         /* no more executions            */
-    in->deaf = true;
+    in->progress = PY_PROGRESS_FINALIZE;
     in->done = false;
     in->task++;
     if (in->instance != NULL && py_link_push(in->link, &in->link->work,
@@ -523,7 +524,7 @@ requests_fail(py_interpreter_t *in)
 {
     for (uint32_t i = 0; i < in->requests.capacity; i++) {
         py_live_t *live = &in->requests.live[i];
-        if (live->used) {
+        if (live->state != PY_LIVE_FREE) {
             TRITONBACKEND_Request *request;
             py_outgoing_t response;
 

@@ -37,14 +37,15 @@ py_requests_add(py_requests_t *t, TRITONBACKEND_Request *request,
         t->capacity = capacity;
 
     } else {
-        for (i = 0; t->live[i].used; i++) {
+        for (i = 0; t->live[i].state != PY_LIVE_FREE; i++) {
             /* there is a free one */
         }
     }
 
     py_live_t *live = &t->live[i];
     *live = (py_live_t) {
-        .request = request, .generation = live->generation + 1, .used = true
+        .request = request, .generation = live->generation + 1,
+        .state = PY_LIVE_OPEN
     };
     t->count++;
     *id = (uint64_t) live->generation << 32 | i;
@@ -56,7 +57,7 @@ py_requests_find(py_requests_t *t, uint64_t id)
 {
     uint32_t i = (uint32_t) id;
 
-    return i < t->capacity && t->live[i].used
+    return i < t->capacity && t->live[i].state != PY_LIVE_FREE
         && t->live[i].generation == id >> 32 ? &t->live[i] : NULL;
 }
 
@@ -69,7 +70,7 @@ py_requests_remove(py_requests_t *t, py_live_t *live)
     }
 
     live->factory = NULL;
-    live->used = false;
+    live->state = PY_LIVE_FREE;
     t->count--;
 }
 
@@ -83,8 +84,7 @@ py_live_respond(py_live_t *live, py_link_t *link, py_reader_t *r,
         return err;
     }
 
-    live->responded = true;
-    live->closed = final;
+    live->state = final ? PY_LIVE_CLOSED : PY_LIVE_RESPONDED;
     out->wrong = py_response_fill(out->response, link, r);
     return NULL;
 }
@@ -93,12 +93,12 @@ void
 py_live_fail(py_live_t *live, TRITONSERVER_Error *err, py_outgoing_t *out)
 {
     *out = (py_outgoing_t) { .final = true };
-    if (live->closed || live->again) {
+    if (live->state == PY_LIVE_CLOSED || live->again) {
         bk_err_drop(err);
         return;
     }
 
-    live->closed = true;
+    live->state = PY_LIVE_CLOSED;
     TRITONSERVER_Error *cannot = response_new(live, &out->response);
     if (cannot != NULL) {
         out->response = NULL;
@@ -132,7 +132,7 @@ py_live_end(py_live_t *live)
         return err;
     }
 
-    live->closed = true;
+    live->state = PY_LIVE_CLOSED;
     return TRITONBACKEND_ResponseFactorySendFlags(live->factory,
         TRITONSERVER_RESPONSE_COMPLETE_FINAL);
 }
@@ -140,7 +140,8 @@ py_live_end(py_live_t *live)
 TRITONSERVER_Error *
 py_live_take(py_live_t *live, TRITONBACKEND_Request **request)
 {
-    TRITONSERVER_Error *err = live->closed ? NULL : factory_of(live);
+    TRITONSERVER_Error *err = live->state == PY_LIVE_CLOSED ? NULL
+        : factory_of(live);
 
     *request = live->request;
     live->request = NULL;

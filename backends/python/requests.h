@@ -16,14 +16,18 @@
 #include "../common/request.h"
 #include "link.h"
 
+typedef enum {
+    PY_LIVE_FREE,               /* no request                                */
+    PY_LIVE_OPEN,
+    PY_LIVE_RESPONDED,          /* by its sender; more may follow            */
+    PY_LIVE_CLOSED              /* the last response was sent                */
+} py_live_state_t;
+
 typedef struct {
     TRITONBACKEND_Request         *request;     /* NULL: released            */
     TRITONBACKEND_ResponseFactory *factory;     /* NULL: not needed yet      */
     uint32_t                       generation;
-    bool                           used;
-    bool                           responded;   /* by its sender             */
-    bool                           closed;      /* the last response was
-                                                   sent                      */
+    py_live_state_t                state;
     bool                           dropped;     /* its sender is gone        */
     bool                           again;       /* given back to the core: a
                                                    later execution answers   */

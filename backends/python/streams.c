@@ -29,7 +29,6 @@ struct py_stream_s {
     uint32_t                        slot;       /* that waits                */
     item_t                         *first;
     item_t                         *last;
-    bool                            sent;       /* to the server             */
     bool                            released;
     bool                            ended;      /* the final response has
                                                    come                      */
@@ -89,7 +88,6 @@ py_streams_start(py_streams_t *t, py_link_t *link,
 
         /* a response that comes at once is queued, or goes to the slot */
         s->refs++;
-        s->sent = true;
         err = TRITONSERVER_ServerInferAsync(server, s->request, trace);
         if (err == NULL) {
             if (decoupled) {
@@ -102,7 +100,6 @@ py_streams_start(py_streams_t *t, py_link_t *link,
             }
             return NULL;
         }
-        s->sent = false;
         s->refs--;
     }
 
@@ -280,7 +277,7 @@ stream_give_up(py_stream_t *s)
 static void
 cancel_locked(py_stream_t *s)
 {
-    if (s->sent && s->request != NULL) {
+    if (s->request != NULL) {
         bk_err_drop(TRITONSERVER_InferenceRequestCancel(s->request));
     }
 }

@@ -24,6 +24,7 @@ typedef enum {
 } pt_switch_t;
 
 typedef struct {
+    /* constant after pt_options_read() */
     bool        optimized;
     bool        inference_mode;
     bool        cudnn;

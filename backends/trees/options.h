@@ -16,6 +16,7 @@
 #include "common/model_config.h"
 
 typedef struct {
+    /* constant after trees_options_read() */
     bool           has_format;          /* model_type is there               */
     trees_format_t format;
     bool           unknown_fields;      /* of XGBoost's JSON are passed over */

@@ -14,8 +14,8 @@
 
 #include "device.h"
 
-/* From the model's parameters and its file. */
 typedef struct {
+    /* constant: from the model's parameters and its file */
     bool  classes;          /* answers are classes, or their probabilities   */
     bool  probabilities;
     bool  both;             /* of a binary model: 1 - p and p                */
