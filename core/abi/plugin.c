@@ -43,7 +43,7 @@ typedef struct inf_plugin_s {
 static inf_err_t *plugin_open(const char *name, const char *library,
     const char *dir, const inf_plugin_setting_t *settings, size_t count,
     inf_backend_t **out);
-static inf_err_t *plugin_start(inf_backend_t *backend);
+static inf_err_t *plugin_start_locked(inf_backend_t *backend);
 static void plugin_close(inf_backend_t *backend);
 static inf_err_t *plugin_model_init(inf_model_t *model);
 static void plugin_model_fini(inf_model_t *model);
@@ -107,7 +107,7 @@ plugin_open(const char *name, const char *library, const char *dir,
     backend->abi.config = config;
 
     pthread_mutex_lock(&open_lock);
-    err = plugin_start(backend);
+    err = plugin_start_locked(backend);
     pthread_mutex_unlock(&open_lock);
     if (err != NULL) {
         goto fail;
@@ -130,9 +130,9 @@ fail:
     return inf_err_add(err, "cannot load backend \"%s\"", name);
 }
 
-/* Opens the library and calls Initialize; the caller holds open_lock. */
+/* Opens the library and calls Initialize. */
 static inf_err_t *
-plugin_start(inf_backend_t *backend)
+plugin_start_locked(inf_backend_t *backend)
 {
     inf_plugin_t *plugin = NULL;
     inf_err_t *err = plugin_load(backend->library, &plugin);

@@ -29,14 +29,15 @@ struct inf_poll_s {
     uint64_t         settle_ns;
     int              notify;    /* an eventfd: the settings have changed     */
 
+    bool             started;   /* used by set and stop alone                */
+    pthread_t        thread;    /* likewise                                  */
+
     inf_lock_t       lock;      /* rank 9; guards the rest, and what a tally
                                    counts                                    */
     inf_cond_t       changed;
     settings_t       settings;
     uint64_t         polls;
     uint64_t         early;
-    bool             started;
-    pthread_t        thread;
 };
 
 /* Used by the polling thread only. */
@@ -117,12 +118,11 @@ inf_poll_set(inf_poll_t *poll, uint64_t interval_ns, bool watch)
     const settings_t settings = { .interval_ns = interval_ns, .watch = watch };
 
     inf_lock(&poll->lock);
-    bool start = interval_ns > 0 && !poll->started
-        && !poll->settings.stopping;
+    bool stopping = poll->settings.stopping;
     inf_unlock(&poll->lock);
 
     pass_settings(poll, &settings);
-    if (!start) {
+    if (interval_ns == 0 || poll->started || stopping) {
         return NULL;
     }
 

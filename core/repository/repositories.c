@@ -27,9 +27,10 @@ static bool same_items(const inf_repository_list_t *a,
     const inf_repository_list_t *b);
 static inf_err_t *check_new(const inf_repository_list_t *list,
     const inf_repository_t *item);
-static void put_in_place(inf_repositories_t *r, inf_repository_list_t **list);
+static void put_in_place(inf_repositories_t *r, inf_repository_list_t **list)
+    INF_NEEDS(r->change);
 static inf_err_t *take_out(inf_repositories_t *r, const inf_repository_t *item,
-    inf_repository_list_t **list);
+    inf_repository_list_t **list) INF_NEEDS(r->change);
 static size_t choose(const inf_repository_list_t *list,
     const inf_model_id_t *id, bool others, uint32_t *at);
 static bool is_expected(const inf_repository_list_t *list, size_t root,
@@ -618,8 +619,8 @@ check_new(const inf_repository_list_t *list, const inf_repository_t *item)
     return NULL;
 }
 
-/* Exchanges *list and the current list, with its reference.  The change lock is
-   held, which suffices to read r->now. */
+/* Exchanges *list and the current list, with its reference.  The change lock
+   suffices to read r->now. */
 static void
 put_in_place(inf_repositories_t *r, inf_repository_list_t **list)
 {
@@ -630,7 +631,7 @@ put_in_place(inf_repositories_t *r, inf_repository_list_t **list)
     inf_unlock(&r->lock);
 }
 
-/* Removes item; *list: the list with it.  The change lock is held. */
+/* Removes item; *list: the list with it. */
 static inf_err_t *
 take_out(inf_repositories_t *r, const inf_repository_t *item,
     inf_repository_list_t **list)

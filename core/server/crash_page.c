@@ -103,7 +103,7 @@ static void judge_execution(inf_crash_page_t *page, uint64_t now_ns,
     bool certain);
 static page_record_t *take_again(inf_crash_page_t *page,
     const inf_load_attempt_t *load);
-static void wait_for_turn(inf_crash_page_t *page, bool alone);
+static void wait_for_turn_locked(inf_crash_page_t *page, bool alone);
 static inf_err_t *reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
     page_phase_t phase, bool *lifted);
 static page_record_t *find_record(page_memory_t *m, const char *name,
@@ -450,7 +450,7 @@ watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
         if (!alone) {
             r = take_record(page, load->name, load->version, PAGE_LOADS_IT);
         }
-        wait_for_turn(page, alone);
+        wait_for_turn_locked(page, alone);
         if (alone) {
             r = take_again(page, load);
         }
@@ -486,9 +486,9 @@ take_again(inf_crash_page_t *page, const inf_load_attempt_t *load)
     return r;
 }
 
-/* The caller holds the lock, which is released while waiting. */
+/* Releases the lock while it waits. */
 static void
-wait_for_turn(inf_crash_page_t *page, bool alone)
+wait_for_turn_locked(inf_crash_page_t *page, bool alone)
 {
     while (page->alone || (alone && page->loading > 0)) {
         pthread_cond_wait(&page->ended, &page->lock);

@@ -83,20 +83,21 @@ static void note_loaded(void *userp, const inf_model_id_t *id,
     const inf_override_t *override, bool implicit);
 static void note_unloaded(void *userp, const inf_model_id_t *id,
     bool implicit);
-static bool is_kept_away(const inf_journal_t *j, const char *key);
+static bool is_kept_away(const inf_journal_t *j, const char *key)
+    INF_NEEDS(j->lock);
 static void note_forgotten(void *userp, const inf_model_id_t *id);
 static char *make_key(const inf_model_id_t *id);
 static inf_err_t *pack_load(const char *name, const inf_override_t *override,
     inf_buf_t *out);
 static inf_err_t *append(inf_journal_t *j, uint16_t method, bool implicit,
-    char *key, inf_slice_t message);
+    char *key, inf_slice_t message) INF_NEEDS(j->lock);
 static inf_err_t *copy_entries(inf_journal_t *j, uint64_t *start,
-    uint64_t *used);
-static inf_err_t *drop_unloads(inf_journal_t *j);
+    uint64_t *used) INF_NEEDS(j->lock);
+static inf_err_t *drop_unloads(inf_journal_t *j) INF_NEEDS(j->lock);
 static inf_err_t *copy_entry(const inf_journal_t *j,
     const inf_journal_entry_t *e);
 static inf_err_t *move_header(inf_journal_t *j, uint64_t start,
-    uint64_t used);
+    uint64_t used) INF_NEEDS(j->lock);
 static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
     uint64_t used);
 static inf_err_t *write_at(int fd, const void *data, size_t len,

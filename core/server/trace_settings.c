@@ -43,7 +43,7 @@ static inf_err_t *put_model(inf_trace_settings_t *s, const char *model,
     const inf_trace_scope_t *scope, size_t at, bool found);
 static void drop_model(inf_trace_settings_t *s, size_t at);
 static void scope_free(inf_trace_scope_t *scope);
-static size_t find(const inf_trace_settings_t *s, const char *model,
+static size_t find_locked(const inf_trace_settings_t *s, const char *model,
     bool *found);
 static int by_model(const void *model, const void *scope);
 static void set_on(inf_trace_settings_t *s);
@@ -122,7 +122,7 @@ inf_trace_settings_get(inf_trace_settings_t *s, const char *model,
     bool found;
 
     inf_lock(&s->lock);
-    size_t i = find(s, model, &found);
+    size_t i = find_locked(s, model, &found);
     const inf_trace_setting_t *setting = found ? s->models[i]->setting
         : s->global.setting;
     *values = setting->values;
@@ -139,7 +139,7 @@ inf_trace_settings_own(inf_trace_settings_t *s, const char *model,
     bool found;
 
     inf_lock(&s->lock);
-    size_t i = find(s, model, &found);
+    size_t i = find_locked(s, model, &found);
     const inf_trace_scope_t *scope = found ? s->models[i] : &s->global;
     uint32_t given = found ? scope->given : 0;
     *values = scope->own;
@@ -155,7 +155,7 @@ inf_trace_settings_sample(inf_trace_settings_t *s, const char *model,
     bool found;
 
     inf_lock(&s->lock);
-    size_t i = find(s, model, &found);
+    size_t i = find_locked(s, model, &found);
     inf_trace_setting_t *setting = found ? s->models[i]->setting
         : s->global.setting;
     atomic_fetch_add_explicit(&setting->refs, 1, memory_order_relaxed);
@@ -376,7 +376,7 @@ change_model(inf_trace_settings_t *s, const char *model,
     const inf_trace_change_t *c, bool restored)
 {
     bool found;
-    size_t at = find(s, model, &found);
+    size_t at = find_locked(s, model, &found);
     inf_trace_scope_t next = { .given = 0 };
 
     if (found) {
@@ -471,10 +471,10 @@ scope_free(inf_trace_scope_t *scope)
     free(scope);
 }
 
-/* The position of the model, or where to insert it; the caller holds lock or
-   turn. */
+/* The position of the model, or where to insert it.  Either lock or
+   turn suffices. */
 static size_t
-find(const inf_trace_settings_t *s, const char *model, bool *found)
+find_locked(const inf_trace_settings_t *s, const char *model, bool *found)
 {
     return inf_search(model, s->models, s->count, sizeof(*s->models), by_model,
         found);

@@ -42,7 +42,8 @@ typedef struct {
     time_t    used;
 } unused_t;
 
-static inf_err_t *open_cache(inf_object_cache_t *cache);
+static inf_err_t *open_cache_locked(inf_object_cache_t *cache)
+    INF_NEEDS(cache->lock);
 static inf_err_t *private_directory(const char *path);
 static inf_err_t *check_keys(const inf_object_listing_t *listing, size_t skip);
 static bool relative_is_good(const char *relative);
@@ -109,7 +110,7 @@ inf_object_cache_directory(inf_object_cache_t *cache,
     }
 
     inf_lock(&cache->lock);
-    inf_err_t *err = open_cache(cache);
+    inf_err_t *err = open_cache_locked(cache);
     inf_unlock(&cache->lock);
 
     if (err == NULL) {
@@ -136,9 +137,9 @@ inf_object_cache_release(inf_object_cache_t *cache, char *directory)
     trim_cache(cache->objects);
 }
 
-/* Opens the cache once; the caller holds the lock. */
+/* Opens the cache once. */
 static inf_err_t *
-open_cache(inf_object_cache_t *cache)
+open_cache_locked(inf_object_cache_t *cache)
 {
     if (cache->objects != NULL) {
         return NULL;

@@ -1,12 +1,17 @@
 """clang's thread-safety analysis of core, and that it sees anything at all."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 
 from lib.server import BUILD, ROOT
 
 PROGRAM = ROOT / "t/locks.py"
+
+# The comment above a function, and its name.
+TOLD = re.compile(r"/\*((?:(?!\*/).)*)\*/\n[\w \t*]+\n(\w+)\(", re.S)
+HELD = re.compile(r"\block is held\b|\bcaller holds\b")
 
 NEEDY = """
 #include "core/base/lock.h"
@@ -51,6 +56,16 @@ def test_core_keeps_what_prototypes_say_of_locks():
     done = subprocess.run([sys.executable, PROGRAM, BUILD],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_prototype_says_which_lock_is_held():
+    """Or its name; a comment is not analysed."""
+    texts = [path.read_text() for path in (ROOT / "core").rglob("*.c")]
+    told = [match for text in texts for match in TOLD.finditer(text)]
+    assert len(told) > 1000
+    assert [name for comment, name in (match.groups() for match in told)
+            if HELD.search(" ".join(comment.split()))
+            and not name.endswith("_locked")] == []
 
 
 def test_a_lock_that_is_held_is_fine(tmp_path):
