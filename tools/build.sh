@@ -38,11 +38,12 @@ ninja -C "$build" -j "$jobs" > "$build/ninja.log" 2>&1 \
 
 INF_POINTS=1 INF_SANITIZE=$module_sanitize sh tools/nginx-module.sh "$build"
 
-launcher="$(echo tools/*.c) core/proto/core_options.c core/base/error.c
+launcher="$(echo tools/*.c) core/proto/core_options.c
+    core/proto/number_read.c core/proto/number_powers.c core/base/error.c
     core/base/host_setting.c core/base/log.c core/base/log_stream.c"
-if [ -n "$(find tools/*.[ch] core/proto/core_options.[ch] core/base/*.[ch] \
-        tools/hardening.sh -newer "$build/inference-server" \
-        2>/dev/null || echo missing)" ]; then
+if [ -n "$(find tools/*.[ch] core/proto/core_options.[ch] \
+        core/proto/number* core/base/*.[ch] tools/hardening.sh \
+        -newer "$build/inference-server" 2>/dev/null || echo missing)" ]; then
     cc -std=gnu17 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wconversion -Werror \
         $launcher_flags -I. -o "$build/inference-server" $launcher
 fi

@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/log_stream.h"
 #include "core/proto/message.h"
+#include "core/proto/number.h"
 
 static inf_err_t *set_text(TRITONSERVER_ServerOptions *options,
     const char *name, const char *value);
@@ -84,14 +85,14 @@ inf_err_t *
 inf_api_options_config(const TRITONSERVER_ServerOptions *options,
     inf_core_config_t **out)
 {
-    char number[32];
+    char number[INF_NUMBER_MAX_FIXED];
 
     inf_err_t *err = inf_core_config_new(options->config->values, out);
     if (err != NULL || !options->has_min_compute) {
         return err;
     }
 
-    snprintf(number, sizeof(number), "%f", options->min_compute);
+    (void) inf_number_write_fixed(number, options->min_compute);
     err = add_setting((*out)->values, "backend_settings", "",
         INF_MIN_CAPABILITY_KEY, number);
     if (err != NULL) {
@@ -517,7 +518,7 @@ TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
     const TRITONSERVER_InstanceGroupKind kind, const int device_id,
     const double fraction)
 {
-    char key[64], value[32];
+    char key[64], value[INF_NUMBER_MAX_FIXED];
 
     if (device_id < 0) {
         return inf_err_new(INF_ERR_INVALID_ARG,
@@ -533,7 +534,7 @@ TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
     }
 
     snprintf(key, sizeof(key), "model-load-gpu-limit-device-%d", device_id);
-    snprintf(value, sizeof(value), "%f", fraction);
+    (void) inf_number_write_fixed(value, fraction);
     return add_setting(options->config->values, "backend_settings", "", key,
         value);
 }

@@ -1,7 +1,10 @@
 #include "core/proto/core_options.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "core/proto/number.h"
+
+static bool read_number(const char *p, const char *end, double *out);
 
 #define ROW(name, ...) { .directive = name, __VA_ARGS__ },
 #define GROUP(name, ...)                                                      \
@@ -17,18 +20,21 @@ const size_t inf_core_options_count =
 bool
 inf_quantile_parse(const char *text, double *quantile)
 {
-    char *end, *last;
-    double value = strtod(text, &end);
+    const char *colon = text + strcspn(text, ":,");
+    double error;
 
-    if (end == text || *end != ':') {
-        return false;
-    }
+    return *colon == ':' && read_number(text, colon, quantile)
+        && read_number(colon + 1, colon + strcspn(colon, ","), &error)
+        && *quantile >= 0 && *quantile <= 1 && error >= 0 && error <= 1;
+}
 
-    double error = strtod(end + 1, &last);
-
-    *quantile = value;
-    return last != end + 1 && (*last == ',' || *last == '\0')
-        && value >= 0 && value <= 1 && error >= 0 && error <= 1;
+/* Whether [p, end) is a number, perhaps behind blanks. */
+static bool
+read_number(const char *p, const char *end, double *out)
+{
+    p += strspn(p, " ");
+    return p < end
+        && inf_number_parse_double(inf_slice(p, (size_t) (end - p)), out);
 }
 
 bool

@@ -7,7 +7,6 @@
  */
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/include/datatype.h"
@@ -72,7 +71,6 @@ static size_t element_text(const inf_classifier_t *c, uint64_t at,
 static inf_slice_t label_of(const inf_classifier_t *c, uint64_t at,
     uint32_t index);
 static size_t value_text(const inf_classifier_t *c, uint64_t at, char *text);
-static size_t real_text(double v, char *text);
 static void spend(size_t *budget, size_t cost);
 
 inf_err_t *
@@ -500,13 +498,13 @@ value_text(const inf_classifier_t *c, uint64_t at, char *text)
     if (type == INF_TYPE_FP32) {
         float f;
         memcpy(&f, p, sizeof(f));
-        return real_text((double) f, text);
+        return inf_number_write_fixed(text, (double) f);
     }
 
     if (type == INF_TYPE_FP64) {
         double d;
         memcpy(&d, p, sizeof(d));
-        return real_text(d, text);
+        return inf_number_write_fixed(text, d);
     }
 
     uint64_t key = element_key(c, at);
@@ -515,27 +513,6 @@ value_text(const inf_classifier_t *c, uint64_t at, char *text)
     }
 
     return inf_number_write_uint64(text, key);
-}
-
-/* Writes "%f" with a point in every locale. */
-static size_t
-real_text(double v, char *text)
-{
-    int len = snprintf(text, VALUE_TEXT - 16, "%f", v);
-    size_t n = len > 0 ? (size_t) len : 0;
-
-    if (!isfinite(v)) {
-        return n;
-    }
-
-    size_t whole = strspn(text, "-0123456789");
-    if (whole + 7 > n) {
-        return n;
-    }
-
-    text[whole] = '.';
-    memmove(text + whole + 1, text + n - 6, 6);
-    return whole + 7;
 }
 
 static void

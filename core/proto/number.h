@@ -20,6 +20,7 @@
 #include "core/base/slice.h"
 
 #define INF_NUMBER_MAX_TEXT  32u    /* buffer size for the writers below     */
+#define INF_NUMBER_MAX_FIXED 324u   /* for inf_number_write_fixed            */
 #define INF_NUMBER_MAX_INPUT 4096u  /* longer texts are not numbers          */
 
 /* A number as read: (-1)^negative * mantissa * 10^exponent. */
@@ -90,6 +91,10 @@ size_t inf_number_write_double(char *dst, double v);
 size_t inf_number_write_float(char *dst, float v);
 size_t inf_number_write_int64(char *dst, int64_t v);
 size_t inf_number_write_uint64(char *dst, uint64_t v);
+
+/* Writes v like printf's %f, but with a point in every locale, and a NUL, to
+   INF_NUMBER_MAX_FIXED bytes; returns the length. */
+size_t inf_number_write_fixed(char *dst, double v);
 
 /* Append a number; reals are finite and formatted like printf's %g: no ".0", an
    exponent if the digits exceed the type's decimal precision. */

@@ -5,6 +5,8 @@
  * JSON writers: plain up to 1e21, with an exponent beyond.
  */
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/proto/number.h"
@@ -346,6 +348,23 @@ write_scientific(char *dst, size_t n, int exponent)
     p += n > 1 ? n + 1 : 1;
     *p++ = 'e';
     return (size_t) (p - dst) + inf_number_write_int64(p, exponent);
+}
+
+size_t
+inf_number_write_fixed(char *dst, double v)
+{
+    int len = snprintf(dst, INF_NUMBER_MAX_FIXED, "%f", v);
+    size_t n = len > 0 ? (size_t) len : 0;
+    size_t whole = strspn(dst, "-0123456789");
+
+    if (!isfinite(v) || whole + 7 > n) {
+        return n;
+    }
+
+    /* the locale's point may have several bytes */
+    dst[whole] = '.';
+    memmove(dst + whole + 1, dst + n - 6, 7);
+    return whole + 7;
 }
 
 size_t

@@ -11,6 +11,7 @@
 #include "core/model/instances.h"
 #include "core/model/warmup.h"
 #include "core/proto/core_config.h"
+#include "core/proto/number.h"
 #include "core/repository/children.h"
 #include "core/tensor/ledger.h"
 #include "core/tensor/memory.h"
@@ -412,7 +413,7 @@ check_gpu_limit(const NginxInference__CoreConfig *config,
 {
     char key[sizeof(INF_DEVICE_LIMIT_KEY) + 16];
     double fill = 0;
-    char *end;
+    double limit;
 
     snprintf(key, sizeof(key), "%s%d", INF_DEVICE_LIMIT_KEY,
         (int) spec->device_id);
@@ -422,8 +423,9 @@ check_gpu_limit(const NginxInference__CoreConfig *config,
         return NULL;
     }
 
-    double limit = strtod(text, &end);
-    if (end == text || *end != '\0' || !(limit >= 0.0 && limit <= 1.0)) {
+    if (!inf_number_parse_double(inf_slice_str(text + strspn(text, " ")),
+            &limit) || !(limit >= 0.0 && limit <= 1.0))
+    {
         return inf_err_new(INF_ERR_INVALID_ARG, "backend setting %s expects"
             " limit fraction to be in range [0.0, 1.0], got \"%s\"", key,
             text);

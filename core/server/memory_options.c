@@ -2,8 +2,10 @@
 
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/proto/core_config.h"
+#include "core/proto/number.h"
 #include "core/tensor/memory.h"
 
 static void copy_sizes(inf_memory_pool_size_t *to,
@@ -64,10 +66,10 @@ min_capability(const NginxInference__CoreConfig *config, double *out)
     const char *set = inf_core_config_setting(config, "",
         INF_MIN_CAPABILITY_KEY);
     const char *text = set != NULL ? set : INF_MEMORY_CAPABILITY_TEXT;
-    char *end;
 
-    *out = strtod(text, &end);
-    return end != text && *end == '\0' && *out >= 0.0 && *out <= 1000.0 ? NULL
+    text += strspn(text, " ");
+    return inf_number_parse_double(inf_slice_str(text), out)
+        && *out >= 0.0 && *out <= 1000.0 ? NULL
         : inf_err_new(INF_ERR_INVALID_ARG, "backend setting %s: \"%s\" is no"
             " compute capability", INF_MIN_CAPABILITY_KEY, text);
 }
