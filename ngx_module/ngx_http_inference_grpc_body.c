@@ -511,6 +511,13 @@ ngx_http_inference_grpc_inflate(ngx_http_inference_ctx_t *ctx)
                                             "is cut short");
     }
 
+    if (rc == NGX_DONE && in > 0) {
+        return ngx_http_inference_grpc_fail(ctx, INF_GRPC_INTERNAL,
+                                            "cannot inflate the request "
+                                            "message: data follows the end of "
+                                            "the compressed stream");
+    }
+
     return rc;
 }
 

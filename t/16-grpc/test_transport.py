@@ -164,8 +164,11 @@ def test_compressed_calls_have_a_limit(server, method):
 @pytest.mark.parametrize("data", [
     b"no gzip at all", gzip.compress(bytes(1000))[:-10],
     gzip.compress(EVEN.SerializeToString())[:40],
-    gzip.compress(b"x") + b"more", b""],
-    ids=["garbage", "no checksum", "half", "tail", "nothing"])
+    gzip.compress(b"x") + b"more", b"",
+    gzip.compress(EVEN.SerializeToString()) + b"more",
+    gzip.compress(EVEN.SerializeToString()) + gzip.compress(b"")],
+    ids=["garbage", "no checksum", "half", "tail", "nothing",
+         "a message and more", "two members"])
 def test_compressed_bytes_that_are_broken(server, data):
     with H2(server.port2) as c:
         for path in (INFER, STREAM):
