@@ -167,6 +167,7 @@ write_http(FILE *f, const places_t *places)
           "    tcp_nodelay on;\n"
           "    merge_slashes off;\n"
           "    underscores_in_headers on;\n"
+          "    ignore_invalid_headers off;\n"
           "    client_max_body_size 0;\n"
           "    gzip_types application/json application/octet-stream;\n"
           "    gzip_proxied any;\n"

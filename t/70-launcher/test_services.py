@@ -823,6 +823,20 @@ def test_a_line_that_nginx_rejects_can_be_printed(repository, option,
         assert f'an error of "{directive}" is about {option}\n' in words
 
 
+def test_names_of_headers_may_have_any_character(launch, repository):
+    """nginx drops names with a dot unless it is told otherwise."""
+    models.identity(repository, "told", [("IN", "FP32", [-1])],
+                    parameters={"echo_parameters": "true"})
+    launcher = launch("--http-header-forward-pattern=^my",
+                      "--grpc-header-forward-pattern=^my")
+    answer = post(launcher, "/v2/models/told/infer", {"my.own_name": "a"})
+    assert answer.json()["parameters"] == {"my.own_name": "a"}
+    with Client(launcher.grpc_port) as client:
+        answer = client.infer("told", tensor("IN", "FP32", [1], bytes(4)),
+                              metadata=[("my.own_name", "b")])
+        assert answer.parameters["my.own_name"].string_param == "b"
+
+
 def test_traces(launch, tmp_path):
     path = tmp_path / "traces"
     launcher = launch(f"--trace-config=triton,file={path}",

@@ -52,6 +52,18 @@ def test_triton(snippet, api):
                     == list(range(3000))
 
 
+def test_names_of_headers_may_have_any_character(snippet):
+    def fill(repository):
+        models.identity(repository, "told", [("IN", "INT32", [-1])],
+                        parameters={"echo_parameters": "true"})
+
+    _, ports = snippet("triton", 8000, 8001, fill=fill,
+                       http="    inference_forward_header ^my;")
+    answer = wire.fetch(ports[0], "POST", "/v2/models/told/infer", ASK,
+                        {"my.own_name": "a"})
+    assert answer.json()["parameters"] == {"my.own_name": "a"}
+
+
 def test_triton_with_its_other_locations(snippet):
     """Those that are comments: control over REST, for this machine."""
     change = [(f"    # {line}\n" if line else "    #\n",
