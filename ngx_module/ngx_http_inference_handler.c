@@ -14,6 +14,7 @@
 #include "ngx_module/ngx_http_inference_peek.h"
 #include "ngx_module/ngx_http_inference_reply.h"
 #include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_response.h"
 #include "ngx_module/ngx_http_inference_retry.h"
 #include "ngx_module/ngx_http_inference_store.h"
 #include "ngx_module/ngx_http_inference_submission.h"
@@ -62,6 +63,7 @@ ngx_http_inference_install_filters(void)
     ngx_http_inference_next_body_filter = ngx_http_top_request_body_filter;
     ngx_http_top_request_body_filter = ngx_http_inference_body_filter;
 
+    ngx_http_inference_output_install_filter();
     ngx_http_inference_grpc_install_filter();
 }
 

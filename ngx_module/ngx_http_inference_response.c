@@ -18,6 +18,7 @@
 
 #define NGX_HTTP_INFERENCE_FIRST_TEXT   2048
 #define NGX_HTTP_INFERENCE_MORE_TEXT    ((size_t) 64 * 1024)
+#define NGX_HTTP_INFERENCE_FRAMES       64
 
 
 static ngx_int_t ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
@@ -36,6 +37,11 @@ static ngx_int_t ngx_http_inference_last(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *out);
 static ngx_int_t ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t **ll);
+static ngx_int_t ngx_http_inference_output_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+
+
+static ngx_http_output_body_filter_pt  ngx_http_inference_next_output_filter;
 
 
 ngx_int_t
@@ -485,6 +491,39 @@ ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
     ctx->rc = (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
 
     return ctx->rc;
+}
+
+
+void
+ngx_http_inference_output_install_filter(void)
+{
+    ngx_http_inference_next_output_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_inference_output_filter;
+}
+
+
+/*
+ * As far as the client's window goes, nginx creates the frames of HTTP/2 for
+ * another sendfile_max_chunk of the body each time that some of the frames
+ * before are sent, and takes 10000 frames that wait for a flood: it would close
+ * the connection of a client with a large window in a large response.
+ */
+
+static ngx_int_t
+ngx_http_inference_output_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+#if (NGX_HTTP_V2)
+
+    if (in == NULL && r->stream
+        && r->stream->queued > NGX_HTTP_INFERENCE_FRAMES
+        && ngx_http_get_module_ctx(r, ngx_http_inference_module))
+    {
+        return NGX_AGAIN;
+    }
+
+#endif
+
+    return ngx_http_inference_next_output_filter(r, in);
 }
 
 

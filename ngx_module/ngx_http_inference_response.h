@@ -39,6 +39,9 @@ ngx_uint_t ngx_http_inference_is_blocked(ngx_http_inference_ctx_t *ctx);
 /* Waits for the socket.  NGX_OK: it cannot, ctx->rc is set. */
 ngx_int_t ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx);
 
+/* Bounds the frames of HTTP/2 that wait for the socket. */
+void ngx_http_inference_output_install_filter(void);
+
 /* A link with the mark of the response's last byte; NULL: out of memory. */
 ngx_chain_t *ngx_http_inference_end_link(ngx_http_request_t *r);
 

@@ -1,6 +1,7 @@
 """Calls that end before their time: by clients, deadlines, broken bytes, a
 core that is killed, reloads."""
 
+import json
 import os
 import queue
 import re
@@ -16,8 +17,10 @@ from lib import decoupled, expanding, models, process, upgrade
 from lib.exposition import scrape, wait_executing
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
-from lib.h2 import H2
-from lib.server import SANITIZER, SLOW, nap
+from lib.h2 import DATA, END_STREAM, H2
+from lib.h2 import HEADERS as HEAD
+from lib.server import SANITIZER, SLOW, free_port, nap
+from lib.wire import tensor as json_tensor
 
 Code = grpc.StatusCode
 HELPER_KILLED = r"process \d+ exited on signal 9"
@@ -334,6 +337,30 @@ def test_many_large_responses_for_a_client_that_reads(start):
             assert expanding.number(stream.read()) == n
             if n % 32 == 0:
                 nap(0.3)
+
+
+@pytest.mark.parametrize("path", [INFER, STREAM, "/v2/models/expand/infer"])
+def test_a_window_for_all_of_a_large_response(start, path):
+    """nginx takes 10000 frames that wait for the socket for a flood."""
+    port = free_port()
+    start(plain, server=f"        listen 127.0.0.1:{port} http2 "
+                        "sndbuf=64k;\n")
+    size = 128 << 20
+    request = frame(expanding.wanted(7, size // 4))
+    headers = HEADERS
+    if path not in (INFER, STREAM):
+        headers = {}
+        request = json.dumps({
+            "inputs": [json_tensor("IN", "INT32", [2], [7, size // 4])],
+            "parameters": {"binary_data_output": True}}).encode()
+    got, ended = 0, False
+    with H2(port, window=(1 << 31) - 1, timeout=60 * SLOW) as c:
+        c.post(path, headers, request)
+        while not ended:
+            kind, flags, _, data = c.take()
+            got += len(data) if kind == DATA else 0
+            ended = kind in (DATA, HEAD) and flags & END_STREAM
+    assert got > size
 
 
 def test_large_responses_of_the_next_core(start):

@@ -134,12 +134,15 @@ class H2:
         data, self.buffer = self.buffer[:size], self.buffer[size:]
         return data
 
-    def step(self):
-        """Takes one frame off the connection."""
+    def take(self):
+        """One frame off the connection: kind, flags, stream, payload."""
         head = self._exactly(9)
         size = int.from_bytes(head[:3], "big")
-        kind, flags, number = struct.unpack(">BBI", head[3:])
-        payload = self._exactly(size)
+        return *struct.unpack(">BBI", head[3:]), self._exactly(size)
+
+    def step(self):
+        """Takes one frame off the connection, and notes what it says."""
+        kind, flags, number, payload = self.take()
         if kind == GOAWAY:
             self.last = struct.unpack(">I", payload[:4])[0]
         if kind == GOAWAY and not self.patient:
