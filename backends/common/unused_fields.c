@@ -23,7 +23,8 @@ static const field_t fields[] = {
     { BK_FIELD_CC_FILENAMES, NULL },
     { BK_FIELD_OPERATIONS, NULL },
     { BK_FIELD_PROFILE, NULL },
-    { BK_FIELD_SECONDARY, NULL }
+    { BK_FIELD_SECONDARY, NULL },
+    { BK_FIELD_STATE, NULL }
 };
 
 /* Those of all backends that the core reads. */

@@ -25,6 +25,7 @@
 #define BK_FIELD_OPERATIONS    "model_operations"
 #define BK_FIELD_PROFILE       "instance_group.profile"
 #define BK_FIELD_SECONDARY     "instance_group.secondary_devices"
+#define BK_FIELD_STATE         "sequence_batching.state"
 
 /* Names in one line of the log the fields that are set and not used; used may
  * be NULL.  Backends with a table (entry.h) have the list there. */

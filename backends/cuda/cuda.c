@@ -11,6 +11,9 @@
 #include "instance.h"
 
 #include "common/entry.h"
+#include "common/unused_fields.h"
+
+static const char *const used_fields[] = { BK_FIELD_STATE, NULL };
 
 const bk_backend_t bk_backend = {
     .open = gpu_runtime_open,
@@ -20,5 +23,6 @@ const bk_backend_t bk_backend = {
     .instance_new = gpu_instance_new,
     .instance_free = gpu_instance_free,
     .execute = gpu_instance_execute,
-    .ready = gpu_instance_ready
+    .ready = gpu_instance_ready,
+    .used_fields = used_fields
 };

@@ -16,7 +16,7 @@
 
 static const char *const used_fields[] = {
     BK_FIELD_GRAPH, BK_FIELD_ACCELERATORS, BK_FIELD_CC_FILENAMES,
-    BK_FIELD_OPERATIONS, NULL
+    BK_FIELD_OPERATIONS, BK_FIELD_STATE, NULL
 };
 
 static const char *const parameters[] = {

@@ -12,10 +12,13 @@
 #include "instance.h"
 
 #include "common/entry.h"
+#include "common/unused_fields.h"
 
 static TRITONSERVER_Error *runtime_open(void **runtime,
     TRITONBACKEND_Backend *backend);
 static void runtime_close(void *runtime);
+
+static const char *const used_fields[] = { BK_FIELD_STATE, NULL };
 
 static const char *const parameters[] = {
     "TARGET_DEVICE", "PERFORMANCE_HINT", "NUM_STREAMS",
@@ -32,6 +35,7 @@ const bk_backend_t bk_backend = {
     .instance_new = vino_instance_new,
     .instance_free = vino_instance_free,
     .execute = vino_instance_execute,
+    .used_fields = used_fields,
     .parameters = parameters,
     .cpu_only = true
 };

@@ -28,7 +28,7 @@ static TRITONSERVER_Error *execute(void *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
 static TRITONSERVER_Error *ready(void *instance);
 
-/* all: models get the configuration and may use any field */
+/* models get the configuration and may use any field, but keep no states */
 static const char *const used_fields[] = {
     BK_FIELD_GRAPH, BK_FIELD_PRIORITY, BK_FIELD_CUDA, BK_FIELD_ACCELERATORS,
     BK_FIELD_CC_FILENAMES, BK_FIELD_OPERATIONS, BK_FIELD_PROFILE,

@@ -12,11 +12,14 @@
 #include "runtime.h"
 
 #include "common/entry.h"
+#include "common/unused_fields.h"
 
 /* The build sets it where PyTorch's libraries are those for CPUs. */
 #ifndef PT_CPU_ONLY
 #define PT_CPU_ONLY false
 #endif
+
+static const char *const used_fields[] = { BK_FIELD_STATE, NULL };
 
 static const char *const parameters[] = {
     "INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT", "INFERENCE_MODE",
@@ -32,6 +35,7 @@ const bk_backend_t bk_backend = {
     .instance_new = pt_instance_new,
     .instance_free = pt_instance_free,
     .execute = pt_instance_execute,
+    .used_fields = used_fields,
     .parameters = parameters,
     .cpu_only = PT_CPU_ONLY
 };

@@ -30,6 +30,11 @@ class TritonPythonModel:
         pb.Logger.log_info("t in finalize")
 """
 
+STATE = """\
+sequence_batching { state [ { input_name: "KEPT" output_name: "KEPT"
+    data_type: TYPE_STRING dims: [ 1 ] } ] }
+"""
+
 
 def fill(repository):
     python_backend.model(repository, "life", python_backend.TEXT, LIFE)
@@ -119,3 +124,14 @@ def test_what_is_printed(server):
     assert process.wait_until(
         lambda: "t is printed to stderr" in server.log_text()
         + server.stderr_text(), 5)
+
+
+@differs("says nothing of states, which it does not keep either")
+def test_states_that_nobody_keeps():
+    def states(repository):
+        python_backend.model(repository, "kept", python_backend.TEXT + STATE,
+                             LIFE)
+
+    with python_backend.serve(states) as s:
+        assert "sequence_batching.state of" in line(
+            s, 'model "kept": its backend does not act on ')

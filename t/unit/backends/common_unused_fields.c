@@ -48,6 +48,10 @@ field_of_a_list_is_found(void **state)
     expect_unused("{\"name\":\"m\",\"instance_group\":[{\"count\":1},"
         "{\"profile\":[\"1\"]}],\"input\":[]}", NULL,
         LINE("instance_group.profile"));
+    expect_unused("{\"name\":\"m\",\"sequence_batching\":{\"state\":["
+        "{\"input_name\":\"S\",\"output_name\":\"S\",\"dims\":[1],"
+        "\"data_type\":\"TYPE_FP32\"}]}}", acts_on,
+        LINE(BK_FIELD_STATE));
 }
 
 static void
