@@ -491,7 +491,8 @@ pt_script_open(pt_engine_t **out, const char *model, const char *path,
     }
 
     engine->functions = &script_functions;
-    std::string what = std::string("failed to load model '") + model + "'";
+    std::string what = std::string("failed to load model '") + model
+        + "': \"" + path + "\"";
     TRITONSERVER_Error *err = guarded(what.c_str(),
         [&]() -> TRITONSERVER_Error * {
         c10::InferenceMode inference(options->inference_mode);
@@ -502,8 +503,10 @@ pt_script_open(pt_engine_t **out, const char *model, const char *path,
             : torch::jit::load(path, device_of(device));
         s->module.eval();
         engine->self = s.release();
-        return signature_read(static_cast<script *>(engine->self),
-            &engine->signature);
+        TRITONSERVER_Error *fault = signature_read(
+            static_cast<script *>(engine->self), &engine->signature);
+        return fault == nullptr ? nullptr
+            : bk_err_add(fault, "\"%s\"", path);
     });
     if (err != nullptr) {
         pt_engine_free(engine);

@@ -260,7 +260,8 @@ def reworded(name, old, new):
 
 
 def rejects():
-    """name: (what is in the repository, what its reason says)."""
+    """name: (what is in the repository, what its reason says, in which FILE is
+    the script's path)."""
     def case(file, inputs, outputs, extra=NO_BATCH, **more):
         return file, inputs, outputs, extra, more
 
@@ -273,15 +274,16 @@ def rejects():
                          + 'default_model_filename: "../../x.pt"\n'),
                     "x.pt"),
         "truncated": (case("copy", X, Y, data=script("copy")[:900]),
-                      "Internal: failed to load model 'truncated': "),
+                      "Internal: failed to load model 'truncated': FILE: "),
         "operator": (case("copy", X, Y, data=reworded(
             "copy", b"torch.clone(x)", b"ops.own.unheard(x)")),
             "Unknown builtin op: own::unheard"),
         "code": (case("copy", X, Y, data=reworded(
-            "copy", b"return", b"retrun")), "failed to load model 'code': "),
+            "copy", b"return", b"retrun")),
+            "failed to load model 'code': FILE: "),
         "no_archive": (case("copy", X, Y, data=b"text"), "zip archive"),
         "empty": (case("copy", X, Y, data=b""),
-                  "failed to load model 'empty': "),
+                  "failed to load model 'empty': FILE: "),
         "other_arguments": (case("pair", X, PAIR_OUT),
                             "unable to load model 'other_arguments', "
                             "configuration expects 1 inputs, model provides 2"),
@@ -312,13 +314,13 @@ def rejects():
                                       "optional: true")], Y),
                        "'optional' is set to true for input 'x' while the "
                        "backend model doesn't support optional input"),
-        "number": (case("number", X, Y), "Unsupported: output must be of "
-                   "type Tensor, List[str] or Tuple"),
-        "tensors": (case("tensors", X, Y), "output must be of type Tensor, "
-                    "List[str] or Tuple"),
+        "number": (case("number", X, Y), "Unsupported: FILE: output must be "
+                   "of type Tensor, List[str] or Tuple"),
+        "tensors": (case("tensors", X, Y), "FILE: output must be of type "
+                    "Tensor, List[str] or Tuple"),
         "scaled": (case("scaled", X + [("factor", "FP32", [1])], Y),
-                   "Unsupported: An input of type 'float' was detected in the "
-                   "model"),
+                   "Unsupported: FILE: An input of type 'float' was detected "
+                   "in the model"),
         "control": (case("running", [("INPUT__0", "FP32", [1])],
                          [("OUTPUT__0", "FP32", [1])], """
 max_batch_size: 4
@@ -367,7 +369,8 @@ def test_every_reason_of_a_rejected_load(make_server):
     found = settled(server)
     wrong = []
     for name, (_, words) in cases.items():
-        reason = found[name][0].get("reason", "")
+        reason = found[name][0].get("reason", "").replace(
+            f'"{server.models}/{name}/1/model.pt"', "FILE")
         if not any(w in reason for w in words.split("|")) \
                 or 'model "' in reason:
             wrong.append(f"{name}: {reason!r}")
