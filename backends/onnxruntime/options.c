@@ -85,13 +85,13 @@ set_threads(ort_options_t *o, const ort_runtime_t *rt,
     }
 
     err = bk_model_config_parameter_int(config, "intra_op_thread_count", 0,
-        INT32_MAX, &intra);
+        ORT_THREADS_MAX, &intra);
     if (err != NULL) {
         return err;
     }
 
     err = bk_model_config_parameter_int(config, "inter_op_thread_count", 0,
-        INT32_MAX, &inter);
+        ORT_THREADS_MAX, &inter);
     if (err != NULL) {
         return err;
     }

@@ -178,11 +178,11 @@ read_settings(ort_runtime_t *rt, global_pool_t *pool,
     }
     if (err == NULL) {
         err = bk_backend_setting_int(line, "intra_op_thread_count", 0,
-            INT32_MAX, &pool->intra_threads);
+            ORT_THREADS_MAX, &pool->intra_threads);
     }
     if (err == NULL) {
         err = bk_backend_setting_int(line, "inter_op_thread_count", 0,
-            INT32_MAX, &pool->inter_threads);
+            ORT_THREADS_MAX, &pool->inter_threads);
     }
     bk_json_free(root);
     return err;

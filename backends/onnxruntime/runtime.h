@@ -18,6 +18,8 @@
 
 #include "common/error.h"
 
+#define ORT_THREADS_MAX 1024            /* the library starts them at once   */
+
 typedef struct {
     const OrtApi  *api;
     OrtEnv        *env;

@@ -180,7 +180,8 @@ def test_default_max_batch_size_can_be_set(make_server):
 @pytest.mark.parametrize("setting", [
     "default-max-batch-size=x", "default-max-batch-size=2.5",
     "default-max-batch-size=99999999999", "intra_op_thread_count=-1",
-    "inter_op_thread_count=all", "enable-global-threadpool=2"])
+    "intra_op_thread_count=1025", "inter_op_thread_count=all",
+    "enable-global-threadpool=2"])
 def test_a_setting_with_a_wrong_value_fails_loads(make_server, setting):
     key, value = setting.split("=")
     server = make_server(

@@ -128,6 +128,10 @@ LOADS = {
     "threads": (configured(more=models.parameter_block(
         {"intra_op_thread_count": "many"})),
         'parameter "intra_op_thread_count" is "many"'),
+    "too_many_threads": (configured(more=models.parameter_block(
+        {"inter_op_thread_count": "1025"})),
+        '"inter_op_thread_count" is "1025"; it must be a whole number from 0 '
+        "to 1024"),
 }
 
 
