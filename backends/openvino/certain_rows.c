@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define SYMBOL "rows"
+#define OPEN   -1
 
 static bool is_candidate(const bk_tensor_t *t);
 static bool at_rows(const vino_runtime_t *rt, const ov_model_t *model,
@@ -42,7 +43,9 @@ vino_certain_rows_mark(const vino_runtime_t *rt, const ov_model_t *model,
         }
     }
 
-    TRITONSERVER_Error *err = NULL;
+    TRITONSERVER_Error *err = at_rows(rt, model, config, tensors, OPEN) ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the model does not take "
+        "its own shapes again");
     for (uint32_t i = 0; any && err == NULL && i < tensors->output_count;
          i++)
     {

@@ -61,10 +61,11 @@ vino_model_compile(vino_model_t *m)
     uint32_t instances = 1;
 
     pthread_mutex_lock(&m->lock);
-    if (m->network->compiled == NULL) {
+    if (m->network->options == NULL) {
         err = count_instances(m, &instances);
         if (err == NULL) {
             vino_options_properties(&m->options, instances);
+            m->network->alone = instances == 1;
             err = vino_network_compile(m->network, &m->config, &m->options);
         }
     }

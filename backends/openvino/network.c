@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static TRITONSERVER_Error *compile(vino_network_t *n,
+    const vino_options_t *options);
 static TRITONSERVER_Error *network_open(vino_network_t *n,
     const bk_model_config_t *config, const vino_options_t *options);
 static TRITONSERVER_Error *core_with_extension(vino_network_t *n,
@@ -50,6 +52,7 @@ vino_network_read(vino_network_t **out, const vino_runtime_t *rt,
 
     n->rt = rt;
     n->path = path;
+    pthread_mutex_init(&n->lock, NULL);
     TRITONSERVER_Error *err = network_open(n, config, options);
     if (err != NULL) {
         vino_network_free(n);
@@ -77,6 +80,7 @@ vino_network_free(vino_network_t *n)
         n->rt->f.ov_core_free(n->own_core);
     }
     bk_tensors_fini(&n->tensors);
+    pthread_mutex_destroy(&n->lock);
     free(n);
 }
 
@@ -167,26 +171,72 @@ TRITONSERVER_Error *
 vino_network_compile(vino_network_t *n, const bk_model_config_t *config,
     const vino_options_t *options)
 {
-    const vino_functions_t *f = &n->rt->f;
-    const ov_core_t *core = n->own_core != NULL ? n->own_core : n->rt->core;
-
     compile_threads_log(n, options);
-    TRITONSERVER_Error *err = vino_err(n->rt, f->ov_core_compile_model_props(
-        core, n->source, options->device, options->property_count,
-        options->properties, &n->compiled),
-        "cannot compile \"%s\" for device %s", n->path, options->device);
+    TRITONSERVER_Error *err = compile(n, options);
     if (err != NULL) {
         return err;
     }
 
+    n->options = options;
     properties_log(n, options);
-    if (config->max_batch_size > 0 && n->fixed_rows == 0) {
-        err = vino_certain_rows_mark(n->rt, n->source, config, &n->tensors);
-    }
+    return config->max_batch_size == 0 || n->fixed_rows != 0 ? NULL
+        : vino_certain_rows_mark(n->rt, n->source, config, &n->tensors);
+}
 
-    f->ov_model_free(n->source);
-    n->source = NULL;
+TRITONSERVER_Error *
+vino_network_request(vino_network_t *n, ov_infer_request_t **request,
+    uint64_t *generation)
+{
+    pthread_mutex_lock(&n->lock);
+    TRITONSERVER_Error *err = n->compiled != NULL ? NULL
+        : compile(n, n->options);
+    if (err == NULL) {
+        *generation = n->generation;
+        err = vino_err(n->rt, n->rt->f.ov_compiled_model_create_infer_request(
+            n->compiled, request), "cannot make a request");
+    }
+    pthread_mutex_unlock(&n->lock);
+
     return err;
+}
+
+bool
+vino_network_is_current(vino_network_t *n, uint64_t generation)
+{
+    pthread_mutex_lock(&n->lock);
+    bool current = n->generation == generation;
+    pthread_mutex_unlock(&n->lock);
+
+    return current;
+}
+
+/* Requests that run keep the compiled model. */
+void
+vino_network_spoil(vino_network_t *n, uint64_t generation)
+{
+    ov_compiled_model_t *spoiled = NULL;
+
+    pthread_mutex_lock(&n->lock);
+    if (n->generation == generation) {
+        spoiled = n->compiled;
+        n->compiled = NULL;
+        n->generation++;
+    }
+    pthread_mutex_unlock(&n->lock);
+
+    if (spoiled != NULL) {
+        n->rt->f.ov_compiled_model_free(spoiled);
+    }
+}
+
+static TRITONSERVER_Error *
+compile(vino_network_t *n, const vino_options_t *options)
+{
+    return vino_err(n->rt, n->rt->f.ov_core_compile_model_props(
+        n->own_core != NULL ? n->own_core : n->rt->core, n->source,
+        options->device, options->property_count, options->properties,
+        &n->compiled), "cannot compile \"%s\" for device %s", n->path,
+        options->device);
 }
 
 static TRITONSERVER_Error *

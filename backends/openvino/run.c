@@ -11,7 +11,12 @@
 /* A run is polled so often: it ends, or all clients have given up. */
 #define POLL_MS 20
 
+#define TRIES 16
+
+static TRITONSERVER_Error *request_open(vino_run_t *r);
+static void request_close(vino_run_t *r);
 static TRITONSERVER_Error *run_model(void *self, bk_run_t *run);
+static TRITONSERVER_Error *run_request(vino_run_t *r, bk_run_t *run);
 static void run_done(void *self, bk_run_t *run);
 static TRITONSERVER_Error *rows_check(const vino_run_t *r,
     const bk_run_t *run, int64_t *rows);
@@ -41,10 +46,9 @@ const bk_runtime_t vino_run_functions = {
 };
 
 TRITONSERVER_Error *
-vino_run_init(vino_run_t *r, const vino_network_t *network, bool padding)
+vino_run_init(vino_run_t *r, vino_network_t *network, bool padding)
 {
     const bk_tensors_t *tensors = &network->tensors;
-    const vino_runtime_t *rt = network->rt;
 
     *r = (vino_run_t) {
         .network = network,
@@ -58,9 +62,17 @@ vino_run_init(vino_run_t *r, const vino_network_t *network, bool padding)
         return bk_err_nomem("tables of an instance");
     }
 
-    TRITONSERVER_Error *err = vino_err(rt,
-        rt->f.ov_compiled_model_create_infer_request(network->compiled,
-        &r->request), "cannot make a request");
+    return request_open(r);
+}
+
+static TRITONSERVER_Error *
+request_open(vino_run_t *r)
+{
+    const bk_tensors_t *tensors = &r->network->tensors;
+    const vino_runtime_t *rt = r->network->rt;
+
+    TRITONSERVER_Error *err = vino_network_request(r->network, &r->request,
+        &r->generation);
     for (uint32_t i = 0; err == NULL && i < tensors->output_count; i++) {
         err = vino_err(rt, rt->f.ov_infer_request_get_output_tensor_by_index(
             r->request, i, &r->own[i]), "output \"%s\"",
@@ -77,19 +89,11 @@ vino_run_fini(vino_run_t *r)
         return;
     }
 
-    const vino_functions_t *f = &r->network->rt->f;
     const bk_tensors_t *tensors = &r->network->tensors;
 
-    for (uint32_t i = 0; r->own != NULL && i < tensors->output_count; i++) {
-        if (r->own[i] != NULL) {
-            f->ov_tensor_free(r->own[i]);
-        }
-    }
+    request_close(r);
     for (uint32_t i = 0; r->padded != NULL && i < tensors->input_count; i++) {
         bk_scratch_fini(&r->padded[i]);
-    }
-    if (r->request != NULL) {
-        f->ov_infer_request_free(r->request);
     }
     free(r->own);
     free(r->lent);
@@ -97,11 +101,62 @@ vino_run_fini(vino_run_t *r)
     *r = (vino_run_t) { 0 };
 }
 
+static void
+request_close(vino_run_t *r)
+{
+    const vino_functions_t *f = &r->network->rt->f;
+    uint32_t count = r->network->tensors.output_count;
+
+    for (uint32_t i = 0; r->own != NULL && r->lent != NULL && i < count;
+         i++)
+    {
+        if (r->own[i] != NULL) {
+            f->ov_tensor_free(r->own[i]);
+        }
+        r->own[i] = NULL;
+        r->lent[i] = false;
+    }
+    if (r->request != NULL) {
+        f->ov_infer_request_free(r->request);
+    }
+    r->request = NULL;
+}
+
+/* A run may have been spoiled by one of another instance that failed. */
 static TRITONSERVER_Error *
 run_model(void *self, bk_run_t *run)
 {
     vino_run_t *r = self;
+
+    for (int i = 0; i < TRIES; i++) {
+        TRITONSERVER_Error *err = run_request(r, run);
+        if (err != NULL || vino_network_is_current(r->network,
+            r->generation))
+        {
+            return err;
+        }
+        run_done(r, run);
+    }
+
+    return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
+        "runs beside this one failed and left their shapes in the model");
+}
+
+static TRITONSERVER_Error *
+run_request(vino_run_t *r, bk_run_t *run)
+{
     int64_t rows = 0;
+
+    if (r->request == NULL || !vino_network_is_current(r->network,
+        r->generation))
+    {
+        request_close(r);
+        TRITONSERVER_Error *err = request_open(r);
+        if (err != NULL) {
+            request_close(r);
+            return err;
+        }
+    }
 
     /* an output that is an input has one tensor with it, the one set last */
     TRITONSERVER_Error *err = rows_check(r, run, &rows);
@@ -113,6 +168,9 @@ run_model(void *self, bk_run_t *run)
     }
     if (err == NULL) {
         err = infer(r, run);
+        if (err != NULL) {
+            vino_network_spoil(r->network, r->generation);
+        }
     }
     for (uint32_t i = 0; err == NULL && i < run->output_count; i++) {
         err = output_read(r, &run->outputs[i], rows);
@@ -318,7 +376,7 @@ infer(const vino_run_t *r, const bk_run_t *run)
     while (rt->f.ov_infer_request_wait_for(r->request, POLL_MS)
         == RESULT_NOT_READY)
     {
-        if (bk_run_is_abandoned(run)) {
+        if (r->network->alone && bk_run_is_abandoned(run)) {
             bk_err_log(vino_err(rt, rt->f.ov_infer_request_cancel(
                 r->request), "cannot cancel a run"), "openvino");
             break;

@@ -20,9 +20,10 @@
 #include "common/scratch.h"
 
 typedef struct {
-    const vino_network_t *network;      /* compiled                          */
+    vino_network_t       *network;      /* compiled                          */
     bool                  padding;      /* of batches with too few rows      */
     ov_infer_request_t   *request;
+    uint64_t              generation;   /* of request                        */
     ov_tensor_t         **own;          /* of each output, the library's     */
     bool                 *lent;         /* output lies in memory of a run    */
     bk_scratch_t         *padded;       /* one per input                     */
@@ -33,7 +34,7 @@ extern const bk_runtime_t vino_run_functions;
 
 /* After an error, too, fini is called. */
 BK_CHECK TRITONSERVER_Error *vino_run_init(vino_run_t *r,
-    const vino_network_t *network, bool padding);
+    vino_network_t *network, bool padding);
 void vino_run_fini(vino_run_t *r);
 
 #endif /* VINO_RUN_H */

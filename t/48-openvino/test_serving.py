@@ -170,6 +170,41 @@ def test_data_that_the_library_rejects(make_server, instances):
             assert "non-existing" in answer.json()["error"]
 
 
+@pytest.mark.parametrize("instances", [1, 2])
+def test_runs_after_one_that_failed(make_server, instances):
+    """The library keeps shapes of a run that ends in its middle."""
+    x = parameter("X", "FP32", [-1, 4])
+    at = parameter("AT", "INT64", [-1])
+    counts = op.scatter_update(
+        op.constant(numpy.zeros(8, numpy.float32)), at,
+        op.reduce_sum(x, op.constant([1]), False), op.constant(0))
+    y = op.tanh(op.add(x, op.reduce_sum(counts, op.constant([0]), False)))
+    model = openvino_models.model([x, at], {"Y": op.negative(op.tanh(y))})
+    server = make_server(lambda r: openvino_models.write(
+        r, "m", model, extra="max_batch_size: 8\n"
+        + models.io_block("input", [("X", "FP32", [4])])
+        + 'input { name: "AT" data_type: TYPE_INT64 dims: 1\n'
+        "  reshape { shape: [ ] } }\n"
+        + models.io_block("output", [("Y", "FP32", [4])])
+        + f"instance_group {{ count: {instances} kind: KIND_CPU }}\n"))
+
+    def rows(count, last):
+        return server.infer("m", {"inputs": [
+            tensor("X", "FP32", [count, 4], [0.25] * 4 * count),
+            tensor("AT", "INT64", [count, 1], [*range(count - 1), last])]})
+
+    for bad in (6, 2, 6, 7):
+        assert rows(4, 3).status == 200
+        assert "non-existing" in rows(bad, 10 ** 6).json()["error"]
+        for count in (4, 4, 4, 4, bad):
+            answer = rows(count, count - 1)
+            assert answer.status == 200, answer
+            output, = answer.json()["outputs"]
+            assert output["shape"] == [count, 4]
+            assert output["data"] == pytest.approx(
+                [-numpy.tanh(numpy.tanh(0.25 + count))] * 4 * count)
+
+
 def test_requests_are_joined_and_counted(make_server):
     server = make_server(lambda r: openvino_models.write(
         r, "add", add_model(), extra="max_batch_size: 8\n"
@@ -352,19 +387,28 @@ def test_a_run_that_nobody_waits_for_is_cancelled(make_server):
         return {k: found["inference_stats"][k]["count"]
                 for k in ("success", "fail")}, found["execution_count"]
 
+    def is_right():
+        """Of a batch of another size."""
+        answer = server.infer("slow", {"inputs": [
+            tensor("X", "FP32", [2, 1024], [0.0] * 2048)]})
+        return answer.status == 200 \
+            and answer.json()["outputs"][0]["data"] == [0.0] * 2048
+
     with server.wire(60 * SLOW) as w:
         w.send(body)
         assert w.read().status == 200
-    assert done()[0] == {"success": 1, "fail": 0}
+    assert is_right()
+    assert done()[0] == {"success": 2, "fail": 0}
     with server.wire() as w:
         w.send(body)
         assert process.wait_until(
             lambda: stats(server, "slow")["inference_stats"]["queue"]["count"]
-            >= 1, 10 * SLOW)
+            >= 2, 10 * SLOW)
         nap(0.2)      # it runs now
     assert process.wait_until(lambda: done()[0]["fail"] == 1, 30 * SLOW), \
         done()
-    assert done()[0]["success"] == 1
+    assert done()[0]["success"] == 2
+    assert is_right() and is_right()
 
 
 def test_states_of_sequences(make_server):
