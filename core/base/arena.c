@@ -78,15 +78,17 @@ inf_arena_reset(inf_arena_t *a)
 #ifdef INF_NOPOOL
     inf_arena_fini(a);
 #else
-    inf_arena_chunk_t *keep = a->chunks;
-    if (keep == NULL) {
-        return;
-    }
+    inf_arena_chunk_t *keep = NULL;
+    inf_arena_chunk_t *next;
 
-    while (keep->next != NULL) {
-        inf_arena_chunk_t *chunk = keep;
-        keep = chunk->next;
-        free(chunk);
+    for (inf_arena_chunk_t *chunk = a->chunks; chunk != NULL; chunk = next) {
+        next = chunk->next;
+        if (keep == NULL && chunk->size == ARENA_CHUNK) {
+            keep = chunk;
+            keep->next = NULL;
+        } else {
+            free(chunk);
+        }
     }
 
     a->chunks = keep;

@@ -39,7 +39,7 @@ void inf_arena_fini(inf_arena_t *a);
 void inf_arena_take(inf_arena_t *a, inf_arena_spares_t *from);
 void inf_arena_give(inf_arena_t *a, inf_arena_spares_t *to);
 
-/* Frees all allocations; keeps one chunk for reuse. */
+/* Frees all allocations; keeps one chunk of a few KiB for reuse. */
 void inf_arena_reset(inf_arena_t *a);
 
 /* NULL: out of memory, or count times size overflows; calloc zeroes the

@@ -9,9 +9,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "core/base/arena.h"
+
+#define MIB (1u << 20)
 
 static void
 drop(inf_arena_spares_t *spares)
@@ -80,12 +83,33 @@ large_memory_and_too_much_of_it_are_freed(void **state)
     drop(&spares);
 }
 
+static void
+what_is_kept_of_an_arena_is_small(void **state)
+{
+    inf_arena_t a;
+
+    (void) state;
+    inf_arena_init(&a);
+    size_t before = mallinfo2().hblkhd;     /* the allocator's large ones    */
+    assert_non_null(inf_arena_alloc(&a, MIB));
+    void *first = inf_arena_alloc(&a, 100);
+    assert_non_null(first);
+    inf_arena_reset(&a);
+    assert_int_equal(mallinfo2().hblkhd, before);
+
+#ifndef INF_NOPOOL
+    assert_ptr_equal(inf_arena_alloc(&a, 3000), first);
+#endif
+    inf_arena_fini(&a);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_arena_takes_what_another_has_given),
-        cmocka_unit_test(large_memory_and_too_much_of_it_are_freed)
+        cmocka_unit_test(large_memory_and_too_much_of_it_are_freed),
+        cmocka_unit_test(what_is_kept_of_an_arena_is_small)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
