@@ -129,7 +129,6 @@ inf_response_new_started(inf_factory_t *f, inf_response_t **out)
             memory_order_acquire))
     {
         response = &f->embedded;
-        inf_arena_reset(&response->arena);
 
     } else {
         response = calloc(1, sizeof(*response));
@@ -168,6 +167,7 @@ inf_response_free(inf_response_t *response)
     response->err = NULL;
 
     if (response->embedded) {
+        inf_arena_reset(&response->arena);
         atomic_store_explicit(&response->busy, false, memory_order_release);
     } else {
         inf_arena_fini(&response->arena);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <malloc.h>
 
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
@@ -107,6 +108,24 @@ the_usual_response_needs_no_memory_of_its_own(void **state)
     assert_int_equal(s.freed, 0);
     inf_factory_unref(&f);
     assert_int_equal(s.freed, 1);
+    inf_factory_fini(&f);
+}
+
+static void
+a_large_response_leaves_no_large_memory(void **state)
+{
+    (void) state;
+    sink_t s = { 0 };
+    inf_factory_t f;
+    inf_response_t *r;
+
+    start(&f, &s);
+    size_t before = mallinfo2().hblkhd;     /* the allocator's large ones    */
+    assert_null(inf_response_new(&f, &r));
+    assert_non_null(inf_arena_alloc(&r->arena, 1 << 20));
+    inf_response_free(r);
+    assert_int_equal(mallinfo2().hblkhd, before);
+    inf_factory_unref(&f);
     inf_factory_fini(&f);
 }
 
@@ -390,6 +409,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_usual_response_needs_no_memory_of_its_own),
+        cmocka_unit_test(a_large_response_leaves_no_large_memory),
         cmocka_unit_test(several_responses_live_side_by_side),
         cmocka_unit_test(outputs_keep_their_order_and_addresses),
         cmocka_unit_test(buffers_are_released_once_and_only_if_there_are_any),
