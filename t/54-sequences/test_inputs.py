@@ -123,6 +123,12 @@ def test_a_sum(sequences):
         assert ask(2, 300, end=True) == [600]
 
 
+def test_an_input_without_values(sequences):
+    sequences.start(LONG + ALL, dims="-1")
+    assert sequences.ask(1, [], start=True).data() == []
+    assert sequences.ask(1, [5], end=True).data() == [5]
+
+
 def test_a_state_grows(sequences):
     """4.17: -1 is 1 at first"""
     sequences.start(LONG + ALL + state("-1"), does="append")

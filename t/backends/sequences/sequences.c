@@ -165,7 +165,7 @@ write_output(TRITONBACKEND_Response *response, const tensor_t *t,
     if (err == NULL) {
         err = TRITONBACKEND_OutputBuffer(output, &to, count * 4, &kind, &id);
     }
-    if (err == NULL) {
+    if (err == NULL && count > 0) {
         memcpy(to, values, count * 4);
     }
     return err;
