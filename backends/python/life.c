@@ -11,7 +11,6 @@
 #include "messages.h"
 
 #define EXIT_LIMIT_MS   5000
-#define WAKE_AGAIN_S    1
 #define PAUSE_MS        100
 #define PAUSE_MAX_MS    30000
 
@@ -24,7 +23,6 @@ typedef enum {
 } event_t;
 
 static TRITONSERVER_Error *life(py_interpreter_t *in, bool *served);
-static void role_take_back(py_interpreter_t *in, bool dead);
 static TRITONSERVER_Error *life_begin(py_interpreter_t *in);
 static TRITONSERVER_Error *process_begin(py_interpreter_t *in);
 static TRITONSERVER_Error *greet(py_interpreter_t *in);
@@ -100,7 +98,10 @@ life(py_interpreter_t *in, bool *served)
         finalize(in);
     }
 
-    role_take_back(in, err == NULL && event == EVENT_DEATH);
+    if (err == NULL && event == EVENT_DEATH) {
+        py_link_die(in->link);          /* an execution ends now             */
+    }
+    pthread_mutex_lock(&in->role);
     life_end(in, how, sizeof(how));
     pthread_mutex_unlock(&in->role);
 
@@ -112,26 +113,6 @@ life(py_interpreter_t *in, bool *served)
             "another one is started", in->name, how);
     }
     return err;
-}
-
-/* Takes the role from an execution, which ends soon if the process is dead.  A
-   process that it left behind may still write to the futex that the execution
-   sleeps on, so the execution is woken until it has noticed. */
-static void
-role_take_back(py_interpreter_t *in, bool dead)
-{
-    struct timespec until;
-
-    if (!dead) {
-        pthread_mutex_lock(&in->role);
-        return;
-    }
-
-    do {
-        py_link_die(in->link);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += WAKE_AGAIN_S;
-    } while (pthread_mutex_timedlock(&in->role, &until) != 0);
 }
 
 /* Starts a process and its model; on error life_end cleans up. */

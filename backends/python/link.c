@@ -209,15 +209,18 @@ py_link_pop(py_link_t *l, py_entry_t *e)
     return PY_POP_ENTRY;
 }
 
+/* The interpreter may change the futex back, or have its sleepers wait for
+   another one: a wake-up may be lost. */
 void
 py_link_wait(py_link_t *l)
 {
+    static const struct timespec look_again = { .tv_sec = 1 };
     py_ring_t *ring = &l->header->back;
     uint32_t posted = atomic_load(&ring->posted);
 
     atomic_store(&ring->waiting, PY_WAIT_FUTEX);
     if (atomic_load(&ring->tail) == l->head && !py_link_is_dead(l)) {
-        py_futex_wait(&ring->posted, posted, NULL);
+        (void) py_futex_wait(&ring->posted, posted, &look_again);
     }
     atomic_store(&ring->waiting, PY_WAIT_NONE);
 }

@@ -98,7 +98,7 @@ void py_link_free(py_link_t *l, uint64_t id);
 /* Takes the next entry; its message is in l->message until the next pop. */
 py_pop_t py_link_pop(py_link_t *l, py_entry_t *e);
 
-/* Waits for an entry, or the interpreter's end. */
+/* Waits for an entry, or the interpreter's end; a second at most. */
 void py_link_wait(py_link_t *l);
 
 /* Makes the eventfd report entries to the next consumer; true: there are

@@ -273,6 +273,40 @@ link_does_not_wait_for_the_dead(void **state)
     py_link_unref(l);
 }
 
+static void *
+wait_for_its_end(void *arg)
+{
+    py_link_t *l = arg;
+
+    while (!py_link_is_dead(l)) {
+        py_link_wait(l);
+    }
+    return NULL;
+}
+
+/* who shares a futex can have its sleepers wait for another one */
+static void
+link_is_not_kept_from_seeing_the_end(void **state)
+{
+    struct timespec until;
+    pthread_t thread;
+    py_link_t *l;
+
+    (void) state;
+    assert_null(py_link_new(&l));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_its_end, l), 0);
+    while (syscall(SYS_futex, &l->header->back.posted, FUTEX_CMP_REQUEUE, 0,
+        (void *) 1, &l->header->slots[0].replies, 0) != 1)
+    {
+        usleep(1000);
+    }
+    py_link_die(l);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
+    assert_int_equal(pthread_timedjoin_np(thread, NULL, &until), 0);
+    py_link_unref(l);
+}
+
 int
 main(void)
 {
@@ -286,7 +320,8 @@ main(void)
         cmocka_unit_test(link_ends_an_interpreter_that_lies),
         cmocka_unit_test(link_frees_messages_that_were_read),
         cmocka_unit_test(link_reads_memory_or_says_why_not),
-        cmocka_unit_test(link_does_not_wait_for_the_dead)
+        cmocka_unit_test(link_does_not_wait_for_the_dead),
+        cmocka_unit_test(link_is_not_kept_from_seeing_the_end)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
