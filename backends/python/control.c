@@ -45,6 +45,7 @@ py_control_start(py_link_t *link, TRITONSERVER_Server *server,
 
     control_t *c = calloc(1, sizeof(*c));
     if (c == NULL) {
+        py_link_unclaim(link, slot);
         return bk_err_nomem("a call");
     }
 
@@ -57,6 +58,7 @@ py_control_start(py_link_t *link, TRITONSERVER_Server *server,
         err = py_threads_run(&c->job);
     }
     if (err != NULL) {
+        py_link_unclaim(link, slot);
         control_free(c);
     }
     return err;
@@ -190,6 +192,7 @@ control_run(py_job_t *job)
         py_write_bool(&value, ready);
     }
 
+    py_link_unclaim(c->link, c->slot);
     py_reply(c->link, c->slot, err, &value);
     bk_err_drop(err);
     py_writer_fini(&value);

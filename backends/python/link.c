@@ -140,6 +140,14 @@ py_link_claim(py_link_t *l, uint32_t slot)
 }
 
 void
+py_link_unclaim(py_link_t *l, uint32_t slot)
+{
+    pthread_mutex_lock(&l->lock);
+    l->claimed[slot] = false;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void
 py_link_reply(py_link_t *l, uint32_t slot, const py_writer_t *w)
 {
     uint32_t block;
@@ -155,7 +163,6 @@ py_link_reply(py_link_t *l, uint32_t slot, const py_writer_t *w)
         (void) py_heap_free(&l->heap, l->replies[slot] - 1);
         l->replies[slot] = 0;
     }
-    l->claimed[slot] = false;
     s->length = 0;              /* without room the caller gets an exception */
     if (message_put(l, w, &block, &offset)) {
         l->replies[slot] = (uint64_t) block + 1;

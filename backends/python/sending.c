@@ -28,11 +28,13 @@ py_sending_start(py_link_t *link, py_live_t *live, uint32_t slot,
 
     sending_t *s = calloc(1, sizeof(*s));
     if (s == NULL) {
+        py_link_unclaim(link, slot);
         return bk_err_nomem("a response");
     }
 
     err = py_live_respond(live, link, r, final, &s->response);
     if (err != NULL) {
+        py_link_unclaim(link, slot);
         free(s);
         return err;
     }
@@ -55,6 +57,7 @@ sending_run(py_job_t *job)
     py_writer_t none = { 0 };
 
     TRITONSERVER_Error *err = py_outgoing_send(&s->response);
+    py_link_unclaim(s->link, s->slot);
     py_reply(s->link, s->slot, err, &none);
     bk_err_drop(err);
     py_link_unref(s->link);

@@ -307,6 +307,28 @@ link_is_not_kept_from_seeing_the_end(void **state)
     py_link_unref(l);
 }
 
+static void
+link_keeps_a_slot_until_its_call_has_ended(void **state)
+{
+    py_writer_t w = { 0 };
+    py_link_t *l;
+
+    (void) state;
+    assert_null(py_link_new(&l));
+    py_write_none(&w);
+    assert_null(py_link_claim(l, 5));
+    for (int i = 0; i < 2; i++) {       /* another call of the same slot     */
+        TRITONSERVER_Error *err = py_link_claim(l, 5);
+        assert_non_null(err);
+        TRITONSERVER_ErrorDelete(err);
+        py_link_reply(l, 5, &w);
+    }
+    py_link_unclaim(l, 5);
+    assert_null(py_link_claim(l, 5));
+    py_writer_fini(&w);
+    py_link_unref(l);
+}
+
 int
 main(void)
 {
@@ -321,7 +343,8 @@ main(void)
         cmocka_unit_test(link_frees_messages_that_were_read),
         cmocka_unit_test(link_reads_memory_or_says_why_not),
         cmocka_unit_test(link_does_not_wait_for_the_dead),
-        cmocka_unit_test(link_is_not_kept_from_seeing_the_end)
+        cmocka_unit_test(link_is_not_kept_from_seeing_the_end),
+        cmocka_unit_test(link_keeps_a_slot_until_its_call_has_ended)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
