@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/lock.h"
+#include "core/proto/message_utf8.h"
 #include "core/proto/number.h"
 
 #define METRICS_RANK    70
@@ -599,9 +600,12 @@ bounds_rise(const double *bounds, size_t count)
     return true;
 }
 
+/* With invalid UTF-8 replaced: a bad byte would make the whole text unreadable. */
 static void
 put_escaped(inf_buf_t *out, const char *text, bool quotes)
 {
+    size_t begin = out->len;
+
     for (const char *p = text != NULL ? text : ""; *p != '\0'; p++) {
         if (*p == '\n') {
             inf_buf_puts(out, "\\n");
@@ -611,6 +615,9 @@ put_escaped(inf_buf_t *out, const char *text, bool quotes)
         } else {
             inf_buf_putc(out, *p);
         }
+    }
+    if (out->len > begin) {
+        inf_utf8_repair(out->data + begin, out->len - begin);
     }
 }
 

@@ -334,6 +334,25 @@ server_families(void *userp, inf_buf_t *out)
     inf_buf_puts(out, userp);
 }
 
+/* one bad byte, and Prometheus reads none of the text */
+static void
+bytes_that_are_no_utf8_are_replaced(void **state)
+{
+    (void) state;
+    TRITONSERVER_MetricFamily *f;
+    TRITONSERVER_Metric *m;
+
+    assert_null(TRITONSERVER_MetricFamilyNew(&f, TRITONSERVER_METRIC_KIND_GAUGE,
+        "foreign", "\xff help"));
+    assert_null(make(&m, f, NULL, (const char *[]) {
+        "a", "\xc3\xa4\xed\xa0\x80\"\xfe", NULL }));
+    assert_string_equal(text_of("foreign"),
+        "# HELP foreign ? help\n"
+        "# TYPE foreign gauge\n"
+        "foreign{a=\"\xc3\xa4???\\\"?\"} 0\n");
+    end(f, m);
+}
+
 static void
 a_snapshot_is_taken_when_it_is_formatted(void **state)
 {
@@ -500,6 +519,7 @@ main(void)
         cmocka_unit_test(only_histograms_take_arguments),
         cmocka_unit_test(equal_labels_share_one_value),
         cmocka_unit_test(names_are_those_prometheus_allows),
+        cmocka_unit_test(bytes_that_are_no_utf8_are_replaced),
         cmocka_unit_test(a_snapshot_is_taken_when_it_is_formatted),
         cmocka_unit_test(another_decimal_point_does_not_show),
         cmocka_unit_test(many_threads_count_every_increment),
