@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -15,8 +16,11 @@
 
 #define FIRST_FD  3
 #define FDS       5         /* the last one becomes stderr, too              */
+#define REAP_LIMIT_MS 5000
+#define REAP_PAUSE_MS 10
 
 static void reap(py_process_t *p, char *how, size_t size);
+static void wait_killed(const py_process_t *p, siginfo_t *info);
 static int spawn_with(pid_t *pid, const char *const *arguments,
     char *const *variables, const int *fds);
 static int spawn(pid_t *pid, const char *const *arguments,
@@ -98,11 +102,7 @@ reap(py_process_t *p, char *how, size_t size)
         py_process_kill(p);
     }
     (void) kill(-p->pid, SIGKILL);
-    while (waitid(P_PID, (id_t) p->pid, &info, WEXITED) != 0
-        && errno == EINTR)
-    {
-        /* again */
-    }
+    wait_killed(p, &info);
     p->pid = 0;
 
     if (info.si_code == CLD_EXITED) {
@@ -111,6 +111,29 @@ reap(py_process_t *p, char *how, size_t size)
         snprintf(how, size, "was ended by signal %d (%s)", info.si_status,
             strsignal(info.si_status));
     }
+}
+
+/* Takes the status of a killed process; but its tracer may keep that, and a
+   driver the process, for ever: then it is left. */
+static void
+wait_killed(const py_process_t *p, siginfo_t *info)
+{
+    struct pollfd end = { .fd = p->fd, .events = POLLIN };
+
+    if (p->fd != -1) {
+        (void) poll(&end, 1, REAP_LIMIT_MS);
+    }
+    for (int ms = 0; ms < REAP_LIMIT_MS; ms += REAP_PAUSE_MS) {
+        *info = (siginfo_t) { 0 };
+        if (waitid(P_PID, (id_t) p->pid, info, WEXITED | WNOHANG) != 0
+            || info->si_pid != 0)
+        {
+            return;
+        }
+        (void) poll(NULL, 0, REAP_PAUSE_MS);
+    }
+    bk_log(TRITONSERVER_LOG_WARN, "the interpreter's process %d was killed and"
+        " has not gone within %d s", (int) p->pid, REAP_LIMIT_MS / 1000);
 }
 
 /* Spawns with copies of fds, whose numbers do not overlap the target

@@ -58,6 +58,17 @@ class TritonPythonModel:
             sys.exit(5)
         if word == "damage":        # when nothing runs any more
             threading.Timer(0.3, damage).start()
+        if word == "trace":         # a child that does it, and leaves it so
+            reads, writes = os.pipe()
+            ctypes.CDLL(None).prctl(0x59616d61, ctypes.c_ulong(-1 % 2**64))
+            parent, child = os.getpid(), os.fork()
+            if child == 0:
+                os.setsid()
+                ctypes.CDLL(None).ptrace(0x4206, parent, None, None)
+                os.write(writes, b"done")
+                time.sleep(600)
+            os.read(reads, 4)
+            return tell(child)
         if word == "fork":
             child = os.fork()
             if child == 0:
@@ -216,6 +227,18 @@ def test_what_it_has_forked_ends_with_it(server):
     assert process.alive(child)
     say(server, "exit")
     assert process.wait_until(lambda: not process.alive(child), 5)
+
+
+def test_one_that_is_traced_is_left_where_it_ends(server):
+    """Its status is its tracer's, which does not ask for it."""
+    first = pid(server)
+    tracer = int(python_backend.told(say(server, "trace")))
+    try:
+        os.kill(first, signal.SIGKILL)
+        assert pid(server) != first
+        assert process.stat(first)[1] == "Z"
+    finally:
+        os.kill(tracer, signal.SIGKILL)
 
 
 def test_what_a_forked_child_drops_stays_its_parent_s(server):
