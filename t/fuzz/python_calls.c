@@ -8,9 +8,21 @@
 #include "check.h"
 #include "triton/core/tritonbackend.h"
 
+#define RUNNING 8
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* A request for another model. */
+typedef struct {
+    TRITONSERVER_InferenceRequestReleaseFn_t   release;
+    TRITONSERVER_InferenceResponseCompleteFn_t complete;
+    void                                      *userp;
+} asked_t;
+
 static size_t touched;
+static asked_t asked;               /* the one being made                    */
+static asked_t running[RUNNING];
+static size_t running_count;
 
 static TRITONSERVER_Error *
 got_text(const char *s)
@@ -65,6 +77,34 @@ got_bytes(const char *name, const void *base, size_t size)
     return got_text(name);
 }
 
+static TRITONSERVER_Error *
+run(void)
+{
+    if (running_count == RUNNING) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
+            "too many");
+    }
+    running[running_count++] = asked;
+    return NULL;
+}
+
+/* The last response and the request come back in either order. */
+static void
+run_ends(void)
+{
+    TRITONSERVER_InferenceRequest *request = (void *) &touched;
+    asked_t a = running[--running_count];
+    bool first = touched % 2 == 0;
+
+    if (first) {
+        a.release(request, TRITONSERVER_REQUEST_RELEASE_ALL, a.userp);
+    }
+    a.complete(NULL, TRITONSERVER_RESPONSE_COMPLETE_FINAL, a.userp);
+    if (!first) {
+        a.release(request, TRITONSERVER_REQUEST_RELEASE_ALL, a.userp);
+    }
+}
+
 #define TRITONBACKEND_ResponseNew(out, request) made(out)
 #define TRITONBACKEND_ResponseNewFromFactory(out, factory) made(out)
 #define TRITONBACKEND_ResponseFactoryNew(out, request) made(out)
@@ -107,8 +147,12 @@ got_bytes(const char *name, const void *base, size_t size)
     (got_text(key), got_text(v))
 #define TRITONSERVER_ServerModelTransactionProperties(s, name, v, out, p) \
     (*(out) = TRITONSERVER_TXN_ONE_TO_ONE, got_text(name))
-#define TRITONSERVER_ServerInferAsync(server, request, trace) \
-    TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "there is no server")
+#define TRITONSERVER_InferenceRequestSetReleaseCallback(r, fn, up) \
+    (asked.release = (fn), asked.userp = (up), (TRITONSERVER_Error *) NULL)
+#define TRITONSERVER_InferenceRequestSetResponseCallback(r, a, aup, fn, up) \
+    (asked.complete = (fn), (TRITONSERVER_Error *) NULL)
+#define TRITONSERVER_InferenceRequestCancel(r) NULL
+#define TRITONSERVER_ServerInferAsync(server, request, trace) run()
 #define TRITONSERVER_ServerLoadModelWithParameters(s, name, p, n) got_text(name)
 #define TRITONSERVER_ServerUnloadModel(s, name) got_text(name)
 #define TRITONSERVER_ServerUnloadModelAndDependents(s, name) got_text(name)
@@ -191,6 +235,9 @@ static void
 end(void)
 {
     py_streams_fini(&in.streams);
+    while (running_count > 0) {
+        run_ends();
+    }
     py_metrics_fini(&in.metrics);
     py_threads_end(10);
     for (uint32_t i = 0; i < in.requests.capacity; i++) {
@@ -208,8 +255,27 @@ end(void)
         (off_t) PY_HEAPS_AT, (off_t) (2 * PY_HEAP_BYTES)) == 0);
 }
 
+/* Requests and metrics have a generation in the upper half of their id. */
+static uint64_t
+entry_id(uint8_t kind, uint8_t id)
+{
+    switch (kind) {
+    case PY_UP_SEND:
+    case PY_UP_CANCELLED:
+    case PY_UP_CLOSE:
+        return id < REQUESTS
+            ? id | (uint64_t) in.requests.live[id].generation << 32 : id;
+    case PY_UP_METRIC_DELETE:
+    case PY_UP_METRIC_SET:
+    case PY_UP_METRIC_VALUE:
+        return id % 16u | (uint64_t) (id / 16u) << 32;
+    default:
+        return id;
+    }
+}
+
 /* [kind, id, slot, length of the message, message] of each; a kind beyond
-   all is an entry as it is */
+   all is an entry as it is, or another model's answer */
 static size_t
 entry_put(const uint8_t *data, size_t size)
 {
@@ -226,6 +292,12 @@ entry_put(const uint8_t *data, size_t size)
         atomic_store(&ring->tail, tail + 1);
         return 1 + sizeof(*e);
     }
+    if (data[0] == UINT8_MAX - 2) {
+        if (running_count > 0) {
+            run_ends();
+        }
+        return 1;
+    }
     if (data[0] == UINT8_MAX - 1) {
         atomic_store(&ring->tail, tail + 2 + 10u * data[1]);
         return 4;
@@ -234,12 +306,9 @@ entry_put(const uint8_t *data, size_t size)
     size_t len = data[3] < size - 4 ? data[3] : size - 4;
     memcpy((uint8_t *) h + h->up, data + 4, len);
     *e = (py_entry_t) {
-        .kind = data[0] % 28, .id = data[1], .slot = data[2],
-        .offset = PY_HEAPS_AT + PY_HEAP_BYTES, .length = len
+        .kind = data[0] % 28, .id = entry_id(data[0] % 28, data[1]),
+        .slot = data[2], .offset = PY_HEAPS_AT + PY_HEAP_BYTES, .length = len
     };
-    if (data[1] < REQUESTS) {
-        e->id |= (uint64_t) in.requests.live[data[1]].generation << 32;
-    }
     atomic_store(&ring->tail, tail + 1);
     return 4 + len;
 }
