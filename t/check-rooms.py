@@ -6,8 +6,9 @@ ngx_module may include nginx, core/include, core/wire, core/proto and
 core/base; a backend core/include/triton, backends/common and itself; nobody
 includes t.
 A foreign library's header is included by the files of one room at most.
-The files of ngx_module call each other in one direction only, and each
-includes the header of every function that it calls;
+The files of ngx_module, and those of core/repository, call each other in one
+direction only; each of ngx_module includes the header of every function that
+it calls;
 no files include each other, in one room or across them.
 
 And that each README stays short, its files are there, and the sources beside
@@ -254,9 +255,10 @@ def main():
         print("rooms: no sources found", file=sys.stderr)
         return 1
     found = [line for source in sources for line in check(source)]
-    cycle = cycle_of_calls("ngx_module")
-    if cycle:
-        found.append("ngx_module calls in a circle: " + " <- ".join(cycle))
+    for room in ("ngx_module", "core/repository"):
+        cycle = cycle_of_calls(room)
+        if cycle:
+            found.append(f"{room} calls in a circle: " + " <- ".join(cycle))
     found += headers_not_included("ngx_module")
     cycle = circle({source: included_by(source) for source in sources})
     if cycle:

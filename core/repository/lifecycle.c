@@ -110,7 +110,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     inf_children_free(lc->options.children);
 
     inf_model_set_fini(&lc->set);
-    inf_lifecycle_unbar(lc);
+    inf_model_ids_fini(&lc->barred);
     inf_timekeeper_fini(&lc->timekeeper);
     inf_agent_table_free(lc->agents);
     inf_backend_table_free(lc->backends);
@@ -144,32 +144,6 @@ inf_lifecycle_reconfigure(inf_lifecycle_t *lc, inf_core_config_t *core_config)
 
     inf_core_config_unref(old);
     inf_backend_table_compare(lc->backends, core_config->values);
-}
-
-inf_core_config_t *
-inf_lifecycle_core_config(inf_lifecycle_t *lc)
-{
-    inf_lock(&lc->lock);
-    inf_core_config_t *c = inf_core_config_ref(lc->core_config);
-    inf_unlock(&lc->lock);
-    return c;
-}
-
-void
-inf_lifecycle_hold(inf_lifecycle_t *lc)
-{
-    inf_lock(&lc->lock);
-    lc->set.holds++;
-    inf_unlock(&lc->lock);
-}
-
-void
-inf_lifecycle_release(inf_lifecycle_t *lc)
-{
-    inf_lock(&lc->lock);
-    lc->set.holds--;
-    inf_unlock(&lc->lock);
-    inf_cond_broadcast(&lc->work);
 }
 
 bool

@@ -276,8 +276,8 @@ void inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns);
 /* As inf_runner_attend, for all models. */
 void inf_lifecycle_attend(inf_lifecycle_t *lc, bool attended);
 
-/* Starts no more loads and waits, at most timeout_ns, for those under way; models
-   go on serving. */
+/* Starts no more loads and waits, at most timeout_ns, for those under way;
+   models go on serving. */
 void inf_lifecycle_end_loads(inf_lifecycle_t *lc, uint64_t timeout_ns);
 
 /* Unpublishes all models and waits, at most timeout_ns, until the last one is

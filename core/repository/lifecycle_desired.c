@@ -3,13 +3,10 @@
 
 #include "core/repository/lifecycle_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/log.h"
 
-static inf_err_t *bar(inf_lifecycle_t *lc, const inf_model_id_t *ids,
-    size_t count);
 static bool is_known(inf_lifecycle_t *lc, const inf_model_id_t *id);
 static inf_err_t *submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_edit_kind_t kind, bool at_start, uint32_t who,
@@ -34,7 +31,7 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
         .desired = { .all = all, .names = names, .count = count }
     };
 
-    inf_err_t *err = bar(lc, except, except_count);
+    inf_err_t *err = inf_model_ids_copy(&lc->barred, except, except_count);
     return err != NULL || (!all && count == 0) ? err
         : inf_lifecycle_reconcile(lc, &q);
 }
@@ -60,50 +57,6 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     }
     return submit(lc, namespacing ? id : &bare, INF_EDIT_LOAD, true, who,
         override);
-}
-
-static inf_err_t *
-bar(inf_lifecycle_t *lc, const inf_model_id_t *ids, size_t count)
-{
-    if (count == 0) {
-        return NULL;
-    }
-
-    inf_lifecycle_unbar(lc);
-    lc->barred = calloc(count, sizeof(*lc->barred));
-    for (size_t i = 0; lc->barred != NULL && i < count; i++) {
-        inf_model_id_t *id = &lc->barred[lc->barred_count++];
-        id->space = strdup(ids[i].space);
-        id->name = strdup(ids[i].name);
-        if (id->space == NULL || id->name == NULL) {
-            inf_lifecycle_unbar(lc);
-        }
-    }
-    return lc->barred != NULL ? NULL : inf_err_nomem();
-}
-
-bool
-inf_lifecycle_is_barred(const inf_lifecycle_t *lc, const inf_model_id_t *id)
-{
-    for (size_t i = 0; i < lc->barred_count; i++) {
-        if (inf_model_id_equal(&lc->barred[i], id)) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-void
-inf_lifecycle_unbar(inf_lifecycle_t *lc)
-{
-    for (size_t i = 0; i < lc->barred_count; i++) {
-        free((char *) (uintptr_t) lc->barred[i].space);
-        free((char *) (uintptr_t) lc->barred[i].name);
-    }
-    free(lc->barred);
-    lc->barred = NULL;
-    lc->barred_count = 0;
 }
 
 static bool
@@ -316,8 +269,8 @@ submit_missing(inf_lifecycle_t *lc, const inf_inventory_t *l, size_t *count)
 static bool
 is_left_out(const inf_lifecycle_t *lc, const char *name)
 {
-    for (size_t i = 0; i < lc->barred_count; i++) {
-        if (strcmp(lc->barred[i].name, name) == 0) {
+    for (size_t i = 0; i < lc->barred.count; i++) {
+        if (strcmp(lc->barred.items[i].name, name) == 0) {
             return true;
         }
     }
@@ -349,53 +302,4 @@ note_listings(inf_lifecycle_t *lc, const inf_inventory_t *l)
         : partial ? INF_LISTING_PARTIAL : INF_LISTING_WHOLE;
     inf_unlock(&lc->lock);
     atomic_store(&lc->options.registry->incomplete, unlisted);
-}
-
-void
-inf_lifecycle_resume_pending(inf_lifecycle_t *lc)
-{
-    inf_lock(&lc->lock);
-    lc->listings++;
-    inf_model_set_listed(&lc->set);
-    inf_unlock(&lc->lock);
-    inf_cond_broadcast(&lc->work);
-}
-
-void
-inf_lifecycle_on_relist(inf_lifecycle_t *lc, void (*relist)(void *userp),
-    void *userp)
-{
-    inf_lock(&lc->lock);
-    lc->relist = relist;
-    lc->relist_userp = userp;
-    inf_unlock(&lc->lock);
-}
-
-void
-inf_lifecycle_relist(inf_lifecycle_t *lc)
-{
-    inf_lock(&lc->lock);
-    void (*relist)(void *userp) = lc->relist;
-    void *userp = lc->relist_userp;
-    inf_unlock(&lc->lock);
-
-    if (relist != NULL) {
-        relist(userp);
-    }
-}
-
-bool
-inf_lifecycle_is_pending(inf_lifecycle_t *lc, const inf_edit_t *edit,
-    const inf_repository_list_t *list, const char *space)
-{
-    bool asked = (edit->who & INF_WANTED_BY_REQUEST) != 0
-        || (edit->who & INF_WANTED_ITSELF) == 0;
-
-    if (asked && !edit->at_start && !edit->waited
-        && inf_repository_list_any(list, INF_REPOSITORY_FAILED, space))
-    {
-        inf_lifecycle_relist(lc);
-    }
-    return inf_repository_list_any(list, INF_REPOSITORY_PENDING, space)
-        || !inf_repositories_are(lc->options.repositories, list);
 }

@@ -1,5 +1,4 @@
-/* lifecycle_end.c - publishes models, and destroys them after their last
-   use. */
+/* lifecycle_end.c - destroys models after their last use. */
 
 #include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
@@ -20,15 +19,14 @@
 static void leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone);
 static inf_reconcile_facts_t facts(void *userp,
     const inf_repository_list_t *list, const inf_model_id_t *id);
-static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
-    inf_registry_entry_t **out, uint32_t *count);
 static uint64_t sequences_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
-static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
 static void publish_again(inf_lifecycle_t *lc);
 static uint64_t next_check_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static uint64_t replace_stuck_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
+static bool replace_locked(inf_lifecycle_t *lc, inf_loader_t *l)
+    INF_NEEDS(lc->lock);
 static bool start_destroy_locked(inf_loaded_t *loaded);
 static inf_loaded_t *find_locked(inf_lifecycle_t *lc, inf_loaded_state_t state)
     INF_NEEDS(lc->lock);
@@ -43,38 +41,6 @@ const inf_model_set_ops_t inf_lifecycle_set_ops = {
 const inf_model_ops_t inf_lifecycle_model_ops = {
     .last_unref = last_unref
 };
-
-void
-inf_lifecycle_publish(inf_lifecycle_t *lc)
-{
-    inf_lock(&lc->publish_lock);
-    inf_lifecycle_publish_unlock(lc);
-}
-
-void
-inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
-{
-    inf_registry_entry_t *entries = NULL;
-    uint32_t count = 0;
-
-    inf_err_t *err = snapshot_entries(lc, &entries, &count);
-    if (err == NULL) {
-        err = inf_registry_publish(lc->options.registry, entries, count);
-    }
-    inf_lock(&lc->lock);
-    lc->unpublished = err != NULL;
-    inf_unlock(&lc->lock);
-    inf_unlock(&lc->publish_lock);
-
-    if (err != NULL) {
-        inf_cond_signal(&lc->reap);
-        inf_err_log(inf_err_add(err, "cannot publish the models; trying"
-            " again"));
-        return;
-    }
-
-    lc->options.changed(lc->options.userp);
-}
 
 static void
 leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone)
@@ -94,39 +60,9 @@ facts(void *userp, const inf_repository_list_t *list,
 
     return (inf_reconcile_facts_t) {
         .current = inf_repositories_are(lc->options.repositories, list),
-        .barred = inf_lifecycle_is_barred(lc, id),
+        .barred = inf_model_ids_has(&lc->barred, id),
         .states = inf_repository_list_states(list, id->space)
     };
-}
-
-static inf_err_t *
-snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
-    uint32_t *count)
-{
-    inf_lock(&lc->lock);
-
-    const inf_model_record_t *r = NULL;
-    uint32_t n = 0;
-    inf_registry_entry_t *entries = calloc(lc->set.model_count + 1,
-        sizeof(*entries));
-    bool ok = entries != NULL;
-
-    while (ok && (r = inf_model_set_next(&lc->set, r)) != NULL) {
-        if (serves_locked(r)) {
-            ok = inf_model_record_entry(r, &entries[n++]);
-        }
-    }
-
-    inf_unlock(&lc->lock);
-
-    if (!ok) {
-        inf_registry_entries_free(entries, n);
-        return inf_err_nomem();
-    }
-
-    *out = entries;
-    *count = n;
-    return NULL;
 }
 
 void
@@ -185,16 +121,6 @@ inf_lifecycle_attend(inf_lifecycle_t *lc, bool attended)
     inf_unlock(&lc->lock);
 }
 
-/* Whether the record has, had or will have a version, or its configuration
-   leaves none. */
-static bool
-serves_locked(const inf_model_record_t *r)
-{
-    return r->version_count > 0
-        || r->rejected == INF_REJECTED_VERSIONLESS
-        || ((r->who & INF_WANTED_AT_START) != 0 && !r->rejected);
-}
-
 inf_err_t *
 inf_lifecycle_start_reaper(inf_lifecycle_t *lc)
 {
@@ -222,23 +148,6 @@ inf_lifecycle_stop_reaper(inf_lifecycle_t *lc)
         inf_cond_broadcast(&lc->reap);
         pthread_join(lc->reaper, NULL);
     }
-}
-
-const inf_model_t *
-inf_lifecycle_next_leaving_locked(const inf_lifecycle_t *lc,
-    const inf_link_t **at)
-{
-    const inf_link_t *l = *at == NULL ? lc->destroyed.next : (*at)->next;
-
-    for (; l != &lc->destroyed; l = l->next) {
-        const inf_loaded_t *loaded = inf_link_entry(l, inf_loaded_t, link);
-        if (loaded->state != INF_LOADED_ENDED) {
-            *at = l;
-            return loaded->model;
-        }
-    }
-
-    return NULL;
 }
 
 /* Signals the reaper.  May run inside the backend's own call stack, and on any
@@ -330,8 +239,9 @@ next_check_locked(inf_lifecycle_t *lc)
     return lc->unpublished && now + AGAIN_NS < until ? now + AGAIN_NS : until;
 }
 
-/* Replaces a loader that is busy with one load for patience_ns while others
-   wait, one at a time; returns the time of the next check. */
+/* Replaces loaders whose load was given up.  Replaces a loader that is busy
+   with one load for patience_ns while others wait, one at a time; returns the
+   time of the next check. */
 static uint64_t
 replace_stuck_locked(inf_lifecycle_t *lc)
 {
@@ -339,6 +249,9 @@ replace_stuck_locked(inf_lifecycle_t *lc)
 
     for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
         inf_loader_t *l = &lc->loaders[i];
+        if (l->state == INF_LOADER_STUCK && !l->replaced) {
+            (void) replace_locked(lc, l);   /* otherwise when loads wait     */
+        }
         if (l->edit != NULL && !l->unloads && !l->replaced
             && (first == NULL || l->busy_ns < first->busy_ns))
         {
@@ -358,15 +271,21 @@ replace_stuck_locked(inf_lifecycle_t *lc)
         return now + lc->patience_ns / 10;      /* nothing waits             */
     }
 
-    inf_err_t *err = inf_lifecycle_add_loader_locked(lc, false);
-    first->replaced = err == NULL;
-    if (err == NULL) {
-        inf_log(INF_LOG_WARN, "a load takes more than %llu s: another loader "
-            "takes what waits", (unsigned long long) (lc->patience_ns
-                / 1000000000));
+    if (replace_locked(lc, first)) {
+        inf_log(INF_LOG_WARN, "loader busy for %llu s with model=%s; starting"
+            " another loader for the queue", (unsigned long long)
+            (lc->patience_ns / 1000000000), first->edit->record->title);
     }
-    inf_err_free(err);
     return now + lc->patience_ns / 10;
+}
+
+static bool
+replace_locked(inf_lifecycle_t *lc, inf_loader_t *l)
+{
+    inf_err_t *err = inf_lifecycle_add_loader_locked(lc, false);
+    l->replaced = err == NULL;
+    inf_err_free(err);
+    return l->replaced;
 }
 
 static bool

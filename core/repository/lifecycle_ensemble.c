@@ -275,7 +275,7 @@ submit_member_locked(inf_lifecycle_t *lc, const inf_load_t *l, member_t *m)
         && r->last_kind == INF_EDIT_LOAD;
 
     if (m->edit == NULL || lc->set.stopping || loading
-        || (l->edit->at_start && inf_lifecycle_is_barred(lc, &m->id)))
+        || (l->edit->at_start && inf_model_ids_has(&lc->barred, &m->id)))
     {
         return;
     }

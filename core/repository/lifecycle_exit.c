@@ -35,6 +35,8 @@ static void *unload_main(void *arg);
 static void exit_free(exit_t *x);
 static uint64_t count_stranded_locked(inf_lifecycle_t *lc,
     inf_leftovers_t **left) INF_NEEDS(lc->lock);
+static const inf_model_t *next_leaving_locked(const inf_lifecycle_t *lc,
+    const inf_link_t **at);
 static bool is_stranded(inf_lifecycle_t *lc, const inf_model_t *model,
     inf_leftovers_t **left);
 
@@ -220,7 +222,7 @@ count_stranded_locked(inf_lifecycle_t *lc, inf_leftovers_t **left)
     const inf_model_t *model;
     uint64_t count = 0;
 
-    while ((model = inf_lifecycle_next_leaving_locked(lc, &at)) != NULL) {
+    while ((model = next_leaving_locked(lc, &at)) != NULL) {
         count += is_stranded(lc, model, left);
     }
     for (inf_link_t *l = lc->exits.next; l != &lc->exits; l = l->next) {
@@ -229,6 +231,24 @@ count_stranded_locked(inf_lifecycle_t *lc, inf_leftovers_t **left)
     }
 
     return count;
+}
+
+/* Iterates over the models that are being finalized; *at begins as NULL.  The
+   caller only compares the result.  NULL: end. */
+static const inf_model_t *
+next_leaving_locked(const inf_lifecycle_t *lc, const inf_link_t **at)
+{
+    const inf_link_t *l = *at == NULL ? lc->destroyed.next : (*at)->next;
+
+    for (; l != &lc->destroyed; l = l->next) {
+        const inf_loaded_t *loaded = inf_link_entry(l, inf_loaded_t, link);
+        if (loaded->state != INF_LOADED_ENDED) {
+            *at = l;
+            return loaded->model;
+        }
+    }
+
+    return NULL;
 }
 
 static bool

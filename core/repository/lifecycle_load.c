@@ -57,6 +57,15 @@ static void reject(load_t *l, const inf_err_t *err,
 static inf_err_t *mark_loading(load_t *l);
 static void load_free(load_t *l);
 
+inf_core_config_t *
+inf_lifecycle_core_config(inf_lifecycle_t *lc)
+{
+    inf_lock(&lc->lock);
+    inf_core_config_t *c = inf_core_config_ref(lc->core_config);
+    inf_unlock(&lc->lock);
+    return c;
+}
+
 inf_err_t *
 inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
     inf_loading_place_t *place, inf_run_t *run)

@@ -16,7 +16,6 @@ static void end(inf_lifecycle_t *lc, inf_edit_t *edit, inf_err_t *err);
 static bool take_note_of_request(inf_lifecycle_t *lc, const inf_edit_t *edit);
 static void note(const inf_lifecycle_t *lc, const inf_edit_t *edit,
     inf_run_t run);
-static inf_err_t *stopping_error(const char *name);
 
 /* The edit of this loader thread; NULL: not a loader. */
 static _Thread_local const inf_edit_t *own_edit;
@@ -95,7 +94,7 @@ inf_lifecycle_stop_loaders(inf_lifecycle_t *lc, uint64_t until)
         inf_edit_t *edit = inf_link_entry(link, inf_edit_t, link);
         inf_lock(&lc->lock);
         inf_caller_t *caller = inf_model_set_end_dropped(&lc->set, edit,
-            stopping_error(edit->record->name));
+            inf_lifecycle_stopping(edit->record->name));
         inf_unlock(&lc->lock);
         inf_lifecycle_load_drop(edit->load);
         inf_edit_free(edit);
@@ -264,7 +263,7 @@ put_back(inf_lifecycle_t *lc, inf_edit_t *edit, inf_run_t run,
     inf_cond_broadcast(&lc->work);
 
     if (stopping) {
-        *err = stopping_error(edit->record->name);
+        *err = inf_lifecycle_stopping(edit->record->name);
         inf_lifecycle_load_drop(edit->load);
         edit->load = NULL;
     }
@@ -379,57 +378,4 @@ note(const inf_lifecycle_t *lc, const inf_edit_t *edit, inf_run_t run)
     case INF_UNLOAD_AMBIGUOUS:
         return;
     }
-}
-
-void
-inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    inf_edit_t *edit)
-{
-    inf_model_record_t *fresh;
-
-    inf_err_t *err = inf_model_record_new(id, &fresh);
-    if (err != NULL) {
-        inf_lifecycle_reject(lc, edit, err);
-        return;
-    }
-
-    inf_lock(&lc->lock);
-    bool stopping = lc->set.stopping;
-    if (!stopping) {
-        inf_model_record_t *r = inf_model_set_find(&lc->set, id);
-        if (r == NULL) {
-            r = fresh;
-            fresh = NULL;
-            inf_model_set_insert(&lc->set, r);
-        }
-
-        inf_model_set_submit(&lc->set, r, edit);
-    }
-    inf_unlock(&lc->lock);
-
-    inf_model_record_free(fresh);
-    if (stopping) {
-        inf_lifecycle_reject(lc, edit, stopping_error(id->name));
-        return;
-    }
-
-    inf_cond_broadcast(&lc->work);
-}
-
-void
-inf_lifecycle_reject(inf_lifecycle_t *lc, inf_edit_t *edit, inf_err_t *err)
-{
-    inf_lock(&lc->lock);
-    inf_caller_t *caller = inf_edit_leave_caller(edit, err);
-    inf_unlock(&lc->lock);
-
-    inf_edit_free(edit);
-    inf_caller_answer(caller);
-}
-
-static inf_err_t *
-stopping_error(const char *name)
-{
-    return inf_err_new(INF_ERR_UNAVAILABLE, "model \"%s\" is not loaded or"
-        " unloaded: the server is stopping", name);
 }

@@ -6,7 +6,11 @@
  * Units    ns.
  * Errors   As lifecycle.h.
  * Route    lifecycle -> model set -> lifecycle_loaders -> lifecycle_load ->
- *          lifecycle_end
+ *          lifecycle_publish
+ *
+ * The files call each other in one direction only: lifecycle, lifecycle_end,
+ * lifecycle_loaders, lifecycle_load, lifecycle_build, and then those with the
+ * steps of all of these.
  */
 
 #ifndef INF_REPOSITORY_LIFECYCLE_PARTS_H
@@ -78,9 +82,8 @@ struct inf_lifecycle_s {
     void                   (*relist)(void *userp);  /* NULL: none            */
     void                    *relist_userp;
     uint64_t                 alive;     /* models not yet destroyed          */
-    inf_model_id_t          *barred;    /* left out at the start; constant
+    inf_model_ids_t          barred;    /* left out at the start; constant
                                            while edits run                   */
-    size_t                   barred_count;
     inf_link_t               destroyed; /* loaded versions that are not used
                                            any more                          */
     inf_cond_t               reap;      /* work for the reaper: a version
@@ -154,6 +157,8 @@ bool inf_lifecycle_stop_loaders(inf_lifecycle_t *lc, uint64_t until);
 /* The edit that this thread carries out; NULL: the thread is no loader. */
 const inf_edit_t *inf_lifecycle_own_edit(void);
 
+/* ---- lifecycle_submit.c -------------------------------------------------- */
+
 /* Submits edit, which is taken, to the model of that id. */
 void inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_edit_t *edit);
@@ -162,25 +167,20 @@ void inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
 void inf_lifecycle_reject(inf_lifecycle_t *lc, inf_edit_t *edit,
     inf_err_t *err);
 
-/* ---- lifecycle_desired.c ------------------------------------------------- */
+/* The error of an edit that is rejected because the lifecycle stops. */
+INF_CHECK inf_err_t *inf_lifecycle_stopping(const char *name);
 
-/* is_barred: whether the start left out that model.  unbar: forgets which
-   models the start left out. */
-bool inf_lifecycle_is_barred(const inf_lifecycle_t *lc,
-    const inf_model_id_t *id);
-void inf_lifecycle_unbar(inf_lifecycle_t *lc);
+/* ---- lifecycle_listing.c ------------------------------------------------- */
 
 /* Whether a listing that is still to come may have the model of edit, which is
    in no repository of list.  space: the namespace; "": any. */
 bool inf_lifecycle_is_pending(inf_lifecycle_t *lc, const inf_edit_t *edit,
     const inf_repository_list_t *list, const char *space);
 
-/* ---- lifecycle.c --------------------------------------------------------- */
+/* ---- lifecycle_load.c ---------------------------------------------------- */
 
 /* A reference of the configuration, for a load that begins now. */
 inf_core_config_t *inf_lifecycle_core_config(inf_lifecycle_t *lc);
-
-/* ---- lifecycle_load.c ---------------------------------------------------- */
 
 /* run_load carries out a load; the error is the answer to the caller of edit.
    *run LISTING or COMPOSING: a thread continues edit later.  The thread leaves
@@ -265,9 +265,7 @@ void inf_lifecycle_unload_orphans(inf_lifecycle_t *lc, inf_edit_t *edit);
 INF_CHECK inf_err_t *inf_lifecycle_run_name(inf_lifecycle_t *lc,
     inf_edit_t *edit, inf_run_t *run);
 
-/* ---- lifecycle_end.c ----------------------------------------------------- */
-
-extern const inf_model_set_ops_t inf_lifecycle_set_ops;
+/* ---- lifecycle_publish.c ------------------------------------------------- */
 
 /* Publishes all READY versions as the snapshot for requests. */
 void inf_lifecycle_publish(inf_lifecycle_t *lc);
@@ -277,17 +275,16 @@ void inf_lifecycle_publish(inf_lifecycle_t *lc);
 void inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
     INF_GIVES(lc->publish_lock);
 
+/* ---- lifecycle_end.c ----------------------------------------------------- */
+
+extern const inf_model_set_ops_t inf_lifecycle_set_ops;
+
 /* The reaper thread destroys unreferenced models, each on a thread of its own,
-   replaces stuck loaders and queues due rebuilds.  stop joins the threads that
-   have ended; called when no model is alive, or when nobody waits for the
-   rest. */
+   gives up stuck loads, replaces their loaders and queues due rebuilds.  stop
+   joins the threads that have ended; called when no model is alive, or when
+   nobody waits for the rest. */
 INF_CHECK inf_err_t *inf_lifecycle_start_reaper(inf_lifecycle_t *lc);
 void inf_lifecycle_stop_reaper(inf_lifecycle_t *lc);
-
-/* Iterates over the models that are being finalized; *at begins as NULL.  The
-   caller only compares the result.  NULL: end. */
-const inf_model_t *inf_lifecycle_next_leaving_locked(
-    const inf_lifecycle_t *lc, const inf_link_t **at);
 
 extern const inf_model_ops_t inf_lifecycle_model_ops;
 

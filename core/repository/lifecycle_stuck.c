@@ -287,7 +287,7 @@ give_up(inf_lifecycle_t *lc, verdict_t *v)
     inf_edit_free(v->rebuild);
 }
 
-/* Replaces the loader that carries out edit. */
+/* Marks the loader that carries out edit, which the reaper replaces. */
 static void
 stick_locked(inf_lifecycle_t *lc, const inf_edit_t *edit)
 {
@@ -298,9 +298,4 @@ stick_locked(inf_lifecycle_t *lc, const inf_edit_t *edit)
 
     assert(l->state == INF_LOADER_RUNS);
     l->state = INF_LOADER_STUCK;
-    if (!l->replaced) {
-        inf_err_t *err = inf_lifecycle_add_loader_locked(lc, false);
-        l->replaced = err == NULL;      /* otherwise when loads wait         */
-        inf_err_free(err);
-    }
 }
