@@ -243,7 +243,7 @@ inf_graph_compare(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
         inf_graph_model_t *target;
 
         if (inf_graph_find(g, m, step, &target) != INF_GRAPH_SERVES) {
-            return INF_GRAPH_LOST;
+            return INF_GRAPH_INCOMPLETE;
         }
         if (now == NULL || now != g->serves(target, step->version)) {
             verdict = INF_GRAPH_STALE;

@@ -58,8 +58,8 @@ struct inf_graph_model_s {
     inf_link_t         link;    /* in the list of models with this hash      */
     inf_model_id_t     id;
     inf_graph_plan_t  *asked;   /* of the running load                       */
-    inf_graph_plan_t  *made;    /* what it was made from, or waits for; NULL:
-                                   no ensemble, or unwanted                  */
+    inf_graph_plan_t  *made;    /* the models that it is made of or waits for;
+                                   NULL: no ensemble, or unwanted            */
     uint64_t           turn;    /* turn of the running or next operation; 0:
                                    none                                      */
     bool               unloads; /* and that one unloads                      */
@@ -85,7 +85,7 @@ typedef struct {
 typedef enum {
     INF_GRAPH_FINE,             /* made of present objects, or no ensemble   */
     INF_GRAPH_STALE,            /* could be rebuilt                          */
-    INF_GRAPH_LOST              /* a needed model does not serve             */
+    INF_GRAPH_INCOMPLETE        /* a needed model does not serve             */
 } inf_graph_verdict_t;
 
 typedef enum {

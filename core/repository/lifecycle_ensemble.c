@@ -17,16 +17,16 @@
 typedef struct {
     inf_model_id_t      id;
     inf_edit_t         *edit;       /* NULL: none is needed, or submitted    */
-    inf_model_record_t *record;     /* in case the model has none; NULL: taken */
-} member_t;
+    inf_model_record_t *record;     /* for a model without one; NULL: taken  */
+} composing_t;
 
 static bool ask_plan(inf_load_t *l, bool *circular, bool *waits);
 static bool loads_composing(const inf_load_t *l);
 static inf_run_t load_composing(inf_load_t *l);
-static bool find_member(const inf_load_t *l,
-    const inf_repository_list_t *list, const char *name, member_t *m);
-static void submit_member_locked(inf_lifecycle_t *lc, const inf_load_t *l,
-    member_t *m) INF_NEEDS(lc->lock);
+static bool find_composing(const inf_load_t *l,
+    const inf_repository_list_t *list, const char *name, composing_t *m);
+static void submit_composing_locked(inf_lifecycle_t *lc, const inf_load_t *l,
+    composing_t *m) INF_NEEDS(lc->lock);
 static bool find_space(const inf_load_t *l, const inf_repository_list_t *list,
     inf_model_id_t *id, bool *nowhere);
 
@@ -211,22 +211,22 @@ load_composing(inf_load_t *l)
     const inf_graph_plan_t *plan = l->record->graph.asked;
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
-    member_t *members = calloc(plan->count + 1, sizeof(*members));
-    size_t count = members != NULL ? plan->count : 0;
+    composing_t *models = calloc(plan->count + 1, sizeof(*models));
+    size_t count = models != NULL ? plan->count : 0;
     bool nowhere = false;
 
-    if (members == NULL) {
+    if (models == NULL) {
         inf_err_log(inf_err_add(inf_err_nomem(), "composing models of \"%s\""
             " are not loaded", l->record->name));
     }
     for (size_t i = 0; i < count; i++) {
-        nowhere |= find_member(l, list, plan->steps[i].name, &members[i]);
+        nowhere |= find_composing(l, list, plan->steps[i].name, &models[i]);
     }
     bool listing = nowhere && inf_lifecycle_is_pending(lc, l->edit, list, "");
 
     inf_lock(&lc->lock);
     for (size_t i = 0; i < count; i++) {
-        submit_member_locked(lc, l, &members[i]);
+        submit_composing_locked(lc, l, &models[i]);
     }
     l->record->stage = listing ? INF_LOAD_GATHERS : INF_LOAD_TAKES;
     bool waits = !listing && inf_model_set_waits(&lc->set, l);
@@ -234,10 +234,10 @@ load_composing(inf_load_t *l)
     inf_cond_broadcast(&lc->work);
 
     for (size_t i = 0; i < count; i++) {
-        inf_edit_free(members[i].edit);
-        inf_model_record_free(members[i].record);
+        inf_edit_free(models[i].edit);
+        inf_model_record_free(models[i].record);
     }
-    free(members);
+    free(models);
     inf_repository_list_unref(list);
     return listing ? INF_RUN_LISTING
         : waits ? INF_RUN_COMPOSING : INF_RUN_UNCHANGED;
@@ -246,8 +246,8 @@ load_composing(inf_load_t *l)
 /* Prepares the load of a composing model.  true: the model is in no repository,
    and its load does not wait for a listing. */
 static bool
-find_member(const inf_load_t *l, const inf_repository_list_t *list,
-    const char *name, member_t *m)
+find_composing(const inf_load_t *l, const inf_repository_list_t *list,
+    const char *name, composing_t *m)
 {
     bool nowhere = false;
 
@@ -268,7 +268,8 @@ find_member(const inf_load_t *l, const inf_repository_list_t *list,
 
 /* Submits the load, unless one is queued. */
 static void
-submit_member_locked(inf_lifecycle_t *lc, const inf_load_t *l, member_t *m)
+submit_composing_locked(inf_lifecycle_t *lc, const inf_load_t *l,
+    composing_t *m)
 {
     inf_model_record_t *r = inf_model_set_find(&lc->set, &m->id);
     bool loading = r != NULL && r->state != INF_MODEL_IDLE

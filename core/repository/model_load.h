@@ -50,8 +50,8 @@ void inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     struct inf_children_s *children);
 
 /*
- * Unloads a model that has lost a process and has references left, which a
- * backend may hold for ever, because that process would have released them:
+ * Unloads a model whose process has exited and that has references left, which
+ * a backend may hold for ever, because that process would have released them:
  * finalizes the backend first, and then answers with why and returns what the
  * backend still holds.  model is out of the registry; the caller's reference
  * stays, and inf_model_unload then only frees memory.  Called on a thread of

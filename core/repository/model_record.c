@@ -37,7 +37,7 @@ inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
     inf_link_init(&r->link);
     inf_link_init(&r->turn);
     inf_link_init(&r->left);
-    inf_link_init(&r->lost);
+    inf_link_init(&r->to_leave);
     inf_link_init(&r->edits);
     inf_link_init(&r->graph.link);
     r->space = strdup(id->space);
@@ -155,8 +155,8 @@ inf_record_version_is_unloaded(const inf_record_version_t *v)
 void
 inf_record_version_settle(inf_record_version_t *v)
 {
-    inf_reason_unref(v->lost);
-    v->lost = NULL;
+    inf_reason_unref(v->exited);
+    v->exited = NULL;
     v->missing = false;
     inf_edit_free(v->rebuild);
     v->rebuild = NULL;
@@ -238,7 +238,7 @@ inf_model_record_content(const inf_model_record_t *r)
         {
             return false;
         }
-        if (serves && v->lost == NULL) {
+        if (serves && v->exited == NULL) {
             continue;               /* it loads, failed or leaves beside a
                                        serving version                       */
         }
@@ -326,19 +326,21 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
         if (v->model != NULL) {
             inf_model_ref(v->model);
         }
-        if (e->lost == NULL && (from->lost != NULL || from->missing
+        if (e->interrupted == NULL && (from->exited != NULL || from->missing
                 || is_quarantined(from)))
         {
-            e->rebuilt = from->lost != NULL;
-            e->lost = inf_reason_ref(e->rebuilt ? from->lost : from->reason);
-            e->lost_version = from->version;
+            e->rebuilt = from->exited != NULL;
+            e->interrupted = inf_reason_ref(e->rebuilt ? from->exited
+                : from->reason);
+            e->interrupted_version = from->version;
         }
     }
     if (e->version_count == 0 && r->rejected && r->reason != NULL
         && r->reason->quarantined)
     {
-        e->lost = inf_reason_ref(r->reason);    /* its agents crash the core */
-        e->lost_version = -1;
+        /* its agents crash the core */
+        e->interrupted = inf_reason_ref(r->reason);
+        e->interrupted_version = -1;
     }
 
     return true;

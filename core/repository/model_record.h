@@ -59,7 +59,7 @@ typedef struct {
     inf_model_t         *model;     /* a reference while READY               */
     const void          *leaving;   /* being finalized while UNLOADING; only
                                        compared                              */
-    inf_reason_t        *lost;      /* a reference: the exited process; the
+    inf_reason_t        *exited;    /* a reference: the exited process; the
                                        version is rebuilt.  NULL: none       */
     inf_edit_t          *rebuild;   /* to be queued at due_ns; NULL: queued, or
                                        none                                  */
@@ -74,7 +74,7 @@ struct inf_model_record_s {
     inf_link_t            link;     /* in the set, by id                     */
     inf_link_t            turn;     /* in a queue while QUEUED               */
     inf_link_t            left;     /* in the set's lists of these names     */
-    inf_link_t            lost;
+    inf_link_t            to_leave;
     char                 *space;    /* constant, as the next two: its
                                        namespace, "": none                   */
     char                 *name;

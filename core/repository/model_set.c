@@ -57,7 +57,7 @@ inf_model_set_init(inf_model_set_t *set, const inf_model_set_ops_t *ops,
     inf_link_init(&set->loads);
     inf_link_init(&set->unloads);
     inf_link_init(&set->left);
-    inf_link_init(&set->lost);
+    inf_link_init(&set->to_leave);
     inf_ensemble_graph_init(&set->graph, serves);
 }
 
@@ -324,7 +324,7 @@ is_lacking(const inf_edit_t *rebuild)
     const inf_record_version_t *v = inf_model_record_find(rebuild->record,
         rebuild->version);
 
-    return v != NULL && v->lost != NULL && v->rebuild == NULL;
+    return v != NULL && v->exited != NULL && v->rebuild == NULL;
 }
 
 static void
@@ -400,7 +400,7 @@ inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
     if (!set->stopping && inf_model_record_is_empty(r)) {
         inf_link_remove(&r->link);
         inf_link_remove(&r->left);
-        inf_link_remove(&r->lost);
+        inf_link_remove(&r->to_leave);
         inf_graph_remove(&r->graph);
         set->model_count--;
         *gone = r;
@@ -476,7 +476,7 @@ retry_later(inf_model_set_t *set, const inf_edit_t *edit, inf_edit_t *rebuild,
     inf_record_version_t *v = edit->kind != INF_EDIT_REBUILD ? NULL
         : inf_model_record_find(edit->record, edit->version);
 
-    if (set->stopping || v == NULL || v->lost == NULL || v->rebuild != NULL) {
+    if (set->stopping || v == NULL || v->exited == NULL || v->rebuild != NULL) {
         return false;
     }
 

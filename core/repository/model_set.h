@@ -49,7 +49,7 @@ typedef struct {
     inf_link_t                 unloads;
     inf_link_t                 left;        /* records with versions that left
                                                service; drain is due         */
-    inf_link_t                 lost;        /* of their ensembles, those to
+    inf_link_t                 to_leave;    /* of their ensembles, those to
                                                leave service next            */
     uint32_t                   busy;        /* edits not ended               */
     uint32_t                   starting;    /* of them, those of the start   */

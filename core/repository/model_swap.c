@@ -15,7 +15,7 @@ static void give_up(inf_load_t *l);
 static void release(inf_load_t *l, inf_model_t *model);
 static inf_graph_plan_t *settle_plan(inf_load_t *l, bool whole);
 static void leave(inf_model_set_t *set, inf_model_record_t *r);
-static void find_lost(inf_model_set_t *set);
+static void find_to_leave(inf_model_set_t *set);
 static bool withdraw(inf_model_set_t *set, inf_model_record_t *e,
     inf_link_t *gone, inf_reason_room_t *room);
 static void explain_lack(inf_record_version_t *v, inf_reason_t *lack,
@@ -124,7 +124,7 @@ inf_model_set_gather(inf_model_set_t *set, inf_load_t *l,
 {
     inf_graph_model_t *m = &l->record->graph;
     bool serve = inf_graph_compare(&set->graph, m, m->asked, NULL)
-        != INF_GRAPH_LOST && !inf_graph_closes(&set->graph, m);
+        != INF_GRAPH_INCOMPLETE && !inf_graph_closes(&set->graph, m);
 
     if (!serve && !tell_lack(set, l->record, m->asked, room, &l->lack)) {
         return false;
@@ -186,7 +186,7 @@ composing_left(inf_model_set_t *set, const inf_load_t *l)
 
     return l->ensemble && (inf_graph_closes(&set->graph, m)
         || inf_graph_compare(&set->graph, m, m->asked,
-            (const void *const *) l->composing) == INF_GRAPH_LOST);
+            (const void *const *) l->composing) == INF_GRAPH_INCOMPLETE);
 }
 
 static void
@@ -202,7 +202,7 @@ take_over(inf_load_t *l)
 
         if (v == NULL) {                /* not wanted any more               */
             release(l, inf_record_version_withdraw(now));
-            if (now->lost != NULL && inf_load_is_fresh(l)) {
+            if (now->exited != NULL && inf_load_is_fresh(l)) {
                 inf_record_version_settle(now);
                 inf_record_version_forget(now);
             }
@@ -360,25 +360,25 @@ inf_model_set_drain(inf_model_set_t *set, inf_link_t *gone,
     inf_reason_room_t *room)
 {
     for (;;) {
-        find_lost(set);
-        if (inf_list_empty(&set->lost)) {
+        find_to_leave(set);
+        if (inf_list_empty(&set->to_leave)) {
             return true;
         }
 
-        inf_model_record_t *e = inf_link_entry(set->lost.next,
-            inf_model_record_t, lost);
-        if (inf_graph_verdict(&set->graph, &e->graph) == INF_GRAPH_LOST
+        inf_model_record_t *e = inf_link_entry(set->to_leave.next,
+            inf_model_record_t, to_leave);
+        if (inf_graph_verdict(&set->graph, &e->graph) == INF_GRAPH_INCOMPLETE
             && !withdraw(set, e, gone, room))
         {
             return false;
         }
-        inf_link_remove(&e->lost);
+        inf_link_remove(&e->to_leave);
     }
 }
 
 /* Finds ensembles of models that left service. */
 static void
-find_lost(inf_model_set_t *set)
+find_to_leave(inf_model_set_t *set)
 {
     inf_link_t *link;
 
@@ -392,10 +392,10 @@ find_lost(inf_model_set_t *set)
             != NULL)
         {
             inf_model_record_t *e = inf_model_record_of(m);
-            if (inf_graph_verdict(&set->graph, m) == INF_GRAPH_LOST
-                && inf_list_empty(&e->lost))
+            if (inf_graph_verdict(&set->graph, m) == INF_GRAPH_INCOMPLETE
+                && inf_list_empty(&e->to_leave))
             {
-                inf_list_push_back(&set->lost, &e->lost);
+                inf_list_push_back(&set->to_leave, &e->to_leave);
             }
         }
     }
@@ -468,7 +468,7 @@ inf_model_set_exit(inf_model_set_t *set, inf_model_record_t *r,
         inf_record_version_move(v, INF_VERSION_UNAVAILABLE);
         inf_reason_unref(v->reason);
         v->reason = inf_reason_ref(reason);
-        v->lost = inf_reason_ref(reason);
+        v->exited = inf_reason_ref(reason);
         rebuild->version = v->version;
         v->rebuild = rebuild;
         leave(set, r);

@@ -237,10 +237,11 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
         }
     }
 
-    if (version == -1 && entry->lost != NULL) {
+    if (version == -1 && entry->interrupted != NULL) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model:"
             " '%s' is not at ready state: %s%s", entry->name,
-            entry->rebuilt ? "it is loaded again, " : "", entry->lost->msg);
+            entry->rebuilt ? "it is loaded again, " : "",
+            entry->interrupted->msg);
     }
 
     if (version == -1 && entry->loading) {
@@ -264,12 +265,13 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
 static inf_err_t *
 not_ready(const inf_registry_entry_t *entry, int64_t version)
 {
-    bool told = entry->lost != NULL && entry->lost->quarantined
-        && entry->lost_version == version;
+    bool told = entry->interrupted != NULL && entry->interrupted->quarantined
+        && entry->interrupted_version == version;
 
     return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model: '%s'"
         " version %lld is not at ready state%s%s", entry->name,
-        (long long) version, told ? ": " : "", told ? entry->lost->msg : "");
+        (long long) version, told ? ": " : "",
+        told ? entry->interrupted->msg : "");
 }
 
 static inf_err_t *
@@ -377,7 +379,7 @@ inf_registry_entries_free(inf_registry_entry_t *entries, uint32_t count)
             inf_model_unref(entries[i].versions[j].model);
         }
         free(entries[i].versions);
-        inf_reason_unref(entries[i].lost);
+        inf_reason_unref(entries[i].interrupted);
         free(entries[i].space);
         free(entries[i].name);
     }

@@ -44,10 +44,10 @@ typedef struct {
     uint32_t                namesakes;  /* entries not gone, including this one;
                                            set by publish in the name's first
                                            entry                              */
-    inf_reason_t           *lost;       /* why a version left service for a
-                                           while or is quarantined; a
-                                           reference, NULL: none             */
-    int64_t                 lost_version;
+    inf_reason_t           *interrupted;    /* why a version left service for a
+                                               while or is quarantined; a
+                                               reference, NULL: none         */
+    int64_t                 interrupted_version;
     bool                    rebuilt;    /* and a process of it has exited    */
 } inf_registry_entry_t;
 

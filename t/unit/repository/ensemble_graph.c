@@ -161,7 +161,7 @@ says_what_a_step_lacks(void **state)
     assert_int_equal(found(e, 1), INF_GRAPH_NO_VERSION);
     serve(m, 2);
     assert_int_equal(found(e, 1), INF_GRAPH_SERVES);
-    assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_LOST);
+    assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_INCOMPLETE);
     serve(add(2, "", "n"), 1);
     assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_STALE);
 }
@@ -182,7 +182,7 @@ knows_when_it_is_made_of_what_serves(void **state)
     serve(m, 2);
     assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_STALE);
     m->serves[0] = m->serves[1] = m->serves[2] = 0;
-    assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_LOST);
+    assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_INCOMPLETE);
     inf_graph_unmake(&e->node);
     serve(m, 2);
     assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_STALE);
@@ -202,7 +202,7 @@ prefers_its_own_repository_then_the_only_other(void **state)
     assert_ptr_equal(e->node.made->steps[0].held, serves(&other->node, -1));
     serve(third, 1);
     assert_int_equal(found(e, 0), INF_GRAPH_AMBIGUOUS);
-    assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_LOST);
+    assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_INCOMPLETE);
     serve(own, 1);
     assert_int_equal(inf_graph_verdict(&w.graph, &e->node), INF_GRAPH_STALE);
     assert_true(load(e, "m"));
@@ -399,7 +399,7 @@ follow(const model_t *changed)
     {
         model_t *e = (model_t *) (void *) m;
         switch (inf_graph_verdict(&w.graph, m)) {
-        case INF_GRAPH_LOST:
+        case INF_GRAPH_INCOMPLETE:
             if (e->serves[1] != 0) {
                 e->serves[1] = 0;
                 inf_graph_unmake(m);

@@ -1108,7 +1108,7 @@ load_what_is_lost(void)
         inf_lock(&w.lc->lock);
         const inf_model_record_t *r = inf_model_set_find(&w.lc->set, &id);
         for (size_t k = 0; r != NULL && k < r->version_count; k++) {
-            lost = lost || r->versions[k].lost != NULL;
+            lost = lost || r->versions[k].exited != NULL;
         }
         inf_unlock(&w.lc->lock);
         if (lost) {
@@ -1134,7 +1134,7 @@ assert_crowd_is_settled(void)
             continue;
         }
         assert_int_equal(inf_graph_verdict(&w.lc->set.graph, &r->graph),
-            serves ? INF_GRAPH_FINE : INF_GRAPH_LOST);
+            serves ? INF_GRAPH_FINE : INF_GRAPH_INCOMPLETE);
         assert_false(serves && inf_graph_circular(&w.lc->set.graph, &r->graph));
     }
     inf_unlock(&w.lc->lock);

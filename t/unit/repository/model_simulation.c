@@ -1417,7 +1417,7 @@ check_always(void)
         check_idle(r);
         check(!inf_model_record_any_ready(r)
             || inf_graph_verdict(&sim.set.graph, &r->graph)
-                != INF_GRAPH_LOST, "%s serves without its models", r->name);
+                != INF_GRAPH_INCOMPLETE, "%s serves without its models", r->name);
         if (r->state == INF_MODEL_LISTING) {
             check(sim.listing_at != 0, "%s waits for no listing", r->name);
         }
@@ -1500,7 +1500,7 @@ check_ensembles(void)
         bool serves = inf_model_record_any_ready(r);
         check(r->graph.made == NULL
             || inf_graph_verdict(&sim.set.graph, &r->graph)
-                == (serves ? INF_GRAPH_FINE : INF_GRAPH_LOST)
+                == (serves ? INF_GRAPH_FINE : INF_GRAPH_INCOMPLETE)
             || sim.ends[model_index(r)] == REJECTED
             || sim.ends[model_index(r)] == BROKEN,
             "%s is not made of what serves", r->name);
@@ -1526,7 +1526,7 @@ check_quiet(void)
         check(!inf_model_record_is_empty(r), "%s is kept for nothing",
             r->name);
         for (size_t i = 0; i < r->version_count; i++) {
-            check(r->versions[i].lost == NULL
+            check(r->versions[i].exited == NULL
                 || r->versions[i].rebuild != NULL,
                 "%s is never rebuilt", r->name);
         }
