@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 
 
-#define NGX_HTTP_INFERENCE_SHM_FOLDER    "/dev/shm"
+#define NGX_HTTP_INFERENCE_SHM_DIRECTORY  "/dev/shm"
 
 /* flag in /proc/PID/stat, unchanged in all kernels */
 #define NGX_HTTP_INFERENCE_PF_EXITING    0x4UL
@@ -380,7 +380,7 @@ ngx_http_inference_remove_shm(ngx_pid_t pid, ngx_log_t *log)
                              + sizeof(NGX_HTTP_INFERENCE_SHM_PREFIX)];
     struct dirent  *entry;
 
-    dir = opendir(NGX_HTTP_INFERENCE_SHM_FOLDER);
+    dir = opendir(NGX_HTTP_INFERENCE_SHM_DIRECTORY);
     if (dir == NULL) {
         return;
     }
@@ -400,7 +400,7 @@ ngx_http_inference_remove_shm(ngx_pid_t pid, ngx_log_t *log)
         {
             ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
                           "inference: cannot remove \"%s\" of core %P from "
-                          NGX_HTTP_INFERENCE_SHM_FOLDER, entry->d_name, pid);
+                          NGX_HTTP_INFERENCE_SHM_DIRECTORY, entry->d_name, pid);
         }
     }
 

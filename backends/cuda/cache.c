@@ -135,7 +135,7 @@ gpu_cache_read(const gpu_cache_t *c, const gpu_key_t *key, char **code,
     close(fd);
     if (*code == NULL) {
         bk_log(TRITONSERVER_LOG_WARN, "compiled kernel %s is not as it was"
-            " written; it is made again", name);
+            " written; it is compiled again", name);
     }
     return *code != NULL;
 }

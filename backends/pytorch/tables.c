@@ -9,21 +9,21 @@
 typedef struct {
     bk_tensor_t *next;
     bool         batching;
-} filler_t;
+} table_t;
 
 static TRITONSERVER_Error *fill_inputs(bk_tensors_t *t,
     const bk_model_config_t *config);
-static TRITONSERVER_Error *put_inputs(filler_t *f,
+static TRITONSERVER_Error *put_inputs(table_t *f,
     const bk_model_config_t *config, bool optional);
-static TRITONSERVER_Error *put_sequence_inputs(filler_t *f,
+static TRITONSERVER_Error *put_sequence_inputs(table_t *f,
     const bk_model_config_t *config);
-static TRITONSERVER_Error *put_batch_inputs(filler_t *f,
+static TRITONSERVER_Error *put_batch_inputs(table_t *f,
     const bk_model_config_t *config);
 static TRITONSERVER_Error *fill_outputs(bk_tensors_t *t,
     const bk_model_config_t *config);
-static TRITONSERVER_Error *put(filler_t *f, const char *name,
+static TRITONSERVER_Error *put(table_t *f, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *dims, uint32_t count);
-static TRITONSERVER_Error *put_open(filler_t *f, const char *name,
+static TRITONSERVER_Error *put_open(table_t *f, const char *name,
     TRITONSERVER_DataType datatype, uint32_t rank);
 static bool is_output(const bk_model_config_t *config, const char *name);
 
@@ -62,7 +62,7 @@ pt_tables_read(bk_tensors_t *t, const bk_model_config_t *config)
 static TRITONSERVER_Error *
 fill_inputs(bk_tensors_t *t, const bk_model_config_t *config)
 {
-    filler_t f = { t->inputs, config->max_batch_size > 0 };
+    table_t f = { t->inputs, config->max_batch_size > 0 };
 
     TRITONSERVER_Error *err = put_inputs(&f, config, false);
     if (err == NULL) {
@@ -76,7 +76,7 @@ fill_inputs(bk_tensors_t *t, const bk_model_config_t *config)
 }
 
 static TRITONSERVER_Error *
-put_inputs(filler_t *f, const bk_model_config_t *config, bool optional)
+put_inputs(table_t *f, const bk_model_config_t *config, bool optional)
 {
     TRITONSERVER_Error *err = NULL;
 
@@ -96,7 +96,7 @@ put_inputs(filler_t *f, const bk_model_config_t *config, bool optional)
 }
 
 static TRITONSERVER_Error *
-put_sequence_inputs(filler_t *f, const bk_model_config_t *config)
+put_sequence_inputs(table_t *f, const bk_model_config_t *config)
 {
     static const int64_t one = 1;
 
@@ -115,7 +115,7 @@ put_sequence_inputs(filler_t *f, const bk_model_config_t *config)
 }
 
 static TRITONSERVER_Error *
-put_batch_inputs(filler_t *f, const bk_model_config_t *config)
+put_batch_inputs(table_t *f, const bk_model_config_t *config)
 {
     TRITONSERVER_Error *err = NULL;
 
@@ -130,7 +130,7 @@ put_batch_inputs(filler_t *f, const bk_model_config_t *config)
 static TRITONSERVER_Error *
 fill_outputs(bk_tensors_t *t, const bk_model_config_t *config)
 {
-    filler_t f = { t->outputs, config->max_batch_size > 0 };
+    table_t f = { t->outputs, config->max_batch_size > 0 };
     const bk_sequence_tensors_t *s = &config->sequence;
     TRITONSERVER_Error *err = NULL;
 
@@ -150,7 +150,7 @@ fill_outputs(bk_tensors_t *t, const bk_model_config_t *config)
 }
 
 static TRITONSERVER_Error *
-put(filler_t *f, const char *name, TRITONSERVER_DataType datatype,
+put(table_t *f, const char *name, TRITONSERVER_DataType datatype,
     const int64_t *dims, uint32_t count)
 {
     int64_t all[BK_MAX_DIMS] = { -1 };
@@ -167,7 +167,7 @@ put(filler_t *f, const char *name, TRITONSERVER_DataType datatype,
 }
 
 static TRITONSERVER_Error *
-put_open(filler_t *f, const char *name, TRITONSERVER_DataType datatype,
+put_open(table_t *f, const char *name, TRITONSERVER_DataType datatype,
     uint32_t rank)
 {
     static const int64_t open[2] = { -1, -1 };

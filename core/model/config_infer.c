@@ -21,7 +21,7 @@ typedef enum {
     INFER_FILE,
     INFER_DIR,
     INFER_FILE_OR_DIR,
-    INFER_FILE_OR_ONNX_FOLDER
+    INFER_FILE_OR_ONNX_DIRECTORY
 } infer_kind_t;
 
 static inf_err_t *infer_content(infer_t *in, const inf_storage_t *st,
@@ -153,7 +153,7 @@ infer_backend(infer_t *in, const char *model_name)
 
     if (err == NULL && !settled) {
         err = infer_plain(in, "onnxruntime", "onnxruntime_onnx",
-            "model.onnx", INFER_FILE_OR_ONNX_FOLDER, &settled);
+            "model.onnx", INFER_FILE_OR_ONNX_DIRECTORY, &settled);
     }
 
     if (err == NULL && !settled) {
@@ -478,7 +478,7 @@ infer_has(const infer_t *in, const char *name, infer_kind_t kind)
         return entry->kind == INF_ENTRY_DIR;
     case INFER_FILE_OR_DIR:
         return entry->kind == INF_ENTRY_FILE || entry->kind == INF_ENTRY_DIR;
-    case INFER_FILE_OR_ONNX_FOLDER:
+    case INFER_FILE_OR_ONNX_DIRECTORY:
         return entry->kind == INF_ENTRY_FILE || in->onnx_directory;
     }
 

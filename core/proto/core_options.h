@@ -172,7 +172,7 @@ typedef struct {
         .field = "poll_interval_ms", .kind = INF_OPTION_TIME,                 \
         .reload = INF_RELOAD_NOW, .option = "repository-poll-secs",           \
         .unit = "s", .most = 86400,                                           \
-        .help = "poll mode: seconds between two looks, 0: never (15)")        \
+        .help = "poll mode: seconds between two polls, 0: never (15)")        \
     OPTION("inference_model_control", .parameter = "inotify",                 \
         .field = "poll_inotify", .kind = INF_OPTION_FLAG,                     \
         .reload = INF_RELOAD_NOW)                                             \

@@ -6,7 +6,7 @@
 #include "core/base/log.h"
 #include "core/sched/sequence_tables.h"
 
-#define STATE_FOLDER   "initial_state"
+#define STATE_DIRECTORY "initial_state"
 #define STATE_FILE_MAX ((size_t) 4 << 30)
 #define STATE_MAX      (UINT64_C(1) << 40)
 
@@ -335,7 +335,7 @@ state_file(const source_t *from, const char *file, inf_state_buffer_t *out)
     size_t len = 0;
 
     inf_err_t *err = inf_storage_read_in(from->st, from->model_dir,
-        STATE_FOLDER, file, STATE_FILE_MAX, &data, &len);
+        STATE_DIRECTORY, file, STATE_FILE_MAX, &data, &len);
     out->base = data;
     if (err != NULL) {
         return inf_err_recode(err, INF_ERR_INTERNAL);
@@ -345,7 +345,7 @@ state_file(const source_t *from, const char *file, inf_state_buffer_t *out)
         err = check_strings(data, len, out->size / sizeof(uint32_t));
         out->size = len;
         return inf_err_add(err, "initial_state: %s/%s/%s", from->model_dir,
-            STATE_FOLDER, file);
+            STATE_DIRECTORY, file);
     }
 
     return len >= out->size ? NULL : inf_err_new(INF_ERR_INVALID_ARG,

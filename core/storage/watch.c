@@ -20,7 +20,7 @@
 
 /* Events after which the set of directories may have changed; a new name may be
    a link to one. */
-#define WATCH_FOLDERS (IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF              \
+#define WATCH_DIRECTORIES (IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF           \
     | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)
 
 #define WATCH_READ 65536u
@@ -137,7 +137,7 @@ drain(inf_watch_t *w)
         for (ssize_t at = 0; at < n; ) {
             struct inotify_event e;
             memcpy(&e, buffer + at, sizeof(e));
-            w->stale |= (e.mask & WATCH_FOLDERS) != 0
+            w->stale |= (e.mask & WATCH_DIRECTORIES) != 0
                 || ((e.mask & IN_MOVED_FROM) != 0 && (e.mask & IN_ISDIR) != 0);
             at += (ssize_t) (sizeof(e) + e.len);
         }

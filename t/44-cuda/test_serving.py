@@ -175,9 +175,9 @@ def test_compiled_code_is_kept(make_server, tmp_path):
 
     whole = code.read_bytes()
     code.write_bytes(whole[:-1])
-    run("is not as it was written; it is made again")
+    run("is not as it was written; it is compiled again")
     code.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
-    run("is not as it was written; it is made again")
+    run("is not as it was written; it is compiled again")
     run("the code compiled earlier for sm_80 is used")
     assert len(list(cache.iterdir())) == 1
 

@@ -12,9 +12,9 @@
 static inf_err_t *move_here(inf_loading_place_t *p, const char *text);
 static bool others_have(const inf_host_policies_t *policies,
     const char *text);
-static void send_heirs_home(const inf_loading_place_t *p);
+static void move_back(const inf_loading_place_t *p);
 static bool is_entered(pid_t thread);
-static bool goes_home(const inf_loading_place_t *p, pid_t thread);
+static bool moved_back(const inf_loading_place_t *p, pid_t thread);
 static void add_threads_of_children(inf_pid_list_t *threads, pid_t thread);
 static bool cores_get(pid_t thread, unsigned long *cores);
 static int cores_set(pid_t thread, const unsigned long *cores);
@@ -65,13 +65,13 @@ inf_loading_place_leave(inf_loading_place_t *p)
     }
 
     p->entered = false;
-    if (cores_set(p->thread, p->home) != 0) {
+    if (cores_set(p->thread, p->previous) != 0) {
         inf_err_log(inf_err_os(errno, "a thread stays on the cores of host"
             " policy '" INF_LOADING_POLICY "'"));
     }
 
     pthread_mutex_lock(&entered_lock);
-    send_heirs_home(p);
+    move_back(p);
     while (*at != p) {
         at = &(*at)->next;
     }
@@ -87,7 +87,7 @@ move_here(inf_loading_place_t *p, const char *text)
         return err;
     }
 
-    if (!cores_get(p->thread, p->home)
+    if (!cores_get(p->thread, p->previous)
         || cores_set(p->thread, p->cores) != 0
         || !cores_get(p->thread, p->cores))
     {
@@ -118,7 +118,7 @@ others_have(const inf_host_policies_t *policies, const char *text)
    processes started by these and the loading thread, and so on.  Processes
    started by a thread that ends become children of the main thread. */
 static void
-send_heirs_home(const inf_loading_place_t *p)
+move_back(const inf_loading_place_t *p)
 {
     inf_pid_list_t threads = { .pids = NULL };
 
@@ -129,8 +129,8 @@ send_heirs_home(const inf_loading_place_t *p)
     inf_pid_list_add_threads(&threads, getpid());
     for (size_t i = 0; i < threads.count; i++) {
         pid_t thread = threads.pids[i];
-        bool heir = !is_entered(thread) && goes_home(p, thread);
-        if (heir || thread == p->thread || thread == getpid()) {
+        bool inherited = !is_entered(thread) && moved_back(p, thread);
+        if (inherited || thread == p->thread || thread == getpid()) {
             add_threads_of_children(&threads, thread);
         }
     }
@@ -151,7 +151,7 @@ is_entered(pid_t thread)
 /* Whether a thread has exactly these cores.  A thread that has ended is no
    error. */
 static bool
-goes_home(const inf_loading_place_t *p, pid_t thread)
+moved_back(const inf_loading_place_t *p, pid_t thread)
 {
     unsigned long cores[INF_HOST_CORE_WORDS];
 
@@ -161,7 +161,7 @@ goes_home(const inf_loading_place_t *p, pid_t thread)
         return false;
     }
 
-    (void) cores_set(thread, p->home);
+    (void) cores_set(thread, p->previous);
     return true;
 }
 

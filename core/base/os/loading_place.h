@@ -34,7 +34,7 @@ typedef struct inf_loading_place_s {
     bool          entered;
     bool          shared;               /* another policy has the same cores */
     pid_t         thread;
-    unsigned long home[INF_HOST_CORE_WORDS];
+    unsigned long previous[INF_HOST_CORE_WORDS];
     unsigned long cores[INF_HOST_CORE_WORDS];
 } inf_loading_place_t;
 
