@@ -46,7 +46,9 @@ ngx_http_inference_core(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     for ( /* void */ ; i < cf->args->nelts; i++) {
-        if (ngx_http_inference_core_option(cf, cmd, imcf, &value[i]) != NGX_OK) {
+        if (ngx_http_inference_core_option(cf, cmd, imcf, &value[i])
+            != NGX_OK)
+        {
             return NGX_CONF_ERROR;
         }
     }

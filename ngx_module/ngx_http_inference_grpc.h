@@ -1,5 +1,5 @@
 /*
- * ngx_http_inference_grpc.h - a call of gRPC: what is gRPC's of a request.
+ * ngx_http_inference_grpc.h - the part of a request that only gRPC has.
  *
  * Owner    The call lives in the context's pool; its pieces are freed with the
  *          context.

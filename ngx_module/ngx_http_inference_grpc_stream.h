@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_grpc_stream.h - a call of ModelStreamInfer: what the call
- *                                    and its messages share.
+ * ngx_http_inference_grpc_stream.h - a call of ModelStreamInfer, and the
+ *                                    state that its messages share.
  *
  * Owner    The call owns its messages, outputs and queued replies.  Ended ones
  *          are reused by later messages until the call ends.

@@ -171,7 +171,7 @@ ngx_http_inference_supervisor_process(ngx_cycle_t *cycle)
 
 /*
  * The master of nginx that ends gracefully waits until the core has finalized
- * its models: what they write is logged, and a container would end with the
+ * its models: their output is logged, and a container would end with the
  * master.  The core ends when no nginx process has the registration socket any
  * more, so not while another binary runs.
  */

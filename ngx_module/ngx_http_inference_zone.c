@@ -271,10 +271,10 @@ ngx_http_inference_add_zone(ngx_conf_t *cf,
     /* eight pages are the minimum of a zone */
 
     imcf->shm_zone = ngx_shared_memory_add(cf, &name,
-                               8 * ngx_pagesize
-                               + ngx_align(sizeof(ngx_http_inference_counters_t),
-                                           ngx_pagesize),
-                               &ngx_http_inference_module);
+                          8 * ngx_pagesize
+                          + ngx_align(sizeof(ngx_http_inference_counters_t),
+                                      ngx_pagesize),
+                          &ngx_http_inference_module);
     if (imcf->shm_zone == NULL) {
         return NGX_ERROR;
     }

@@ -57,8 +57,8 @@ const option_t option_table[] = {
       .help = "log errors" },
     { "log-format", GROUP_LOGGING, KIND_CHOICE, AT(log_format),
       .standard = "default",
-      .help = "default or ISO8601: of the tables and lines at the start; others "
-      "have nginx's time in front", .words = "default ISO8601" },
+      .help = "default or ISO8601: of the tables and lines at the start; "
+      "others have nginx's time in front", .words = "default ISO8601" },
     { "log-file", GROUP_LOGGING, KIND_OPTIONAL, AT(log_file),
       .help = "file that the log is appended to (stderr)" },
 

@@ -1,11 +1,10 @@
 /*
- * auto_complete.h - fills in what a configuration leaves out, from the
- *                   model's file.
+ * auto_complete.h - completes a configuration from the model's file.
  *
- * Owner    config stays the caller's; its document is edited and read again.
- * Thread   ModelInitialize's.
+ * Owner    The caller owns config, whose document is edited and read again.
+ * Thread   the one that calls ModelInitialize.
  * Units    none.
- * Errors   INVALID_ARG: batching is asked of a model that cannot batch.
+ * Errors   INVALID_ARG: batching is configured for a model that cannot batch.
  * Route    tensors -> [auto_complete] -> TRITONBACKEND_ModelSetConfig
  */
 
@@ -14,11 +13,11 @@
 
 #include "tensors.h"
 
-/* Inputs and outputs are both there: nothing to complete. */
+/* Whether the configuration has inputs and outputs: nothing to complete. */
 bool bk_config_is_complete(const bk_model_config_t *config);
 
-/* max_batch_size: for a model that can batch where none is configured, 0: it
- * stays without. */
+/* max_batch_size is set if none is configured and the model can batch; 0:
+ * none is set. */
 BK_CHECK TRITONSERVER_Error *bk_config_auto_complete(bk_model_config_t *config,
     const bk_tensors_t *tensors, int64_t max_batch_size,
     TRITONBACKEND_Model *model);

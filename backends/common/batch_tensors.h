@@ -3,8 +3,8 @@
  *                   a backend makes from the shapes of its requests, and
  *                   batch_output, which it cuts up by them.
  *
- * Owner    Lists belong to the model configuration they were read from; what
- *          bk_batch_input_write fills is the caller's.
+ * Owner    The model configuration that they were read from owns the lists; the
+ *          caller owns the memory that bk_batch_input_write fills.
  * Thread   read-only after loading.
  * Units    elements; one row of a batch is a row of its first dimension.
  * Errors   INVALID_ARG naming the entry that is wrong, or a count that the
@@ -19,9 +19,9 @@
 
 typedef enum {
     BK_ELEMENT_COUNT,                   /* of each request                   */
-    BK_ACCUMULATED_COUNT,               /* up to and with each request       */
+    BK_ACCUMULATED_COUNT,               /* sum up to and with each request   */
     BK_ACCUMULATED_COUNT_WITH_ZERO,     /* the same with a 0 in front        */
-    BK_MAX_COUNT_AS_SHAPE,              /* only the tensor's shape says it   */
+    BK_MAX_COUNT_AS_SHAPE,              /* the tensor's shape is the value   */
     BK_ITEM_SHAPE,                      /* of each row, without the batch    */
     BK_ITEM_SHAPE_FLATTEN               /* the same in one dimension         */
 } bk_batch_kind_t;
@@ -55,18 +55,18 @@ typedef struct {
     uint64_t       rows;                /* 1 without batching                */
 } bk_batch_source_t;
 
-/* From a model's configuration; names stay the document's. */
+/* Reads a model's configuration; names point into its document. */
 BK_CHECK TRITONSERVER_Error *bk_batch_tensors_load(bk_batch_tensors_t *t,
     const bk_json_t *config);
 void bk_batch_tensors_fini(bk_batch_tensors_t *t);
 
-/* By the name of the tensor that it makes, NULL: none does. */
+/* Finds the entry that makes the tensor target, or NULL. */
 const bk_batch_input_t *bk_batch_input_find(const bk_batch_tensors_t *t,
     const char *target);
 const bk_batch_output_t *bk_batch_output_find(const bk_batch_tensors_t *t,
     const char *target);
 
-/* 1, or 2 for a shape in rows. */
+/* The number of dimensions: 1, or 2 for BK_ITEM_SHAPE. */
 uint32_t bk_batch_input_rank(const bk_batch_input_t *in);
 
 /* The whole tensor's shape (dims[2]) and, at 4 bytes an element, its size. */
@@ -74,7 +74,7 @@ BK_CHECK TRITONSERVER_Error *bk_batch_input_shape(const bk_batch_input_t *in,
     const bk_batch_source_t *sources, uint32_t count, bool batching,
     int64_t dims[2], uint64_t *elements);
 
-/* Fills to with so many elements; what has no value is 0. */
+/* Writes elements elements to the buffer; those without a value are 0. */
 BK_CHECK TRITONSERVER_Error *bk_batch_input_write(const bk_batch_input_t *in,
     const bk_batch_source_t *sources, uint32_t count, bool batching,
     void *to, uint64_t elements);

@@ -1,10 +1,10 @@
 /*
- * bytes.h - BYTES tensors as they come and go: one element after the other.
+ * bytes.h - reads and writes BYTES tensors, element by element.
  *
- * Owner    what a reader gives is the buffer's.
+ * Owner    Elements point into the caller's buffer.
  * Thread   one reader, one thread.
  * Units    An element is its length (4 bytes, little endian) and that many
- *          bytes; they may hold anything, zeros included.
+ *          bytes of any value.
  * Errors   INVALID_ARG: lengths don't add up to the elements of the shape.
  * Route    batch -> [bytes] -> the runtime, and back
  */
@@ -27,17 +27,17 @@ typedef struct {
     const char          *name;          /* of the tensor                     */
 } bk_bytes_t;
 
-/* Rejects fewer bytes than so many elements need, before a runtime makes room
- * for elements that nobody sent. */
+/* Fails if len_bytes is too small for the number of elements: a runtime then
+ * allocates nothing for them. */
 BK_CHECK TRITONSERVER_Error *bk_bytes_open(bk_bytes_t *b, const char *what,
     const char *name, const void *data, uint64_t len_bytes, uint64_t elements);
 
-/* The next of the elements; fails where it, or what is behind the last, does
- * not fit. */
+/* Reads the next element.  Fails if its bytes end behind the buffer, or if
+ * bytes follow the last element. */
 BK_CHECK TRITONSERVER_Error *bk_bytes_next(bk_bytes_t *b, const char **text,
     uint32_t *len);
 
-/* Writes the length of an element; its bytes go behind it. */
+/* Writes the length of an element, which its bytes follow. */
 void bk_bytes_put_len(void *to, uint32_t len);
 
 #endif /* BK_BYTES_H */

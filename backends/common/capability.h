@@ -1,9 +1,9 @@
 /*
  * capability.h - the compute capability of a GPU.
  *
- * Owner    the driver's library stays loaded, as the core has it already.
+ * Owner    The driver's library stays loaded; the core uses it, too.
  * Thread   any.
- * Units    "major.minor", as configurations have it.
+ * Units    "major.minor", the form of configurations.
  * Errors   UNAVAILABLE: no driver, no such GPU, with the driver's number.
  * Route    model_file -> [capability] -> libcuda.so.1
  */
@@ -15,8 +15,8 @@
 
 #include <stddef.h>
 
-/* Writes it to text.  The driver is INFERENCE_CUDA_DRIVER, or libcuda.so.1
- * where that is not set. */
+/* Writes the capability to text.  The driver's library is
+ * INFERENCE_CUDA_DRIVER, or libcuda.so.1 if that is not set. */
 BK_CHECK TRITONSERVER_Error *bk_capability(int32_t device_id, char *text,
     size_t size);
 

@@ -39,7 +39,7 @@ bk_json_parse(const char *text, size_t len, bk_json_t **out)
 static json_t *
 parse_wide(const char *text, size_t len, json_error_t *why)
 {
-    char *quoted = malloc(2 * len);     /* what is quoted is long            */
+    char *quoted = malloc(2 * len);     /* only long numbers get quotes       */
     if (quoted == NULL) {
         return NULL;
     }

@@ -5,9 +5,9 @@
  *          ends it with bk_json_free.  Values found inside it are borrowed.
  * Thread   one document, one thread.
  * Units    none.
- * Errors   INVALID_ARG with line and column when a text is not JSON.  Every
- *          getter takes NULL and a value of another type and then gives the
- *          fallback, so that lookups can be chained.
+ * Errors   INVALID_ARG with line and column: a text is not JSON.  A getter
+ *          returns the fallback for NULL or a value of another type, so that
+ *          lookups can be chained.
  * Route    TRITONBACKEND_ModelConfig -> [config_json] -> model_config
  */
 
@@ -31,7 +31,8 @@ BK_CHECK TRITONSERVER_Error *bk_json_parse(const char *text, size_t len,
     bk_json_t **out);
 void bk_json_free(bk_json_t *v);
 
-/* NULL, or 0, if there is none, or the value is of another type or NULL. */
+/* NULL, or 0, if there is no such value, or the argument is NULL or of another
+ * type. */
 bk_json_t *bk_json_member(const bk_json_t *object, const char *key);
 bk_json_t *bk_json_at(const bk_json_t *array, size_t index);
 size_t bk_json_count(const bk_json_t *v);
@@ -39,12 +40,13 @@ size_t bk_json_count(const bk_json_t *v);
 /* Steps to the next member of it->object; false at the end. */
 bool bk_json_next(bk_json_iter_t *it);
 
-/* fallback where v is of another type or NULL. */
+/* fallback if v is NULL or of another type. */
 const char *bk_json_string(const bk_json_t *v, const char *fallback);
 int64_t bk_json_int(const bk_json_t *v, int64_t fallback);
 bool bk_json_bool(const bk_json_t *v, bool fallback);
 
-/* Makers give NULL, and setters take NULL and give false, without memory. */
+/* Without memory bk_json_new_* return NULL, and setters, which take NULL as a
+ * value, return false. */
 bk_json_t *bk_json_new_object(void);
 bk_json_t *bk_json_new_array(void);
 bk_json_t *bk_json_new_string(const char *s);
@@ -52,7 +54,7 @@ bk_json_t *bk_json_new_int(int64_t n);
 bool bk_json_set(bk_json_t *object, const char *key, bk_json_t *value);
 bool bk_json_append(bk_json_t *array, bk_json_t *value);
 
-/* Compact text for free(); NULL without memory. */
+/* The document as compact text, which the caller frees; NULL without memory. */
 char *bk_json_dump(const bk_json_t *v);
 
 #endif /* BK_CONFIG_JSON_H */

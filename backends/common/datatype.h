@@ -1,5 +1,5 @@
 /*
- * datatype.h - datatypes by the names that configurations have for them.
+ * datatype.h - datatypes and their names in configurations.
  *
  * Owner    names are static.
  * Thread   any.

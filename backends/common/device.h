@@ -1,7 +1,7 @@
 /*
  * device.h - tensors in the memory of the GPU that an instance runs on.
  *
- * Owner    Memory of inputs and outputs is the core's.
+ * Owner    The core owns the memory of inputs and outputs.
  * Thread   the instance's.
  * Units    bytes; device_id is a GPU's number, or BK_NO_DEVICE.
  * Errors   UNSUPPORTED: memory of another GPU, in several buffers, or at an
@@ -9,8 +9,8 @@
  *          such inputs to the host first where it knows the backend's name.
  * Route    batch_request -> [device] -> batch -> the runtime
  *
- * For an instance of the CPU nothing lies on a device: request.h rejects such
- * memory by name.
+ * Tensors of an instance on the CPU are never on a device: request.h rejects
+ * such memory.
  */
 
 #ifndef BK_DEVICE_H
@@ -20,17 +20,17 @@
 
 #define BK_NO_DEVICE (-1)
 
-/* The input's data, if it lies on that GPU as a runtime can read it; NULL: it
- * lies on the host. */
+/* The input's data on the GPU device_id, in one piece that a runtime can read;
+ * NULL: the input lies on the host. */
 BK_CHECK TRITONSERVER_Error *bk_device_input(const bk_input_t *in,
     int32_t device_id, const void **data);
 
-/* Whether the response is known to take that output on that GPU. */
+/* Whether the response is known to accept the output on the GPU device_id. */
 bool bk_device_accepts(TRITONBACKEND_Request *request, const char *output,
     int32_t device_id);
 
-/* As bk_output_new, on that GPU if the response takes it there; *on_device
- * says where it lies. */
+/* As bk_output_new, but on the GPU device_id if the response accepts that;
+ * *on_device: it did. */
 BK_CHECK TRITONSERVER_Error *bk_device_output(
     TRITONBACKEND_Response *response, const char *name,
     TRITONSERVER_DataType datatype, const int64_t *shape, uint32_t dims_count,

@@ -2,8 +2,9 @@
  * directory.h - a private directory of this process, into which files are
  *               unpacked.
  *
- * Owner    The caller owns one and removes it.  While it lives it is locked:
- *          a later process can tell those that a dead one has left.
+ * Owner    The caller owns the directory and removes it.  The directory is
+ *          locked until then, so that a later process can tell one that a
+ *          dead process has left.
  * Thread   any.
  * Units    seconds.
  * Errors   INTERNAL: the system's reason.
@@ -20,15 +21,15 @@ typedef struct {
     int   lock;
 } bk_directory_t;
 
-/* A new, empty one; the texts stay the caller's.  After an error d is empty. */
+/* Makes a new, empty directory.  After an error d is empty. */
 BK_CHECK TRITONSERVER_Error *bk_directory_make(bk_directory_t *d,
     const char *parent, const char *prefix);
 
-/* With all that is in it; d may be all zeros. */
+/* Removes the directory and its contents; d may be all zeros. */
 void bk_directory_remove(bk_directory_t *d);
 
-/* Removes those of this user with that prefix that no process holds and that
- * are as old, or older. */
+/* Removes the directories of this user with that prefix that no process has
+ * locked and that are at least older_s old. */
 void bk_directory_sweep(const char *parent, const char *prefix, long older_s);
 
 #endif /* BACKEND_DIRECTORY_H */

@@ -1,15 +1,15 @@
 /*
  * entry.h - the entry points of a backend as a table of functions.
  *
- * Owner    What new and open give belongs to the core's backend, model and
- *          instance objects until free and close.
- * Thread   as the core calls; instances may load in parallel.
+ * Owner    The core's backend, model and instance objects own the objects
+ *          from open and new until close and free.
+ * Thread   the core's; instances may load in parallel.
  * Units    none.
  * Errors   returned to the core from open and new; per request from execute.
  * Route    core -> [entry] -> the backend's runtime, model and instance
  *
- * For backends whose CMakeLists.txt calls backend_table_library: they define
- * bk_backend, and entry.c has the functions that the core looks for.
+ * A backend whose CMakeLists.txt calls backend_table_library defines
+ * bk_backend; entry.c exports the functions that the core looks for.
  */
 
 #ifndef BK_ENTRY_H
@@ -18,7 +18,8 @@
 #include "error.h"
 
 typedef struct {
-    /* The runtime's library, once a process; both may be NULL. */
+    /* Open and close the runtime's library, once a process; both may be
+     * NULL. */
     TRITONSERVER_Error *(*open)(void **runtime,
         TRITONBACKEND_Backend *backend);
     void (*close)(void *runtime);
@@ -33,21 +34,20 @@ typedef struct {
     TRITONSERVER_Error *(*execute)(void *instance,
         TRITONBACKEND_Request **requests, uint32_t count);
 
-    /* NULL: an instance that has been made is ready. */
+    /* NULL: an instance is always ready. */
     TRITONSERVER_Error *(*ready)(void *instance);
 
-    /* Fields of the configuration that it acts on, of those that
-     * unused_fields.h has; NULL ends the list, or is the list: none.  Others
-     * that are set are named in the log once a load. */
+    /* The fields of unused_fields.h that the backend uses, ended by NULL; a
+     * NULL list: none.  Each load logs the other ones that are set. */
     const char *const *used_fields;
 
-    /* Parameters of models that it reads, NULL ends the list; one that ends in
-     * "*" stands for all that begin so.  Others that a model has are named in
-     * the log likewise.  NULL is the list: models may have any. */
+    /* The parameters of models that the backend reads, ended by NULL; "*" at
+     * the end of a name stands for any text.  Each load logs the other ones
+     * that the model has.  A NULL list: models may have any parameter. */
     const char *const *parameters;
 
-    bool cpu_only;      /* models without an instance group run on the CPU,
-                         * where there is a GPU, too                         */
+    bool cpu_only;      /* models without an instance group run on the CPU
+                         * even if there is a GPU                            */
 } bk_backend_t;
 
 extern const bk_backend_t bk_backend;

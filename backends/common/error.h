@@ -5,7 +5,7 @@
  *          ways: returned to the core, sent with a response, or logged.
  * Thread   any; an error belongs to one thread at a time.
  * Units    none.
- * Errors   NULL is success.  A text longer than BK_ERR_MAX is cut.
+ * Errors   NULL is success.  A text longer than BK_ERR_MAX is truncated.
  * Route    backend -> [error] -> core
  */
 
@@ -22,17 +22,17 @@
 BK_CHECK TRITONSERVER_Error *bk_err_new(TRITONSERVER_Error_Code code,
     const char *fmt, ...) BK_PRINTF(2, 3);
 
-/* Puts "<text>: " in front; takes err, gives the replacement. */
+/* Adds "<text>: " before the message; takes err, returns the replacement. */
 BK_CHECK TRITONSERVER_Error *bk_err_add(TRITONSERVER_Error *err,
     const char *fmt, ...) BK_PRINTF(2, 3);
 
-/* Out of memory while making what. */
+/* The error of a failed allocation of what. */
 BK_CHECK TRITONSERVER_Error *bk_err_nomem(const char *what);
 
 /* Logs "<what>: <message>" and deletes err; err may be NULL. */
 void bk_err_log(TRITONSERVER_Error *err, const char *what);
 
-/* Deletes err without a word; err may be NULL. */
+/* Deletes err without logging it; err may be NULL. */
 void bk_err_drop(TRITONSERVER_Error *err);
 
 /* One log line; use bk_log(), which adds file and line. */
@@ -41,7 +41,8 @@ void bk_log_at(const char *file, int line, TRITONSERVER_LogLevel level,
 
 #define bk_log(level, ...) bk_log_at(__FILE__, __LINE__, level, __VA_ARGS__)
 
-/* Fails unless the core speaks the ABI this backend was compiled for. */
+/* Fails if the core lacks the version of the ABI that the backend was compiled
+ * for. */
 BK_CHECK TRITONSERVER_Error *bk_check_api_version(void);
 
 #endif /* BK_ERROR_H */

@@ -1,7 +1,7 @@
 /*
- * gpu_compiler_functions.h - what backends call of NVRTC, the library that
- *                            compiles CUDA C, declared here because the
- *                            toolkit's headers may not be there.
+ * gpu_compiler_functions.h - the functions of NVRTC, the library that compiles
+ *                            CUDA C, that backends call; declared here because
+ *                            the toolkit's headers may be missing.
  *
  * Owner    nobody: declarations.
  * Thread   none.
@@ -46,7 +46,7 @@ enum {
     ROW(log, nvrtcGetProgramLog, (gpu_rtc_program_t program, char *log))
 
 typedef struct {
-    const char *(*error_string)(gpu_rtc_result_t rc);   /* nvrtcGetErrorString */
+    const char *(*error_string)(gpu_rtc_result_t rc);  /* nvrtcGetErrorString */
 #define GPU_RTC_FIELD(field, symbol, parameters)                              \
     gpu_rtc_result_t (*field) parameters;
     GPU_RTC_FUNCTIONS(GPU_RTC_FIELD)

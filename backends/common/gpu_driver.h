@@ -1,8 +1,8 @@
 /*
  * gpu_driver.h - the CUDA driver, opened at run time, and its devices.
  *
- * Owner    gpu_driver_open gives the driver to the caller, who closes it when
- *          nothing of its devices is left.  Devices are the driver's.
+ * Owner    The caller closes the driver when nothing on its devices is left.
+ *          The driver owns the devices.
  * Thread   open and close: one.  The rest: any; a context is entered and left
  *          by the same thread.
  * Units    bytes; compute capability 8.6 is 86.
@@ -37,17 +37,17 @@ typedef struct {
 
     _Atomic bool           opened;      /* acquire: the fields above are set */
 
-    /* relaxed: the first error after which the driver does nothing more on
-       the device, 0: none; nothing else is told by it */
+    /* relaxed, as no other field follows from it: the first error after which
+       the driver does nothing more on the device; 0: none */
     _Atomic int            failed;
 } gpu_device_t;
 
-/* The library that the environment's INFERENCE_CUDA_DRIVER names (empty:
- * none), else libcuda.so.1. */
+/* Opens the library that the environment variable INFERENCE_CUDA_DRIVER names
+ * (empty: none), or libcuda.so.1. */
 BK_CHECK TRITONSERVER_Error *gpu_driver_open(gpu_driver_t **out);
 void gpu_driver_close(gpu_driver_t *driver);
 
-/* CUDA's version that the driver is for: 12040 is 12.4. */
+/* The driver's version of CUDA; 12040 is 12.4. */
 int gpu_driver_version(const gpu_driver_t *driver);
 
 /* The device with its context, which is made at the first call. */
@@ -58,16 +58,16 @@ BK_CHECK TRITONSERVER_Error *gpu_device_get(gpu_driver_t *driver,
 BK_CHECK TRITONSERVER_Error *gpu_enter(gpu_device_t *device);
 void gpu_leave(gpu_device_t *device);
 
-/* As gpu_enter, for memory that would otherwise stay there: tries twice, and
- * logs what is lost.  Whether the device was entered. */
+/* As gpu_enter, for freeing what: tries twice, and logs that what is leaked.
+ * Returns whether the device was entered. */
 BK_CHECK bool gpu_enter_to_free(gpu_device_t *device, const char *what);
 
-/* NULL for success, else an error that begins with what was tried.  Asks
- * whether the device has failed, and notes it. */
+/* NULL for success, otherwise an error that begins with the text.  Marks a
+ * device that has failed. */
 BK_CHECK TRITONSERVER_Error *gpu_check(gpu_device_t *device, gpu_result_t rc,
     const char *fmt, ...) BK_PRINTF(3, 4);
 
-/* For good: no work of the process runs on it any more. */
+/* Whether the process can do no more work on the device. */
 bool gpu_device_has_failed(const gpu_device_t *device);
 
 /* The error of a device that has failed; NULL: it works. */

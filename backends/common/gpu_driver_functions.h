@@ -1,7 +1,7 @@
 /*
  * gpu_driver_functions.h - types, numbers and functions of the CUDA driver
  *                          that backends call, declared here because the
- *                          toolkit's headers may not be there.
+ *                          toolkit's headers may be missing.
  *
  * Owner    nobody: declarations.
  * Thread   none.
@@ -146,7 +146,7 @@ enum {
         unsigned flags))                                                     \
     ROW(ipc_close, cuIpcCloseMemHandle, (gpu_ptr_t base))
 
-/* Functions that an older driver lacks: NULL there. */
+/* Functions that older drivers lack; NULL with such a driver. */
 #define GPU_LATER_FUNCTIONS(ROW)                                              \
     ROW(parameter_info, cuFuncGetParamInfo, (gpu_function_t function,         \
         size_t index, size_t *offset, size_t *size))    /* 12.4 */

@@ -4,7 +4,7 @@
  * Owner    The library stays in the process: threads of the driver run in it.
  * Thread   any.
  * Units    bytes.
- * Errors   text, as this file is part of an interpreter's module, too, which
+ * Errors   A text: this file is also part of a module of the interpreter, which
  *          has no TRITONSERVER_Error.
  * Route    gpu_driver, the python backend's native/driver -> [gpu_functions]
  *
@@ -19,7 +19,7 @@
 
 #include "gpu_driver_functions.h"
 
-/* False: why, of size bytes, says what is missing. */
+/* false: the reason is in why, of size bytes. */
 bool gpu_functions_open(gpu_functions_t *f, char *why, size_t size);
 
 #endif /* GPU_FUNCTIONS_H */

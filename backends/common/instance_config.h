@@ -1,8 +1,9 @@
 /*
- * instance_config.h - what is the same for all requests of an instance.
+ * instance_config.h - the properties that all requests of an instance share.
  *
- * Owner    The runner has it; the tensors are the model's and outlive it.
- * Thread   any: it does not change.
+ * Owner    The runner owns its copy; the model owns the tensors, which outlive
+ *          the runner.
+ * Thread   any: constant.
  * Units    device_id is a GPU's number, or BK_NO_DEVICE.
  * Errors   none.
  * Route    the backend's instance -> runner -> [instance config] ->

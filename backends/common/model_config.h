@@ -1,9 +1,9 @@
 /*
- * model_config.h - what backends read of a model's configuration.
+ * model_config.h - a model's configuration as backends read it.
  *
- * Owner    bk_model_config_t owns its document; every name, dims array and
- *          parameter seen through it lives until bk_model_config_fini.
- * Thread   written by init and fini, read by anyone between.
+ * Owner    bk_model_config_t owns its document, with all names, dims and
+ *          parameters, until bk_model_config_fini.
+ * Thread   any; init and fini exclude all others.
  * Units    dims are elements; they leave out the batch dimension.
  * Errors   INVALID_ARG naming the field that is missing or wrong.
  * Route    config_json -> [model_config] -> a backend's ModelInitialize
@@ -19,9 +19,9 @@
 typedef struct {
     const char            *name;
     TRITONSERVER_DataType  datatype;
-    int64_t               *dims;            /* what clients see              */
+    int64_t               *dims;            /* as clients see them           */
     uint32_t               dims_count;
-    int64_t               *model_dims;      /* reshape, else the same dims   */
+    int64_t               *model_dims;      /* reshape, or the same dims     */
     uint32_t               model_dims_count;
     bool                   optional;
     bool                   ragged;
@@ -48,23 +48,24 @@ void bk_model_config_fini(bk_model_config_t *c);
 BK_CHECK TRITONSERVER_Error *bk_model_config_update(bk_model_config_t *c,
     TRITONBACKEND_Model *model);
 
-/* The backend's settings from the command line, "default-max-batch-size" and
- * others; a document for bk_json_free, NULL members where none are set. */
+/* The backend's settings ("default-max-batch-size" ...).  The caller frees
+ * *root; *settings is NULL without settings. */
 BK_CHECK TRITONSERVER_Error *bk_backend_settings(
     TRITONBACKEND_Backend *backend, bk_json_t **root,
     const bk_json_t **settings);
 
-/* One of them as a number or a switch; untouched when not set. */
+/* A setting as a number or a switch; *value stays as it was if none is set. */
 BK_CHECK TRITONSERVER_Error *bk_backend_setting_int(const bk_json_t *settings,
     const char *key, int64_t min, int64_t max, int64_t *value);
 BK_CHECK TRITONSERVER_Error *bk_backend_setting_bool(
     const bk_json_t *settings, const char *key, bool *value);
 
-/* parameters[key].string_value; NULL when not configured. */
+/* parameters[key].string_value, or NULL. */
 const char *bk_model_config_parameter(const bk_model_config_t *c,
     const char *key);
 
-/* The same as a number or a switch; untouched when not configured. */
+/* A parameter as a number or a switch; *value stays as it was without the
+ * parameter. */
 BK_CHECK TRITONSERVER_Error *bk_model_config_parameter_int(
     const bk_model_config_t *c, const char *key, int64_t min, int64_t max,
     int64_t *value);

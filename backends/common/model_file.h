@@ -1,10 +1,10 @@
 /*
  * model_file.h - the files of a model's version.
  *
- * Owner    paths are the caller's, for free().
+ * Owner    The caller frees paths with free().
  * Thread   any.
  * Units    none.
- * Errors   INVALID_ARG: a name that leads out of the version's directory.
+ * Errors   INVALID_ARG: a name leaves the version's directory.
  *          NOT_FOUND: no such file, with its path.
  * Route    ModelInitialize -> [model_file] -> the runtime
  */
@@ -14,17 +14,17 @@
 
 #include "model_config.h"
 
-/* <model>/<version>, which exists. */
+/* The path <model>/<version> of a directory that exists. */
 BK_CHECK TRITONSERVER_Error *bk_version_directory(TRITONBACKEND_Model *model,
     char **path);
 
-/* <model>/<version>/<name>: default_model_filename of the configuration, or
- * fallback where none is configured.  It may be a directory. */
+/* The path <model>/<version>/<name> of a file or directory; the name is
+ * default_model_filename of the configuration, or fallback. */
 BK_CHECK TRITONSERVER_Error *bk_model_file(TRITONBACKEND_Model *model,
     const bk_model_config_t *config, const char *fallback, char **path);
 
-/* The same for an instance on a GPU: the file that cc_model_filenames has for
- * its compute capability comes first. */
+/* As bk_model_file; but a file that cc_model_filenames names for the compute
+ * capability of the GPU has precedence. */
 BK_CHECK TRITONSERVER_Error *bk_model_file_of_gpu(TRITONBACKEND_Model *model,
     const bk_model_config_t *config, int32_t device_id, const char *fallback,
     char **path);

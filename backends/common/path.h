@@ -1,7 +1,7 @@
 /*
- * path.h - names of files that come from outside.
+ * path.h - checks file names from configurations and model files.
  *
- * Owner    nobody.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
  * Errors   none.
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Relative, not empty, without NUL, ".." and "*" as a part: some libraries
- * take "*" for an address in memory. */
+/* Whether path is relative, is not empty, and has no NUL and no part ".." or
+ * "*", which some libraries read as an address in memory. */
 bool bk_path_is_inner(const char *path, size_t len);
 
 #endif /* BK_PATH_H */

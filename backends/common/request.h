@@ -1,18 +1,18 @@
 /*
  * request.h - one request as a backend sees it: inputs in, outputs out.
  *
- * Owner    The request belongs to the backend from Execute until released.
- *          The memory that bk_input_t points to lives until then.
+ * Owner    The backend owns the request from Execute until its release, which
+ *          ends the memory that bk_input_t points to, too.
  * Thread   one request, one thread.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock.
  * Errors   INVALID_ARG: a tensor is missing or inconsistent.  UNSUPPORTED:
  *          memory that the CPU cannot reach, named in the text.
  * Route    Execute -> [request] -> response -> release
  *
- * An instance of KIND_CPU or KIND_MODEL has all tensors in memory of the CPU:
- * the core copies those that lie on a GPU.  One of KIND_GPU gets them where
- * they are: bk_input_buffer and bk_output_buffer say where that is; the other
- * functions are for the CPU alone and reject memory of a GPU.
+ * Instances of KIND_CPU and KIND_MODEL have all tensors in CPU memory: the core
+ * copies those that lie on a GPU.  Instances of KIND_GPU use bk_input_buffer
+ * and bk_output_buffer, which know the memory type; the other functions reject
+ * memory of a GPU.
  */
 
 #ifndef BK_REQUEST_H
@@ -30,7 +30,7 @@ typedef struct {
     uint32_t               buffer_count;
 } bk_input_t;
 
-/* A buffer and its memory kind; id: the GPU's number, of GPU memory. */
+/* A buffer and its memory type; id: the GPU's number, for GPU memory. */
 typedef struct {
     void                    *base;
     uint64_t                 len_bytes;
@@ -38,7 +38,7 @@ typedef struct {
     int64_t                  id;
 } bk_buffer_t;
 
-/* The four times of an execution that statistics are made of. */
+/* The times of an execution, for the statistics. */
 typedef struct {
     uint64_t start_ns;
     uint64_t compute_start_ns;
@@ -49,11 +49,11 @@ typedef struct {
 /* The monotonic clock. */
 uint64_t bk_now_ns(void);
 
-/* Looks up the request's input called name. */
+/* Opens the request's input name. */
 BK_CHECK TRITONSERVER_Error *bk_input_open(bk_input_t *in,
     TRITONBACKEND_Request *request, const char *name);
 
-/* Looks up the request's input at index, in the core's order. */
+/* Opens the request's input at index, in the core's order. */
 BK_CHECK TRITONSERVER_Error *bk_input_open_at(bk_input_t *in,
     TRITONBACKEND_Request *request, uint32_t index);
 
@@ -61,12 +61,12 @@ BK_CHECK TRITONSERVER_Error *bk_input_open_at(bk_input_t *in,
 BK_CHECK TRITONSERVER_Error *bk_input_buffer(const bk_input_t *in,
     uint32_t index, bk_buffer_t *buffer);
 
-/* The data in place when it lies in one piece, else *data is NULL; an empty
- * input gives NULL too. */
+/* *data is the data in place, or NULL if the input is empty or consists of
+ * several buffers. */
 BK_CHECK TRITONSERVER_Error *bk_input_view(const bk_input_t *in,
     const void **data);
 
-/* Copies all buffers to dst, one behind the other; in->len_bytes in all. */
+/* Copies all buffers to dst, in->len_bytes bytes in all. */
 BK_CHECK TRITONSERVER_Error *bk_input_copy(const bk_input_t *in, void *dst);
 
 /* Adds an output to response and allocates len_bytes for it in CPU memory;
@@ -75,8 +75,8 @@ BK_CHECK TRITONSERVER_Error *bk_output_new(TRITONBACKEND_Response *response,
     const char *name, TRITONSERVER_DataType datatype, const int64_t *shape,
     uint32_t dims_count, uint64_t len_bytes, void **data);
 
-/* The same in memory of any kind: buffer has len_bytes and the preferred type
- * and id, and gets base and the actual ones. */
+/* As bk_output_new, in memory of any type: buffer has len_bytes and the
+ * preferred type and id, and gets base and the actual type and id. */
 BK_CHECK TRITONSERVER_Error *bk_output_buffer(TRITONBACKEND_Response *response,
     const char *name, TRITONSERVER_DataType datatype, const int64_t *shape,
     uint32_t dims_count, bk_buffer_t *buffer);
@@ -85,16 +85,16 @@ BK_CHECK TRITONSERVER_Error *bk_output_buffer(TRITONBACKEND_Response *response,
 void bk_response_send(TRITONBACKEND_Response *response,
     TRITONSERVER_Error *err);
 
-/* Answers request with err alone.  Takes err; request stays the caller's. */
+/* Sends err as the only response.  Takes err, not request. */
 void bk_request_fail(TRITONBACKEND_Request *request, TRITONSERVER_Error *err);
 
-/* Reports the times, as those of a success or not. */
+/* Reports the times of a successful or failed request. */
 void bk_request_report(TRITONBACKEND_Request *request, bool success,
     TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 
-/* The end of a request: reports the times, sends the final response, or err
- * in place of its outputs, and releases the request.  Takes all three;
- * response is NULL where none could be made. */
+/* Ends a request: reports the times, sends the final response, or err in place
+ * of its outputs, and releases the request.  Takes all three; response may be
+ * NULL if it could not be created. */
 void bk_request_finish(TRITONBACKEND_Request *request,
     TRITONBACKEND_Response *response, TRITONSERVER_Error *err,
     TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);

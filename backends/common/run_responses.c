@@ -55,7 +55,7 @@ bk_run_responses_fill(bk_batch_t *b, bk_batch_request_t *reqs, uint32_t count)
         }
     }
 
-    /* what a sequence keeps is of requests that have all their outputs */
+    /* states are kept only of requests that have got all their outputs */
     for (uint32_t i = 0; i < b->run.output_count; i++) {
         if (!b->run.outputs[i].tensor->state) {
             continue;

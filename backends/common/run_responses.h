@@ -1,12 +1,12 @@
 /*
- * run_responses.h - the outputs of a run, distributed to the responses of its
- *                   requests, and to their sequences' states.
+ * run_responses.h - distributes the outputs of a run to the responses of its
+ *                   requests and to states of their sequences.
  *
- * Owner    Copies belong to the responses.
+ * Owner    The responses own the copies.
  * Thread   the instance's.
  * Units    elements; rows of the batch dimension.
- * Errors   INTERNAL: an output whose shape cannot be split, for all requests
- *          alike.  A response that cannot be filled costs its own request.
+ * Errors   INTERNAL: the shape of an output cannot be split; for all requests.
+ *          An error of one response is kept in the err of its request.
  * Route    the runtime -> batch -> [run_responses] -> batch_request
  */
 
@@ -15,8 +15,8 @@
 
 #include "batch.h"
 
-/* After a successful run: each request gets its part of the outputs that it
- * asked for and that are not in its response yet. */
+/* Called after a successful run.  Adds to each response the request's part of
+ * the outputs that it has asked for, unless the run wrote into the response. */
 BK_CHECK TRITONSERVER_Error *bk_run_responses_fill(bk_batch_t *b,
     bk_batch_request_t *reqs, uint32_t count);
 

@@ -1,13 +1,13 @@
 /*
  * runner.h - runs the requests of an execution on one instance of a runtime:
- *            reads them, batches those that are compatible, answers each.
+ *            reads them, batches compatible ones and sends the responses.
  *
- * Owner    The backend's instance has the runner in it, from
- *          ModelInstanceInitialize to ModelInstanceFinalize; it does not move
- *          meanwhile.  Tensors, runtime and self outlive the runner.
+ * Owner    The backend's instance contains the runner, at one address, from
+ *          ModelInstanceInitialize to ModelInstanceFinalize.  Tensors, runtime
+ *          and self outlive the runner.
  * Thread   init and fini on a loader's thread, execute on the instance's.
  * Units    none.
- * Errors   execute fails as a whole only before it has touched a request.
+ * Errors   If execute returns an error, the caller still owns all requests.
  * Route    instance thread -> [runner] -> batch_request, batch
  */
 
@@ -27,7 +27,7 @@ typedef struct {
     uint32_t                     request_cap;
 } bk_runner_t;
 
-/* config is copied: the model's tensors, whether it batches, its GPU. */
+/* Copies config; the tensors in it are not copied. */
 BK_CHECK TRITONSERVER_Error *bk_runner_init(bk_runner_t *r,
     TRITONBACKEND_ModelInstance *handle, const bk_instance_config_t *config,
     const bk_runtime_t *runtime, void *self);

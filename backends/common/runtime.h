@@ -1,14 +1,13 @@
 /*
- * runtime.h - a runtime as the kit calls it, and one run of it.
+ * runtime.h - the functions of a runtime that the kit calls, and one run.
  *
- * Owner    What is in a run lives for that run: inputs and preallocated
- *          outputs are the kit's, other outputs and handles the runtime's,
- *          until its function done.
+ * Owner    The kit owns inputs and preallocated outputs of a run; the runtime
+ *          owns other outputs and handles, until its function done.
  * Thread   the instance's, one run at a time.
  * Units    dims and elements as the tensor's, with the batch dimension; sizes
  *          in bytes.
- * Errors   An error of run is one of all the run's requests; CANCELLED: it was
- *          ended early, because all its clients have given up.
+ * Errors   An error of run is for all requests of the run.  CANCELLED: the run
+ *          ended early, as all its requests have been cancelled.
  * Route    batch -> [runtime] -> the backend's library
  */
 
@@ -23,47 +22,45 @@ typedef struct {
     int64_t            dims[BK_MAX_DIMS];
     uint32_t           dims_count;
     uint64_t           elements;
-    void              *data;        /* BYTES: as bytes.h has them            */
+    void              *data;        /* BYTES: in the form of bytes.h         */
     uint64_t           len_bytes;
-    bool               preallocated;    /* an output: the run writes
-                                         * len_bytes to data, of the shape
-                                         * that dims says                    */
+    bool               preallocated;    /* an output of known shape dims: the
+                                         * run writes len_bytes to data      */
     bool               on_device;   /* data lies on the instance's GPU       */
-    void              *handle;      /* the runtime's own; NULL before it     */
+    void              *handle;      /* the runtime's; NULL before the run    */
 } bk_value_t;
 
-/* Inputs that requests left out are not there, nor are outputs that none of
- * them asked for. */
+/* A run has no inputs that the requests lack, and no outputs that none of them
+ * asks for. */
 typedef struct {
     bk_value_t *inputs;
     uint32_t    input_count;
     bk_value_t *outputs;
     uint32_t    output_count;
 
-    const bk_batch_request_t *requests; /* those that run together           */
+    const bk_batch_request_t *requests; /* of this run                       */
     uint32_t                  request_count;
 } bk_run_t;
 
-/* For a runtime that can end a run early: all its clients have given up. */
+/* Whether all requests have been cancelled, for a runtime that can end a run
+ * early. */
 bool bk_run_is_abandoned(const bk_run_t *run);
 
-/* A runtime as functions; self is its own object, one an instance. */
+/* The functions of a runtime; self is its object of an instance. */
 typedef struct {
-    /* Runs the model.  An output that is not preallocated gets dims,
-     * dims_count and data, which stay until done; len_bytes too if it is
-     * BYTES.  The data of inputs is not to be written to. */
+    /* Runs the model, without writing to the data of inputs.  Sets dims,
+     * dims_count and data of each output that is not preallocated, and
+     * len_bytes of a BYTES output; the data lives until done. */
     TRITONSERVER_Error *(*run)(void *self, bk_run_t *run);
 
-    /* Frees what run has left in the handles, also after it has failed; may
-     * be NULL. */
+    /* Frees the handles of a run, also of a failed one; may be NULL. */
     void (*done)(void *self, bk_run_t *run);
 
-    /* Outputs are the runtime's own: none is preallocated, each is copied
-     * once. */
+    /* The runtime allocates all outputs: none is preallocated. */
     bool allocates_outputs;
 
-    /* Both NULL: data of a BYTES output is as bytes.h has it.  Otherwise they
-     * give the size of some of its elements in that form, and write them. */
+    /* Compute the size of some elements of a BYTES output in the form of
+     * bytes.h, and write them.  Both NULL: data has that form. */
     TRITONSERVER_Error *(*text_size)(void *self, const bk_value_t *v,
         uint64_t first, uint64_t count, uint64_t *len_bytes);
     TRITONSERVER_Error *(*text_write)(void *self, const bk_value_t *v,

@@ -1,7 +1,8 @@
 /*
  * scratch.h - memory that an instance keeps from one run to the next.
  *
- * Owner    An instance's: it begins as zeros and ends with bk_scratch_fini.
+ * Owner    An instance; zeroed memory is an empty scratch, and bk_scratch_fini
+ *          frees it.
  * Thread   one scratch, one thread.
  * Units    bytes.
  * Errors   UNAVAILABLE: no memory for what; the scratch stays as it was.
@@ -22,12 +23,12 @@ typedef struct {
     size_t cap;
 } bk_scratch_t;
 
-/* Makes room for size bytes, also for 0.  It grows and never shrinks; when it
- * grows, its contents are gone. */
+/* Makes room for size bytes, at least 0; a scratch that grows loses its
+ * contents, and never shrinks. */
 BK_CHECK TRITONSERVER_Error *bk_scratch_reserve(bk_scratch_t *s,
     uint64_t size, const char *what);
 
-/* s is empty afterwards, and may be reserved again. */
+/* Frees the memory; s is then empty and can be used again. */
 void bk_scratch_fini(bk_scratch_t *s);
 
 #endif /* BK_SCRATCH_H */

@@ -95,7 +95,8 @@ bk_sequence_has_output(const bk_sequence_tensors_t *t, const char *name)
     return found;
 }
 
-/* Its datatype is that of the list of two values, or of the correlation id. */
+/* The datatype follows from the list of two values (false, true); the control
+ * of the correlation id has a data_type. */
 static TRITONSERVER_Error *
 control_load(const bk_json_t *v, bk_control_t *control)
 {

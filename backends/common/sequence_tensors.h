@@ -3,8 +3,8 @@
  *                      outputs of a configuration: controls, which the core
  *                      makes, and states, which it keeps.
  *
- * Owner    Lists belong to the model configuration they were read from; names
- *          stay the document's.
+ * Owner    The model configuration owns the lists; names point into its
+ *          document.
  * Thread   read-only after loading.
  * Units    dims are elements; they leave out the batch dimension.
  * Errors   INVALID_ARG naming the entry that is wrong.
@@ -38,17 +38,17 @@ typedef struct {
     uint32_t      state_count;
 } bk_sequence_tensors_t;
 
-/* From a model's configuration. */
+/* Reads a model's configuration. */
 BK_CHECK TRITONSERVER_Error *bk_sequence_tensors_load(
     bk_sequence_tensors_t *t, const bk_json_t *config);
 void bk_sequence_tensors_fini(bk_sequence_tensors_t *t);
 
-/* The name is a control, or a state's input: no client sends it. */
+/* Whether the name is a control or a state's input, which no client sends. */
 bool bk_sequence_has_input(const bk_sequence_tensors_t *t, const char *name);
 bool bk_sequence_has_control(const bk_sequence_tensors_t *t,
     const char *name);
 
-/* The name is a state's output. */
+/* Whether the name is a state's output. */
 bool bk_sequence_has_output(const bk_sequence_tensors_t *t,
     const char *name);
 

@@ -5,7 +5,7 @@
  * Owner    nothing is kept.
  * Thread   any.
  * Units    none.
- * Errors   none; what is left over is one line of the log.
+ * Errors   none; unused fields are one line of the log.
  * Route    model_config -> [unused_fields] -> log
  */
 
@@ -14,9 +14,8 @@
 
 #include "model_config.h"
 
-/* Fields that the core leaves to backends, as used lists those on which this
- * backend acts; NULL ends the list.  An input's format is none of them, as it
- * tells clients how to lay out an image. */
+/* The fields that the core leaves to backends, for bk_backend_t.used_fields.
+ * The format of an input is not among them: clients read it. */
 #define BK_FIELD_GRAPH         "optimization.graph"
 #define BK_FIELD_PRIORITY      "optimization.priority"
 #define BK_FIELD_CUDA          "optimization.cuda"
@@ -27,12 +26,12 @@
 #define BK_FIELD_SECONDARY     "instance_group.secondary_devices"
 #define BK_FIELD_STATE         "sequence_batching.state"
 
-/* Names in one line of the log the fields that are set and not used; used may
- * be NULL.  Backends with a table (entry.h) have the list there. */
+/* Logs the fields that are set and not in used, in one line; used may be NULL.
+ * A backend with a table (entry.h) has the list there. */
 void bk_config_log_unused(const bk_model_config_t *config,
     const char *const *used);
 
-/* Likewise parameters that neither known lists (entry.h) nor the core reads. */
+/* Logs the parameters that neither known (entry.h) lists nor the core reads. */
 void bk_config_log_unknown(const bk_model_config_t *config,
     const char *const *known);
 

@@ -5,8 +5,8 @@
  * Owner    The batch owns the memory, which grows and is kept.
  * Thread   the batch's, its device entered.
  * Units    bytes.
- * Errors   UNAVAILABLE: the device has no memory left.  INVALID_ARG: a size
- *          that cannot be, or more than an instance may take.
+ * Errors   UNAVAILABLE: the device has no memory left.  INVALID_ARG: an
+ *          impossible size, or more memory than an instance may have.
  * Route    batch -> [batch memory] -> driver
  */
 
@@ -15,14 +15,14 @@
 
 #include "batch.h"
 
-/* Takes memory for all of the largest batch; *known: the configuration tells
- * its size, which it does not with open dimensions. */
+/* Allocates all memory for the largest batch.  *known: the size follows from
+ * the configuration, which has no open dimensions. */
 BK_CHECK TRITONSERVER_Error *gpu_batch_memory_largest(gpu_batch_t *b,
     bool *known);
 
-/* For all inputs without an address, outputs and scratch memory, by the shapes
- * of this batch; notes the addresses of these and of the weights.  Nothing is
- * queued in the stream: the content of this memory is lost. */
+/* Allocates memory of this batch's shapes for outputs, scratch memory and
+ * inputs without an address, and notes all addresses and those of the weights.
+ * The stream must be empty, as the contents of the memory are lost. */
 BK_CHECK TRITONSERVER_Error *gpu_batch_memory_take(gpu_batch_t *b);
 
 #endif /* GPU_BATCH_MEMORY_H */

@@ -1,8 +1,8 @@
 /*
  * batch_request.h - one request of an execution, read and checked.
  *
- * Owner    It owns the response until that is sent or given up, and err until
- *          then.  The core's request is the backend's until it is released.
+ * Owner    gpu_batch_request_t owns the core's request until its release, and
+ *          response and err until the response is sent.
  * Thread   its instance's.
  * Units    rows of the batch dimension; 1 without batching.
  * Errors   INVALID_ARG: a tensor that does not fit the configuration.  An
@@ -21,10 +21,10 @@ typedef struct {
     TRITONBACKEND_Response *response;
     TRITONSERVER_Error     *err;
     int64_t                 rows;
-    bk_input_t             *inputs;     /* as the program's; handle NULL:
-                                         * left out                          */
-    bool                   *wanted;     /* as the program's outputs          */
-    TRITONBACKEND_State   **states;     /* likewise; NULL: nothing is kept   */
+    bk_input_t             *inputs;     /* by input of the program; handle
+                                         * NULL: the request lacks the input */
+    bool                   *wanted;     /* by output of the program          */
+    TRITONBACKEND_State   **states;     /* by output; NULL: no state         */
 } gpu_batch_request_t;
 
 /* Reads the core's request into req, whose tables are allocated; failures go
@@ -32,27 +32,28 @@ typedef struct {
 void gpu_batch_request_open(gpu_batch_request_t *req,
     const gpu_program_t *program, TRITONBACKEND_Request *request);
 
-/* Both can run as one batch: the same inputs of the same shapes but for the
- * batch dimension, and not more rows than the model takes. */
+/* Whether both can run as one batch: they have the same inputs, whose shapes
+ * differ in the batch dimension only, and not too many rows. */
 bool gpu_batch_requests_compatible(const gpu_batch_request_t *first,
     const gpu_batch_request_t *req, int64_t rows, const gpu_program_t *program);
 
-/* A request without an error of its own gets a copy of err; takes err, which
- * may be NULL. */
+/* Gives each request without an error a copy of err.  Takes err, which may be
+ * NULL. */
 void gpu_batch_requests_fail(gpu_batch_request_t *reqs, uint32_t count,
     TRITONSERVER_Error *err);
 
-/* Unless the request has an error, the states that its batch has written
- * become those of its sequence.  The batch has ended. */
+/* Called after the batch: unless the request has an error, the states that the
+ * batch has written become those of its sequence. */
 void gpu_batch_request_keep_states(gpu_batch_request_t *req,
     const gpu_program_t *program);
 
-/* Reports the times, answers, releases the request. */
+/* Reports the times, sends the response and releases the request. */
 void gpu_batch_request_finish(gpu_batch_request_t *req,
     TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 
-/* Reports and answers with the request's error by another response.  Response
- * and request stay as they are: the GPU may yet write to their memory. */
+/* Reports the times, and sends the request's error by a second response.  The
+ * first response and the request stay, as the GPU may still write to their
+ * memory. */
 void gpu_batch_request_answer_aside(gpu_batch_request_t *req,
     TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 

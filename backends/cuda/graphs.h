@@ -1,17 +1,17 @@
 /*
- * graphs.h - launches that come again are played back as one CUDA graph.
+ * graphs.h - replays repeated launches as one CUDA graph.
  *
  * Owner    the caller's struct owns graphs and keys until gpu_graphs_fini,
  *          which comes before the stream's end.
  * Thread   one instance's, its device entered.
  * Units    none.
- * Errors   as the driver's.  A capture that fails is no error: then, and from
- *          then on, kernels are launched one by one.
+ * Errors   The driver's.  After a failed capture, which is no error, kernels
+ *          are launched one by one for good.
  * Route    batch -> [graphs] -> launch, driver
  *
- * The key of a graph is its launches, bytes by bytes: geometry, arguments and
- * addresses.  It is captured the second time that they come, and the one that
- * was not used for the longest time makes room.
+ * The key of a graph is the bytes of its launches: geometry, arguments and
+ * addresses.  Launches are captured when they come for the second time; the
+ * least recently used graph makes room.
  */
 
 #ifndef GPU_GRAPHS_H
@@ -34,14 +34,15 @@ typedef struct {
     uint64_t             now;
 } gpu_graphs_t;
 
+/* Starts without graphs; fini destroys those that there are. */
 BK_CHECK TRITONSERVER_Error *gpu_graphs_init(gpu_graphs_t *g,
     const gpu_program_t *program, const gpu_loaded_t *loaded);
 void gpu_graphs_fini(gpu_graphs_t *g);
 
-/* The same where the device cannot be entered: the driver's objects stay. */
+/* As fini, when the device cannot be entered: leaks the driver's objects. */
 void gpu_graphs_forget(gpu_graphs_t *g);
 
-/* Puts the launches into the stream, by a graph or one by one. */
+/* Queues the launches in the stream, by a graph or one by one. */
 BK_CHECK TRITONSERVER_Error *gpu_graphs_run(gpu_graphs_t *g,
     const gpu_launch_t *launches, uint32_t count, gpu_stream_t stream);
 

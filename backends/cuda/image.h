@@ -1,10 +1,10 @@
 /*
- * image.h - the code of a model as a device's driver takes it.
+ * image.h - the code of a model in a form that a device's driver loads.
  *
- * Owner    the code is the caller's, for free().
- * Thread   any; compiling takes up to seconds.
+ * Owner    The caller frees the code with free().
+ * Thread   any; compiling can take seconds.
  * Units    bytes.
- * Errors   as the compiler's, with the model's file in front.
+ * Errors   The compiler's messages, preceded by the model's file name.
  * Route    loaded -> [image] -> compiler, cache, files
  */
 
@@ -14,9 +14,9 @@
 #include "model_file.h"
 #include "runtime.h"
 
-/* Reads the file, compiles it where it is a source.  Files *.cuh, *.h and
- * *.hpp of its directory may be included.  A zero follows the code, which the
- * caller frees on error, too. */
+/* Reads the file, and compiles a source file, which may include the *.cuh, *.h
+ * and *.hpp files of its directory.  The code is followed by a zero byte.  The
+ * caller frees the code even after an error. */
 BK_CHECK TRITONSERVER_Error *gpu_image_make(gpu_runtime_t *rt,
     const gpu_model_file_t *file, const char *options,
     const gpu_device_t *device, char **code);

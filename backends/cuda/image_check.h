@@ -1,12 +1,12 @@
 /*
- * image_check.h - whether compiled code ends where it says it does.
+ * image_check.h - checks that compiled code is not truncated.
  *
- * Owner    nobody: it reads the caller's bytes.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: a cubin or fatbin of which a part is missing, a fatbin
- *          with a compressed cubin, or neither of them nor PTX.
- * Route    image -> [image check] -> driver, which is told no length
+ * Errors   INVALID_ARG: a truncated cubin or fatbin, a fatbin with a compressed
+ *          cubin, or none of cubin, fatbin and PTX.
+ * Route    image -> [image check] -> driver, which gets no length
  */
 
 #ifndef GPU_IMAGE_CHECK_H
@@ -14,7 +14,7 @@
 
 #include "common/error.h"
 
-/* A zero follows the code, at which the driver's reading of text ends. */
+/* The code must be followed by a zero, where the driver stops reading text. */
 BK_CHECK TRITONSERVER_Error *gpu_image_check(const char *code, size_t len);
 
 #endif /* GPU_IMAGE_CHECK_H */

@@ -1,14 +1,14 @@
 /*
- * includes.h - whether a source includes the files alone that come with it.
+ * includes.h - checks that a source includes only files of its directory.
  *
- * Owner    nobody: it reads the caller's texts.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    none.
  * Errors   none.
  * Route    image -> [includes] -> whether compiled code is kept
  *
- * The compiler opens other files itself, by absolute names at least, and code
- * that is kept would outlive a change of them.
+ * The compiler itself opens other files, at least those with absolute names,
+ * and cached code would not follow their changes.
  */
 
 #ifndef GPU_INCLUDES_H
@@ -16,9 +16,9 @@
 
 #include "common/gpu_compiler.h"
 
-/* Directives are found in all their spellings, lines that are joined and
- * comments among them; a name by a macro counts as another file, and so does
- * what only looks like a directive.  Without memory nothing is known. */
+/* Finds directives in all spellings, with joined lines and comments.  false: a
+ * directive names another file or a macro, a text resembles a directive, or
+ * there is no memory. */
 bool gpu_includes_are_known(const gpu_source_t *source);
 
 #endif /* GPU_INCLUDES_H */

@@ -1,10 +1,10 @@
 /*
- * inputs.h - the inputs of a batch, each in one piece on the device.
+ * inputs.h - puts each input of a batch on the device, in one piece.
  *
- * Owner    memory of requests stays theirs; copies go to the batch's memory.
+ * Owner    Requests own their memory; copies are in the batch's memory.
  * Thread   the instance's, its device entered.
  * Units    bytes.
- * Errors   as the driver's; INTERNAL: buffers that are not as large as said.
+ * Errors   The driver's.  INTERNAL: the size of buffers contradicts the input.
  * Route    batch -> [inputs] -> copies
  */
 
@@ -13,13 +13,13 @@
 
 #include "batch.h"
 
-/* Notes the address of each input that lies on the device in one buffer and is
- * the whole batch's: it stays there, unless kernels write to inputs.  The
- * others' are 0. */
+/* Sets the address of each input of the whole batch that is one buffer on the
+ * device: it is used in place, unless kernels write to inputs.  The address of
+ * other inputs is 0. */
 BK_CHECK TRITONSERVER_Error *gpu_inputs_find(gpu_batch_t *b,
     const gpu_batch_request_t *reqs, uint32_t count);
 
-/* Queues a copy for each buffer of an input for which memory was needed. */
+/* Queues copies of all buffers of the inputs that are not used in place. */
 BK_CHECK TRITONSERVER_Error *gpu_inputs_copy(gpu_batch_t *b,
     const gpu_batch_request_t *reqs, uint32_t count);
 

@@ -16,14 +16,16 @@
 #include "batch.h"
 #include "model.h"
 
+/* The functions of bk_backend_t (common/entry.h). */
 BK_CHECK TRITONSERVER_Error *gpu_instance_new(void **out,
     TRITONBACKEND_ModelInstance *handle, void *model);
 void gpu_instance_free(void *instance);
 
+/* Answers and releases all requests, or returns an error and touches none. */
 BK_CHECK TRITONSERVER_Error *gpu_instance_execute(void *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
 
-/* Why it runs nothing; NULL: it does. */
+/* The reason why the instance runs nothing; NULL: it is ready. */
 BK_CHECK TRITONSERVER_Error *gpu_instance_ready(void *instance);
 
 #endif /* GPU_INSTANCE_H */

@@ -1,14 +1,14 @@
 /*
- * late.h - requests that were answered while their kernels ran on.
+ * late.h - keeps requests that were answered before their kernels ended.
  *
- * Owner    The instance owns it; it owns requests and their responses: the GPU
- *          may yet read and write their memory.
+ * Owner    The instance owns gpu_late_t, which owns requests and responses: the
+ *          GPU may still read and write their memory.
  * Thread   the instance's; stop also the one that frees the instance;
  *          gpu_late_is_waiting: any.  A thread of its own, the watcher,
  *          releases the requests and then ends.
  * Units    none.
- * Errors   Without memory for the list the requests are kept for good.
- *          Without a watcher they are released when the instance executes.
+ * Errors   Without memory for the list the requests are leaked.  Without a
+ *          watcher they are released when the instance executes.
  * Route    instance -> [late] -> release
  */
 
@@ -32,17 +32,19 @@ typedef struct {
                                          * fields above back                 */
 } gpu_late_t;
 
-/* Answers each with its error.  late is not waiting. */
+/* Sends each request's error and keeps the requests.  late is not waiting. */
 void gpu_late_keep(gpu_late_t *late, gpu_batch_t *batch,
     const gpu_batch_request_t *reqs, uint32_t count,
     TRITONBACKEND_ModelInstance *instance, const bk_times_t *times);
 
-/* Whether none is left. */
+/* Whether no request is left; without a watcher, releases those whose kernels
+ * have ended. */
 bool gpu_late_release(gpu_late_t *late);
 
-/* Ends the watcher; requests whose kernels have not ended are kept. */
+/* Ends the watcher; leaks requests whose kernels have not ended. */
 void gpu_late_stop(gpu_late_t *late);
 
+/* Whether kernels of an answered request may still run. */
 bool gpu_late_is_waiting(const gpu_late_t *late);
 
 #endif /* GPU_LATE_H */

@@ -5,7 +5,7 @@
  *          instance.
  * Thread   open and close: one; then any.  A state: its instance's.
  * Units    as gpu_model.h.
- * Errors   INVALID_ARG: not such a library.  INTERNAL: what it says itself.
+ * Errors   INVALID_ARG: not such a library.  INTERNAL: the library's message.
  * Route    model, instance -> [library] -> model.so
  */
 
@@ -25,6 +25,7 @@ typedef struct {
     void (*fini)(void *state);
 } gpu_library_t;
 
+/* Loads the library at path, after its checks, and finds its functions. */
 BK_CHECK TRITONSERVER_Error *gpu_library_open(gpu_library_t *l,
     const char *path);
 void gpu_library_close(gpu_library_t *l);

@@ -18,7 +18,7 @@ gpu_library_check(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        return NULL;                    /* the loader says why               */
+        return NULL;                    /* dlopen() reports the reason       */
     }
 
     bool cut = is_cut_off(fd);

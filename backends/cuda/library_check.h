@@ -1,15 +1,14 @@
 /*
- * library_check.h - whether a model.so ends where its segments say.
+ * library_check.h - checks that a model.so is not truncated.
  *
- * Owner    nobody: it opens and closes the file.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: a library of which a part is missing.
+ * Errors   INVALID_ARG: a part of the library is missing.
  * Route    library -> [library check] -> dlopen
  *
- * The loader maps segments without a look at the file's size: reading one that
- * is not there ends the process by SIGBUS.  All else that may be wrong it says
- * itself.
+ * dlopen() maps segments without checking the file's size: reading a missing
+ * one ends the process by SIGBUS.  It reports all other errors itself.
  */
 
 #ifndef GPU_LIBRARY_CHECK_H
@@ -17,6 +16,8 @@
 
 #include "common/error.h"
 
+/* Succeeds if every segment is in the file, and for a file that dlopen()
+ * will reject by itself. */
 BK_CHECK TRITONSERVER_Error *gpu_library_check(const char *path);
 
 #endif /* GPU_LIBRARY_CHECK_H */

@@ -24,7 +24,7 @@ static TRITONSERVER_Error *load_weights(gpu_loaded_t *l, uint32_t i,
 static TRITONSERVER_Error *copy_weights(gpu_loaded_t *l, uint32_t i,
     const char *data, size_t len, const char *path, bool *ended);
 
-/* Entered for the whole of it. */
+/* The device's context is current from the first call to the last. */
 TRITONSERVER_Error *
 gpu_loaded_new(gpu_loaded_t **out, gpu_runtime_t *rt, gpu_device_t *device,
     const gpu_model_file_t *file, const gpu_program_t *program)
@@ -82,7 +82,7 @@ gpu_loaded_free(gpu_loaded_t *l)
     free(l);
 }
 
-/* model.so brings its own code. */
+/* A model.so contains its own code: nothing is loaded. */
 static TRITONSERVER_Error *
 load_module(gpu_loaded_t *l, gpu_runtime_t *rt, const gpu_model_file_t *file,
     const gpu_program_t *program)
@@ -146,7 +146,8 @@ find_kernel(gpu_loaded_t *l, uint32_t i, const gpu_kernel_t *kernel)
     return err != NULL ? err : check_parameters(l, i, kernel);
 }
 
-/* More than 48 KiB of shared memory must be asked for; then all there is. */
+/* The driver gives more than 48 KiB of dynamic shared memory only on request,
+ * so all that the device has is requested. */
 static TRITONSERVER_Error *
 read_limits(gpu_loaded_t *l, uint32_t i, const gpu_kernel_t *kernel)
 {
@@ -177,7 +178,7 @@ read_limits(gpu_loaded_t *l, uint32_t i, const gpu_kernel_t *kernel)
         "shared memory of kernel \"%s\"", kernel->name);
 }
 
-/* A driver before 12.4 does not tell them. */
+/* Drivers before CUDA 12.4 cannot list parameters. */
 static TRITONSERVER_Error *
 check_parameters(gpu_loaded_t *l, uint32_t i, const gpu_kernel_t *kernel)
 {
@@ -234,7 +235,7 @@ load_weights(gpu_loaded_t *l, uint32_t i, const gpu_model_file_t *file,
     if (err == NULL) {
         err = copy_weights(l, i, data, len, path, &ended);
     }
-    if (ended) {                        /* else a copy may yet read it       */
+    if (ended) {                        /* otherwise a copy may still run   */
         free(data);
     }
     free(path);

@@ -1,11 +1,11 @@
 /*
  * loaded.h - a model's code and weights on one device.
  *
- * Owner    gpu_loaded_new gives it to the caller.
+ * Owner    The caller frees the object from gpu_loaded_new.
  * Thread   new and free: one; then read by the instances of the device.
  * Units    bytes, threads.
- * Errors   INVALID_ARG: no such kernel, or its parameters are not those of
- *          the configuration.  UNSUPPORTED: code that this device or driver
+ * Errors   INVALID_ARG: no such kernel, or its parameters differ from the
+ *          configuration's.  UNSUPPORTED: code that this device or driver
  *          cannot run.  UNAVAILABLE: no memory left.
  * Route    model -> [loaded] -> launch
  */
@@ -19,17 +19,19 @@
 typedef struct {
     gpu_function_t handle;
     int            threads_most;        /* in a block                        */
-    int            shared_most;         /* asked for at a launch             */
+    int            shared_most;         /* dynamic, for a launch             */
 } gpu_loaded_kernel_t;
 
 typedef struct {
     gpu_device_t        *device;
     gpu_module_t         module;
-    gpu_loaded_kernel_t *kernels;       /* as the program's                  */
-    gpu_ptr_t           *weights;       /* as its buffers; 0: scratch        */
+    gpu_loaded_kernel_t *kernels;       /* by kernel of the program          */
+    gpu_ptr_t           *weights;       /* by buffer; 0: scratch memory      */
     uint32_t             buffer_count;
 } gpu_loaded_t;
 
+/* Loads the code, and copies the weights to the device.  free(NULL) does
+ * nothing. */
 BK_CHECK TRITONSERVER_Error *gpu_loaded_new(gpu_loaded_t **out,
     gpu_runtime_t *rt, gpu_device_t *device, const gpu_model_file_t *file,
     const gpu_program_t *program);

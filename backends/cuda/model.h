@@ -3,11 +3,11 @@
  *           device that has instances of it.
  *
  * Owner    The core's model object owns it from ModelInitialize to
- *          ModelFinalize.  Instances borrow what gpu_model_load gives until
- *          the model is freed.
+ *          ModelFinalize.  Instances borrow the results of gpu_model_load
+ *          until the model is freed.
  * Thread   new and free: one; load: any loader's.
  * Units    none.
- * Errors   every one names the model's file; requests' its name.
+ * Errors   Errors of loads name the model's file, those of requests its name.
  * Route    cuda -> [model] -> program, model file, loaded, library
  */
 
@@ -19,16 +19,18 @@
 
 typedef struct gpu_model_s gpu_model_t;
 
+/* The functions of bk_backend_t (common/entry.h). */
 BK_CHECK TRITONSERVER_Error *gpu_model_new(void **out,
     TRITONBACKEND_Model *handle, void *runtime);
 void gpu_model_free(void *model);
 
+/* The model's kernels, tensors and buffers. */
 const gpu_program_t *gpu_model_program(const gpu_model_t *m);
 
 /* NULL: the model has kernels. */
 const gpu_library_t *gpu_model_library(const gpu_model_t *m);
 
-/* Fills in all that a library is told of the model; pointers are the
+/* Fills in the description of the model for a library; pointers are the
  * model's. */
 void gpu_model_describe(const gpu_model_t *m, gpu_model_options_t *options);
 
@@ -36,11 +38,11 @@ void gpu_model_describe(const gpu_model_t *m, gpu_model_options_t *options);
 BK_CHECK TRITONSERVER_Error *gpu_model_load(gpu_model_t *m, int64_t device,
     gpu_loaded_t **out);
 
-/* Puts the model's file in front of err; NULL stays NULL. */
+/* Adds the name of the model's file to err, which may be NULL. */
 BK_CHECK TRITONSERVER_Error *gpu_model_blame(const gpu_model_t *m,
     TRITONSERVER_Error *err);
 
-/* The same with its name, for clients: paths are the server's own matter. */
+/* Adds the model's name to err, for clients, who do not learn paths. */
 BK_CHECK TRITONSERVER_Error *gpu_model_blame_by_name(const gpu_model_t *m,
     TRITONSERVER_Error *err);
 

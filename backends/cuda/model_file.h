@@ -1,12 +1,12 @@
 /*
- * model_file.h - which file a model is, and reading the files beside it.
+ * model_file.h - finds the file of a model, and reads the files beside it.
  *
- * Owner    the caller's struct owns its texts until gpu_model_file_fini; what
- *          is read is the caller's, for free().
+ * Owner    The caller's struct owns its texts until gpu_model_file_fini; the
+ *          caller frees file contents with free().
  * Thread   any.
  * Units    bytes.
- * Errors   NOT_FOUND: no such file.  INVALID_ARG: a name that leads out of
- *          the version's directory, an extension that is none of ours.
+ * Errors   NOT_FOUND: no such file.  INVALID_ARG: a name leaves the
+ *          version's directory, or the extension is unknown.
  * Route    model -> [model file] -> image, library
  */
 
@@ -39,11 +39,11 @@ void gpu_model_file_fini(gpu_model_file_t *f);
 BK_CHECK TRITONSERVER_Error *gpu_model_file_beside(const gpu_model_file_t *f,
     const char *name, char **path);
 
-/* Of a regular file of the version's directory. */
+/* The size of a regular file in the version's directory. */
 BK_CHECK TRITONSERVER_Error *gpu_model_file_size(const gpu_model_file_t *f,
     const char *name, int64_t *len);
 
-/* A regular file with a zero behind it, which *len does not count. */
+/* Reads a regular file, and adds a zero byte, which *len does not count. */
 BK_CHECK TRITONSERVER_Error *gpu_file_read(const char *path, char **data,
     size_t *len);
 

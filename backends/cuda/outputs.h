@@ -1,7 +1,7 @@
 /*
  * outputs.h - the outputs of a batch, copied into the responses.
  *
- * Owner    buffers are the responses'.
+ * Owner    Responses own the buffers.
  * Thread   the instance's, its device entered.
  * Units    bytes.
  * Errors   An output without a buffer is an error of its request alone; the
@@ -14,10 +14,10 @@
 
 #include "batch.h"
 
-/* Asks for a buffer on the device for each wanted output and each state, takes
- * what it gets, and queues one copy into each.  Where the buffer is memory of
- * the host that is not pinned, the kernels are waited for first; with b->late
- * nothing is copied. */
+/* Asks for a buffer on the device for each wanted output and each state,
+ * accepts other memory, and queues one copy into each.  Before a copy to host
+ * memory that is not pinned, waits for the kernels; with b->late nothing is
+ * copied. */
 BK_CHECK TRITONSERVER_Error *gpu_outputs_take(gpu_batch_t *b,
     gpu_batch_request_t *reqs, uint32_t count);
 

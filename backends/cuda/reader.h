@@ -1,12 +1,11 @@
 /*
- * reader.h - the words and signs of a parameter's text, one after the other.
+ * reader.h - reads the words and signs of a parameter's text.
  *
- * Owner    the text is the caller's and outlives the reader; names point into
- *          it.
+ * Owner    The caller's text outlives the reader; names point into the text.
  * Thread   one reader, one thread.
  * Units    characters.
- * Errors   INVALID_ARG: the parameter, the position, what is there, and what
- *          could be.
+ * Errors   INVALID_ARG naming parameter and position, the text there and the
+ *          expected one.
  * Route    config.pbtxt -> program -> [reader] -> expression, kernel
  */
 
@@ -26,26 +25,29 @@ typedef struct {
     size_t      len;
 } gpu_word_t;
 
-/* Whether the sign comes next, which is then read. */
+/* Reads the sign, if it is next. */
 bool gpu_reader_take(gpu_reader_t *r, const char *sign);
 
-/* The same where nothing else may come. */
+/* Reads the sign; an error if something else is next. */
 BK_CHECK TRITONSERVER_Error *gpu_reader_expect(gpu_reader_t *r,
     const char *sign);
 
-/* A name as C has them, or any text between single quotes; false: none. */
+/* Reads a name of C, or a text in single quotes; false: none is next. */
 bool gpu_reader_word(gpu_reader_t *r, gpu_word_t *word);
 
-/* Digits; false: none.  *fits: the number is an int64_t. */
+/* Reads digits; false: none is next.  *fits: the number fits int64_t. */
 bool gpu_reader_number(gpu_reader_t *r, int64_t *number, bool *fits);
 
-/* A number with a fraction, sign and exponent; false: none. */
+/* Reads a number with fraction, sign and exponent; false: none is next. */
 bool gpu_reader_real(gpu_reader_t *r, double *number);
 
+/* Whether only blanks are left. */
 bool gpu_reader_at_end(gpu_reader_t *r);
+
+/* Whether the word is text. */
 bool gpu_word_is(gpu_word_t word, const char *text);
 
-/* An error at the present position. */
+/* An error with the present position. */
 BK_CHECK TRITONSERVER_Error *gpu_reader_error(const gpu_reader_t *r,
     const char *fmt, ...) BK_PRINTF(2, 3);
 

@@ -1,12 +1,12 @@
 /*
- * requirement.h - what shapes of inputs must have in common.
+ * requirement.h - an equation that the shapes of inputs must satisfy.
  *
  * Owner    the caller's struct owns its expressions until
  *          gpu_requirement_fini; parameter and text are the configuration's.
  * Thread   read-only after reading.
  * Units    as expressions.
- * Errors   INVALID_ARG: a text that is no requirement; shapes that do not
- *          meet it, with both numbers.
+ * Errors   INVALID_ARG: the text is no requirement; or shapes do not satisfy
+ *          it, with both numbers.
  * Route    program -> [requirement] -> shapes of a batch
  *
  *   requirement  sum == sum
@@ -23,13 +23,13 @@ typedef struct {
     gpu_expression_t sides[2];
 } gpu_requirement_t;
 
-/* text may be NULL: the parameter is no text.  On error the caller still calls
- * gpu_requirement_fini. */
+/* text NULL: the parameter is no text.  The caller calls gpu_requirement_fini
+ * even after an error. */
 BK_CHECK TRITONSERVER_Error *gpu_requirement_read(gpu_requirement_t *q,
     const char *parameter, const char *text, const gpu_names_t *inputs);
 void gpu_requirement_fini(gpu_requirement_t *q);
 
-/* At load, where nothing in it depends on a request: the same error. */
+/* As check, at load, for a requirement that depends on no request. */
 BK_CHECK TRITONSERVER_Error *gpu_requirement_check_certain(
     const gpu_requirement_t *q, const gpu_names_t *inputs);
 

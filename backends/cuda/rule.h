@@ -4,8 +4,8 @@
  * Owner    the caller's struct owns its expressions until gpu_rule_fini.
  * Thread   read-only after reading.
  * Units    elements, without the batch dimension.
- * Errors   INVALID_ARG: an output with open dimensions and no rule, a rule
- *          that does not fit the output, a dimension that cannot be.
+ * Errors   INVALID_ARG: an output with open dimensions has no rule, or a rule
+ *          does not fit the output, or gives an impossible dimension.
  * Route    program -> [rule] -> shapes of a batch
  *
  *   rule     like INPUT | sum {, sum}        a sum for each dimension
@@ -21,8 +21,8 @@ typedef struct {
     uint32_t         count;         /* 0: all are in the configuration       */
 } gpu_rule_t;
 
-/* text may be NULL: no rule is given.  On error the caller still calls
- * gpu_rule_fini. */
+/* text NULL: there is no rule.  The caller calls gpu_rule_fini even after an
+ * error. */
 BK_CHECK TRITONSERVER_Error *gpu_rule_read(gpu_rule_t *rule,
     const gpu_tensor_t *output, const char *parameter, const char *text,
     const gpu_names_t *inputs);

@@ -1,5 +1,5 @@
 /*
- * runtime.h - what all models of the backend share.
+ * runtime.h - the state that all models of the backend share.
  *
  * Owner    The core's backend object owns it from Initialize to Finalize.
  * Thread   open and close: one; then any.
@@ -23,10 +23,12 @@ BK_CHECK TRITONSERVER_Error *gpu_runtime_open(void **out,
     TRITONBACKEND_Backend *backend);
 void gpu_runtime_close(void *runtime);
 
+/* The driver, which the backend opened with its start, or the error of
+ * that. */
 BK_CHECK TRITONSERVER_Error *gpu_runtime_driver(const gpu_runtime_t *rt,
     gpu_driver_t **out);
 
-/* Opened at the first call that succeeds, as is the directory of its code. */
+/* Opens the compiler and the cache, unless an earlier call has. */
 BK_CHECK TRITONSERVER_Error *gpu_runtime_compiler(gpu_runtime_t *rt,
     gpu_compiler_t **compiler, gpu_cache_t **cache);
 

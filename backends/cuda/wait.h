@@ -1,10 +1,10 @@
 /*
- * wait.h - waiting for a stream, for a limited time.
+ * wait.h - waits for a stream, for a limited time.
  *
- * Owner    nobody.
+ * Owner    nothing is kept.
  * Thread   the stream's, its device entered.
  * Units    milliseconds.
- * Errors   as the driver's, among them the faults of kernels.
+ * Errors   The driver's, including faults of kernels.
  * Route    batch -> [wait] -> driver
  */
 
@@ -13,13 +13,13 @@
 
 #include "common/gpu_driver.h"
 
-/* *ended: nothing in the stream touches memory any more, because it is empty
- * or the device has failed.  timeout_ms 0: no limit; then event is recorded,
- * which the driver wakes the thread by. */
+/* *ended: work in the stream accesses no memory any more, because the stream is
+ * empty or the device has failed.  timeout_ms 0: no limit; the thread then
+ * sleeps until event, which is recorded. */
 BK_CHECK TRITONSERVER_Error *gpu_wait(gpu_device_t *device,
     gpu_stream_t stream, gpu_event_t event, int64_t timeout_ms, bool *ended);
 
-/* The driver's own wait. */
+/* Waits by the driver, without a limit. */
 BK_CHECK TRITONSERVER_Error *gpu_wait_long(gpu_device_t *device,
     gpu_stream_t stream, bool *ended);
 

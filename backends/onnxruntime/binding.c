@@ -23,7 +23,7 @@ ort_binding_run(const ort_session_t *s, const ort_run_t *run)
         err = take_outputs(s, run);
     }
 
-    /* the tensors' memory is the requests', which end before the next run */
+    /* the tensors are in memory of requests, which end before the next run */
     api->ClearBoundInputs(s->binding);
     api->ClearBoundOutputs(s->binding);
     return err;
@@ -60,7 +60,8 @@ bind_all(const ort_session_t *s, const ort_run_t *run)
     return NULL;
 }
 
-/* The library gives a value for each output, also for those it was given. */
+/* The library returns a value for each output, even for those that were bound
+ * to memory of ours. */
 static TRITONSERVER_Error *
 take_outputs(const ort_session_t *s, const ort_run_t *run)
 {

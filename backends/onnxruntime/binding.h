@@ -5,7 +5,7 @@
  *          the run makes are the caller's.
  * Thread   the instance's.
  * Units    none.
- * Errors   what the library says, with the tensor's name.
+ * Errors   the library's messages, with the tensor's name.
  * Route    run -> [binding] -> the library
  */
 

@@ -5,8 +5,8 @@
  *          with ort_options_free; ort_session_new may take run away first.
  * Thread   one object, one thread.
  * Units    none.
- * Errors   INVALID_ARG naming the parameter; what the library says when an
- *          execution provider is not part of it.
+ * Errors   INVALID_ARG naming the parameter; the library's message if it lacks
+ *          an execution provider.
  * Route    model_config -> [options] -> session
  */
 

@@ -5,7 +5,7 @@
  *          from run to done.
  * Thread   its instance's.
  * Units    none.
- * Errors   what the library says, with the tensor's name.
+ * Errors   the library's messages, with the tensor's name.
  * Route    common/runner -> [run] -> the library
  */
 
@@ -30,6 +30,7 @@ typedef struct {
 /* Takes an ort_run_t as self. */
 extern const bk_runtime_t ort_run_functions;
 
+/* Allocates the tables for all tensors of the session. */
 BK_CHECK TRITONSERVER_Error *ort_run_init(ort_run_t *r,
     const ort_session_t *session);
 void ort_run_fini(ort_run_t *r);

@@ -5,7 +5,7 @@
  * Owner    the caller's, between open and close.
  * Thread   the model's loader's.
  * Units    none.
- * Errors   what the library says, with the tensor's name.
+ * Errors   the library's messages, with the tensor's name.
  * Route    network -> [conversions] -> the library
  */
 
@@ -22,6 +22,7 @@ typedef struct {
     bool                              any;
 } vino_conversions_t;
 
+/* Begins without a conversion. */
 BK_CHECK TRITONSERVER_Error *vino_conversions_open(vino_conversions_t *c,
     const vino_runtime_t *rt, const ov_model_t *model);
 void vino_conversions_close(vino_conversions_t *c);

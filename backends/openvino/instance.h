@@ -17,10 +17,12 @@
 
 #include "model.h"
 
+/* The functions of bk_backend_t (common/entry.h). */
 BK_CHECK TRITONSERVER_Error *vino_instance_new(void **out,
     TRITONBACKEND_ModelInstance *handle, void *model);
 void vino_instance_free(void *instance);
 
+/* Answers and releases all requests, or returns an error and touches none. */
 BK_CHECK TRITONSERVER_Error *vino_instance_execute(void *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
 

@@ -110,8 +110,9 @@ model_setup(vino_model_t *m)
     return err;
 }
 
-/* A batch that is configured is opened in the file before it is described.
- * The options borrow texts of the configuration, which is then another. */
+/* With a configured batch, the network gets its batch dimension before its
+ * tensors are described.  The options point into the configuration, so they
+ * are read again after its completion. */
 static TRITONSERVER_Error *
 model_complete(vino_model_t *m)
 {
@@ -129,7 +130,7 @@ model_complete(vino_model_t *m)
     return err != NULL ? err : vino_options_read(&m->options, &m->config);
 }
 
-/* As the configuration has them when instances are made. */
+/* Reads the configuration again: the core has completed its groups by now. */
 static TRITONSERVER_Error *
 count_instances(const vino_model_t *m, uint32_t *count)
 {

@@ -29,6 +29,7 @@ typedef struct {
                                          * symbols                           */
 } vino_model_t;
 
+/* The functions of bk_backend_t (common/entry.h). */
 BK_CHECK TRITONSERVER_Error *vino_model_new(void **out,
     TRITONBACKEND_Model *handle, void *runtime);
 void vino_model_free(void *model);

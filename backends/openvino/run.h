@@ -1,13 +1,13 @@
 /*
- * run.h - runs of a compiled model: tensors over the memory of requests,
- *         outputs read or taken.
+ * run.h - runs of a compiled model: input tensors in the memory of requests,
+ *         and the outputs.
  *
- * Owner    The instance owns it.  A run's tensors are in the handles of its
- *          values until it is done.
+ * Owner    The instance.  The handles of a run's values hold its tensors until
+ *          the run is done.
  * Thread   the instance's.
  * Units    rows of the batch dimension.
- * Errors   the library's own words; INTERNAL: rows or an output that are not
- *          as the model has promised.
+ * Errors   The library's messages.  INTERNAL: the number of rows or an output
+ *          differs from the model's description.
  * Route    batch -> [run] -> the library
  */
 
@@ -32,7 +32,7 @@ typedef struct {
 /* Takes a vino_run_t as self. */
 extern const bk_runtime_t vino_run_functions;
 
-/* After an error, too, fini is called. */
+/* The caller calls fini even after an error. */
 BK_CHECK TRITONSERVER_Error *vino_run_init(vino_run_t *r,
     vino_network_t *network, bool padding);
 void vino_run_fini(vino_run_t *r);

@@ -12,7 +12,7 @@
 
 #define DEFAULT_MAX_BATCH_SIZE 4
 
-/* A line of this kind says where in the library an exception came from. */
+/* Begins a line that names the place of an exception in the library. */
 #define PLACE_START "Exception from "
 
 static const struct {
@@ -84,8 +84,9 @@ vino_runtime_close(vino_runtime_t *rt)
 }
 
 /*
- * The library keeps one message for all threads.  Another thread's failure
- * between the call and this line takes it away; the status is left then.
+ * The library keeps one message for all threads.  A failure of another thread
+ * can replace it between the failed call and this one; the status is then the
+ * only reliable part.
  */
 TRITONSERVER_Error *
 vino_err(const vino_runtime_t *rt, ov_status_e status, const char *fmt, ...)
@@ -167,7 +168,7 @@ library_open(vino_runtime_t *rt)
     return library_look_up(rt, library);
 }
 
-/* Beside the backend, then in the loader's own places. */
+/* Searches beside the backend, then in the loader's directories. */
 static void *
 library_find(char *tried, size_t size)
 {
@@ -264,7 +265,7 @@ code_of(ov_status_e status)
     }
 }
 
-/* Lines joined by blanks, without those about places and empty ones. */
+/* Joins the lines by blanks, without empty ones and those about places. */
 static void
 text_flatten(const char *message, char *line, size_t size)
 {

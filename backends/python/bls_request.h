@@ -33,6 +33,7 @@ typedef struct {
 BK_CHECK TRITONSERVER_Error *py_bls_request_read(py_bls_request_t *q,
     TRITONSERVER_Server *server, py_requests_t *requests, py_reader_t *r);
 
+/* Frees the list; inputs may be NULL. */
 void py_bls_inputs_free(py_bls_input_t *inputs);
 
 #endif /* PY_BLS_REQUEST_H */

@@ -200,6 +200,7 @@ py_bls_response_delete(TRITONSERVER_InferenceResponse *response)
 static TRITONSERVER_Error *
 allocator_of(TRITONSERVER_ResponseAllocator **out)
 {
+    /* guards allocator */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static TRITONSERVER_ResponseAllocator *allocator;
     TRITONSERVER_Error *err = NULL;

@@ -15,6 +15,7 @@
 
 #include "interpreter.h"
 
+/* Handles the entry e of the up ring, whose message is the link's. */
 void py_call(py_interpreter_t *in, const py_entry_t *e);
 
 #endif /* PY_CALLS_H */

@@ -68,11 +68,11 @@ typedef enum {
     PY_UP_DONE,                /* id: the task                              */
     PY_UP_FREE,                /* id: a block of the down heap              */
     PY_UP_LOG,
-    PY_UP_SEND,                /* a sender's response; id: the request      */
+    PY_UP_SEND,                /* a response; id: the request               */
     PY_UP_CANCELLED,           /* id: the request                           */
-    PY_UP_CLOSE,               /* that request has no sender any more       */
+    PY_UP_CLOSE,               /* id: a request whose sender has been freed */
     PY_UP_EXEC,                /* a request to another model                */
-    PY_UP_NEXT,                /* id: of a decoupled request                */
+    PY_UP_NEXT,                /* id: a decoupled request                   */
     PY_UP_STREAM_CANCEL,
     PY_UP_STREAM_CLOSE,
     PY_UP_LOAD,

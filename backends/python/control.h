@@ -15,6 +15,8 @@
 
 #include "link.h"
 
+/* Reads the message of a call of that kind, and carries it out on another
+ * thread, which replies to slot. */
 BK_CHECK TRITONSERVER_Error *py_control_start(py_link_t *link,
     TRITONSERVER_Server *server, py_up_t kind, uint32_t slot,
     py_reader_t *r);

@@ -31,6 +31,7 @@ typedef struct {
     unsigned    activate_s;     /* limit of an activate script               */
 } py_environment_options_t;
 
+/* Creates an empty set. */
 BK_CHECK TRITONSERVER_Error *py_environments_new(
     const py_environment_options_t *options, py_environments_t **out);
 

@@ -8,8 +8,8 @@
  *          or has ended.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: what the interpreter says of a piece is not so.
- *          UNAVAILABLE: it has too many.  Else the driver's.
+ * Errors   INVALID_ARG: the interpreter names an invalid piece.  UNAVAILABLE:
+ *          it has too many pieces.  Otherwise the driver's errors.
  * Route    link, messages, calls, bls_request, bls_response -> [gpu_blocks]
  *          -> gpus
  *
@@ -59,6 +59,7 @@ typedef struct {
     bool             told;      /* why there was none                        */
 } py_gpu_blocks_t;
 
+/* Starts without blocks.  fini frees all blocks: the interpreter has ended. */
 void py_gpu_blocks_init(py_gpu_blocks_t *b);
 void py_gpu_blocks_fini(py_gpu_blocks_t *b);
 

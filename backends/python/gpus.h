@@ -22,6 +22,7 @@ BK_CHECK TRITONSERVER_Error *py_gpus_new(py_gpus_t **out);
 py_gpus_t *py_gpus_ref(py_gpus_t *gpus);
 void py_gpus_unref(py_gpus_t *gpus);        /* NULL does nothing             */
 
+/* Finds the device of a GPU; opens the driver at the first call. */
 BK_CHECK TRITONSERVER_Error *py_gpus_device(py_gpus_t *gpus, int64_t id,
     gpu_device_t **device);
 

@@ -45,9 +45,11 @@ typedef struct {
     uint32_t     free[PY_HEAP_CLASSES];    /* id + 1; 0: none               */
 } py_heap_t;
 
+/* Covers size bytes of the file from begin on. */
 void py_heap_init(py_heap_t *h, int fd, uint64_t begin, uint64_t size);
 void py_heap_fini(py_heap_t *h);
 
+/* Allocates a block of at least size bytes, at offset in the file. */
 bool py_heap_alloc(py_heap_t *h, uint64_t size, uint32_t *id,
     uint64_t *offset);
 

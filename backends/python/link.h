@@ -70,6 +70,7 @@ typedef struct {
     uint64_t         read;      /* total bytes read at addresses, and on GPUs */
 } py_link_t;
 
+/* Creates a channel, with one reference. */
 BK_CHECK TRITONSERVER_Error *py_link_new(py_link_t **out);
 py_link_t *py_link_ref(py_link_t *l);
 void py_link_unref(py_link_t *l);         /* NULL does nothing             */

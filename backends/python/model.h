@@ -46,10 +46,12 @@ typedef struct {
     bool                 batching;
 } py_model_t;
 
+/* The state of TRITONBACKEND_Initialize and Finalize. */
 BK_CHECK TRITONSERVER_Error *py_backend_new(py_backend_t **out,
     TRITONBACKEND_Backend *backend);
 void py_backend_free(py_backend_t *b);
 
+/* The state of TRITONBACKEND_ModelInitialize and ModelFinalize. */
 BK_CHECK TRITONSERVER_Error *py_model_new(py_model_t **out,
     TRITONBACKEND_Model *handle);
 void py_model_free(py_model_t *m);

@@ -37,6 +37,7 @@ BK_CHECK TRITONSERVER_Error *py_process_start(py_process_t *p,
     const char *name, const char *const *arguments, char *const *variables,
     int channel, int event);
 
+/* Kills the process group, without waiting. */
 void py_process_kill(const py_process_t *p);
 
 /* Kills its group, waits for it and writes how it ended: "exited with status

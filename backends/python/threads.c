@@ -12,6 +12,7 @@ static void *thread_main(void *arg);
 static py_job_t *job_take_locked(void);
 static void until_in(struct timespec *until, unsigned seconds);
 
+/* Guards the jobs and threads below. */
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t threads_work = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t threads_changed = PTHREAD_COND_INITIALIZER;

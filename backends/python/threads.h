@@ -22,6 +22,7 @@ typedef struct py_job_s {
     void           (*run)(struct py_job_s *job);    /* frees it              */
 } py_job_t;
 
+/* Runs the job on one of the threads. */
 BK_CHECK TRITONSERVER_Error *py_threads_run(py_job_t *job);
 
 /* Ends all threads, busy ones after their jobs; waits at most that long. */

@@ -79,6 +79,7 @@ typedef struct {
 void py_writer_reset(py_writer_t *w);
 void py_writer_fini(py_writer_t *w);
 
+/* Append one value each. */
 void py_write_none(py_writer_t *w);
 void py_write_bool(py_writer_t *w, bool v);
 void py_write_int(py_writer_t *w, int64_t v);
@@ -102,11 +103,13 @@ void py_write_value(py_writer_t *w, const py_writer_t *value);
    failed. */
 uint8_t *py_write_space(py_writer_t *w, uint64_t len);
 
+/* Reads len bytes of values. */
 void py_reader_init(py_reader_t *r, const void *data, size_t len);
 
 /* The next tag; 0: the end. */
 uint8_t py_read_tag(const py_reader_t *r);
 
+/* Read the next value, if it has that type. */
 bool py_read_none(py_reader_t *r);
 bool py_read_bool(py_reader_t *r, bool *v);
 bool py_read_int(py_reader_t *r, int64_t *v);

@@ -6,7 +6,7 @@
  * Thread   any; as many runs at a time as it has been opened for.
  * Units    none.
  * Errors   INVALID_ARG: package and instance are for different devices.
- *          INTERNAL: what the loader and the model say.
+ *          INTERNAL: messages of the loader and of the model.
  * Route    model -> [aoti] -> shim
  */
 

@@ -10,12 +10,12 @@
 
 #define DEPTH_MAX   32
 #define LEAVES_MAX  4096
-#define NAME_SIZE   1024        /* of a name, with the byte behind it        */
+#define NAME_SIZE   1024        /* of a name, with its final zero            */
 
 typedef struct {
     char   **items;
     uint32_t count;
-    char     name[NAME_SIZE];   /* the way to the present node               */
+    char     name[NAME_SIZE];   /* of the present node                       */
 } leaves_t;
 
 static TRITONSERVER_Error *spec_parse(const char *text, const char *what,
@@ -62,7 +62,7 @@ pt_call_spec_read(pt_signature_t *s, const char *in, const char *out)
     return err;
 }
 
-/* [version, node] */
+/* The text is [version, node]. */
 static TRITONSERVER_Error *
 spec_parse(const char *text, const char *what, bk_json_t **root,
     const bk_json_t **top)
@@ -85,7 +85,7 @@ spec_parse(const char *text, const char *what, bk_json_t **root,
     return NULL;
 }
 
-/* a tuple of positional arguments and a dict of named ones */
+/* The top node is a tuple of positional arguments and a dict of named ones. */
 static TRITONSERVER_Error *
 read_inputs(leaves_t *l, const bk_json_t *top)
 {
@@ -144,7 +144,7 @@ read_node(leaves_t *l, const bk_json_t *node, size_t len, unsigned depth)
     return err;
 }
 
-/* Name is as long as len when it returns, as before. */
+/* Appends each child's key to l->name, and restores its length len. */
 static TRITONSERVER_Error *
 read_children(leaves_t *l, const bk_json_t *node, const bk_json_t *keys,
     size_t len, unsigned depth)
@@ -174,7 +174,7 @@ read_children(leaves_t *l, const bk_json_t *node, const bk_json_t *keys,
     return NULL;
 }
 
-/* A dict's keys are its context: an array, or the text of one. */
+/* The context of a dict has its keys, as an array or as the text of one. */
 static TRITONSERVER_Error *
 node_keys(const bk_json_t *node, bk_json_t **root, const bk_json_t **keys)
 {

@@ -19,6 +19,7 @@
 
 #include "engine.h"
 
+/* Sets the names of parameters and outputs from the two specifications. */
 BK_CHECK TRITONSERVER_Error *pt_call_spec_read(pt_signature_t *s,
     const char *in, const char *out);
 

@@ -1,11 +1,12 @@
 /*
- * engine.h - what runs a model's file: TorchScript or an AOTInductor package.
+ * engine.h - runs a model's file: TorchScript or an AOTInductor package.
  *
- * Owner    An engine owns its signature; open gives the engine to the caller,
- *          who ends it with pt_engine_free.  Results live until released.
+ * Owner    The caller of a function that opens an engine ends it with
+ *          pt_engine_free.  The engine owns its signature, and results until
+ *          their release.
  * Thread   Any number of threads may run an engine at the same time.
  * Units    dims are elements, with the batch dimension.
- * Errors   what PyTorch says, with the file or the tensor it is about.
+ * Errors   PyTorch's messages, with the name of the file or tensor.
  * Route    model -> [engine] -> script, aoti
  */
 
@@ -16,25 +17,25 @@
 
 #include <stddef.h>
 
-/* Beside PyTorch's numbers of element types (element_type.h): a list of
- * strings. */
+/* The type of a list of strings; other types are PyTorch's numbers
+ * (element_type.h). */
 #define PT_TEXTS (-2)
 
-#define PT_CPU        (-1)      /* in place of a GPU's number                */
+#define PT_CPU        (-1)      /* a device number: no GPU                   */
 #define PT_ANY_DEVICE (-2)      /* wherever the file's own tensors lie       */
 
 /* An argument of forward(). */
 typedef struct {
-    char *name;                 /* as a configuration may call it            */
+    char *name;                 /* for the configuration                     */
     bool  texts;                /* List[str]; otherwise a tensor             */
-    bool  has_default;          /* it may be left out                        */
+    bool  has_default;          /* the argument is optional                  */
 } pt_parameter_t;
 
 typedef struct {
     pt_parameter_t *parameters;
     uint32_t        parameter_count;
-    bool            dict;       /* forward() takes one Dict[str, Tensor]:
-                                 * there are no parameters, any name goes    */
+    bool            dict;       /* forward() takes one Dict[str, Tensor]
+                                 * with any names; there are no parameters   */
     char          **outputs;    /* names; NULL where the file has none       */
     uint32_t        output_count;
 } pt_signature_t;
@@ -43,25 +44,25 @@ typedef struct {
 typedef struct {
     const char    *name;        /* its key in a dict                         */
     const int64_t *dims;
-    void          *data;        /* texts: as common/bytes.h has them         */
+    void          *data;        /* PT_TEXTS: in the form of common/bytes.h   */
     uint64_t       len_bytes;
     uint64_t       elements;
     uint32_t       dims_count;
     int            type;        /* PyTorch's, or PT_TEXTS                    */
-    bool           given;       /* otherwise its default counts              */
+    bool           given;       /* false: the default is used                */
 } pt_argument_t;
 
 typedef struct {
     const int64_t *dims;
-    const void    *data;        /* one element behind the other              */
+    const void    *data;        /* contiguous                                */
     uint64_t       len_bytes;
     uint32_t       dims_count;
     int            type;
 } pt_result_t;
 
 typedef struct {
-    pt_result_t *items;         /* room for output_count, the caller's       */
-    void        *held;          /* the engine's own                          */
+    pt_result_t *items;         /* the caller's, for output_count results    */
+    void        *held;          /* the engine's, until release               */
 } pt_results_t;
 
 typedef struct {
@@ -77,7 +78,7 @@ typedef struct {
     pt_signature_t               signature;
 } pt_engine_t;
 
-/* Tables of that size, for the engine's names; false without memory. */
+/* Allocates the tables; false without memory. */
 bool pt_signature_init(pt_signature_t *s, uint32_t parameter_count,
     uint32_t output_count);
 

@@ -5,7 +5,7 @@
  * Owner    nobody.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: what of the file is wrong.
+ * Errors   INVALID_ARG naming the invalid part of the file.
  * Route    package -> [library_file]
  *
  * The system's loader maps a library by its headers, and a file that is

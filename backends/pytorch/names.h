@@ -26,6 +26,7 @@ typedef struct {
     uint32_t  argument_count;
 } pt_places_t;
 
+/* Finds the argument of each input, and each output among the results. */
 BK_CHECK TRITONSERVER_Error *pt_places_find(pt_places_t *p,
     const bk_model_config_t *config, const bk_tensors_t *tensors,
     const pt_signature_t *signature);

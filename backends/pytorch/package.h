@@ -24,6 +24,7 @@ typedef struct {
     char           *device;     /* "cpu", "cuda"                             */
 } pt_package_t;
 
+/* Unpacks the archive.  After an error nothing is left to close. */
 BK_CHECK TRITONSERVER_Error *pt_package_open(pt_package_t *p,
     const char *path);
 void pt_package_close(pt_package_t *p);

@@ -34,8 +34,8 @@ struct script {
     uint32_t           output_count;
 };
 
-/* What the results of one run point into, and its inputs, whose memory is the
-   request's. */
+/* The values that results of one run point into, and the inputs of the run,
+   whose memory is the request's. */
 struct held {
     std::vector<at::Tensor>  inputs;
     std::vector<at::Tensor>  tensors;
@@ -357,7 +357,7 @@ results_fill(const script *s, const c10::IValue &value, held *h,
             "values in place of %" PRIu32, values.size(), s->output_count);
     }
 
-    /* what results point to does not move */
+    /* results point into these, so that they must not move */
     h->tensors.reserve(values.size());
     h->texts.reserve(values.size());
     h->counts.reserve(values.size());
@@ -384,8 +384,8 @@ results_fill(const script *s, const c10::IValue &value, held *h,
 
 /* ---- a run */
 
-/* A model that keeps an input, or a view of it, gets a copy: what it has kept
-   would be another request's soon. */
+/* A model that keeps an input, or a view of it, gets a copy: the memory is soon
+   another request's. */
 TRITONSERVER_Error *
 inputs_own(held *h)
 {

@@ -6,7 +6,7 @@
  * Thread   any; pt_threads_use counts for the calling thread.
  * Units    none.
  * Errors   INVALID_ARG, UNSUPPORTED: the file's forward() takes or gives what
- *          requests cannot carry.  INTERNAL: what PyTorch says.
+ *          requests cannot carry.  INTERNAL: PyTorch's message.
  * Route    model, instance -> [script] -> libtorch
  *
  * The one part in C++; exceptions end here.

@@ -15,6 +15,7 @@
 
 #include "common/tensors.h"
 
+/* Creates the tables of all inputs, outputs, controls and states. */
 BK_CHECK TRITONSERVER_Error *pt_tables_read(bk_tensors_t *t,
     const bk_model_config_t *config);
 

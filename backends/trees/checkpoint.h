@@ -20,6 +20,7 @@
 
 #include <stddef.h>
 
+/* Compares all lengths in a checkpoint of len bytes with len. */
 BK_CHECK TRITONSERVER_Error *trees_checkpoint_check(const void *data,
     size_t len);
 

@@ -23,11 +23,13 @@
 
 typedef struct trees_device_s trees_device_t;
 
+/* Copies the forest to the GPU and compiles the kernel. */
 BK_CHECK TRITONSERVER_Error *trees_device_new(trees_device_t **out,
     const trees_forest_t *forest, gpu_device_t *gpu,
     const gpu_compiler_t *compiler);
 void trees_device_free(trees_device_t *d);
 
+/* The number of rows that one walk takes at most. */
 uint64_t trees_device_rows_most(const trees_device_t *d);
 
 /* Copies rows, which may lie on this device, and walks them; then sums or

@@ -21,6 +21,7 @@ typedef struct {
     size_t      len;
 } trees_file_t;
 
+/* Maps the file read-only. */
 BK_CHECK TRITONSERVER_Error *trees_file_open(trees_file_t *file,
     const char *path);
 void trees_file_close(trees_file_t *file);

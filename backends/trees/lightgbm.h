@@ -1,18 +1,17 @@
 /*
- * lightgbm.h - whether a text of LightGBM is whole, and its trees are trees.
+ * lightgbm.h - checks a text of LightGBM: it is complete, its trees are trees.
  *
- * Owner    nothing is kept of the text.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: the text ends before its trees do, or the number of
- *          the tree and the field that leads out of it.  UNSUPPORTED: it
- *          takes zeros for missing values, and treelite would not.
+ * Errors   INVALID_ARG: the text is truncated, or a field of a tree points
+ *          out of the tree.  UNSUPPORTED: the model treats zeros as missing
+ *          values, which treelite does not.
  * Route    model file -> [lightgbm] -> treelite
  *
- * treelite takes the trees that are there for the model, and what is missing
- * of the last one for repetitions of its last number.  It goes to the child or
- * category that a node names without asking whether there is one, and round
- * and round where a child is reached by two ways.
+ * treelite accepts a truncated text: the last tree gets repetitions of its last
+ * number.  It does not check that a node's child or category exists, and loops
+ * for ever where a child has two parents.
  */
 
 #ifndef TREES_LIGHTGBM_H
@@ -22,6 +21,7 @@
 
 #include <stddef.h>
 
+/* Checks the text, which treelite may read afterwards. */
 BK_CHECK TRITONSERVER_Error *trees_lightgbm_check(const void *data,
     size_t len);
 

@@ -16,6 +16,7 @@
 
 #include "forest.h"
 
+/* Applies the model's last function to count rows of sums. */
 void trees_postprocess(const trees_forest_t *f, uint64_t count, void *sums);
 
 #endif /* TREES_POSTPROCESS_H */

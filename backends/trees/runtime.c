@@ -1,4 +1,4 @@
-/* runtime.c - see model.h: what all models of the backend share */
+/* runtime.c - see model.h: the state that all models of the backend share */
 
 #include "model.h"
 

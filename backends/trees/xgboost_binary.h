@@ -19,6 +19,7 @@
 
 #include <stddef.h>
 
+/* Compares all lengths in the file of len bytes with len. */
 BK_CHECK TRITONSERVER_Error *trees_xgboost_binary_check(const void *data,
     size_t len);
 

@@ -80,9 +80,12 @@ typedef struct {
     int64_t             targets;
 } xgboost_document_t;
 
+/* Begins the document of a file of len bytes. */
 void xgboost_document_init(xgboost_document_t *d, size_t len);
 void xgboost_document_fini(xgboost_document_t *d);
 
+/* The events: an array or object begins or ends, a key, a string, a whole
+ * number. */
 bool xgboost_document_open(xgboost_document_t *d);
 bool xgboost_document_close(xgboost_document_t *d);
 bool xgboost_document_key(xgboost_document_t *d, const char *key, size_t len);

@@ -19,6 +19,7 @@
 
 #include <stddef.h>
 
+/* Checks all trees in the text. */
 BK_CHECK TRITONSERVER_Error *trees_xgboost_json_check(const void *data,
     size_t len);
 

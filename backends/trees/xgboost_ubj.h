@@ -19,6 +19,7 @@
 
 #include <stddef.h>
 
+/* Checks all trees in the file. */
 BK_CHECK TRITONSERVER_Error *trees_xgboost_ubj_check(const void *data,
     size_t len);
 

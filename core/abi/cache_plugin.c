@@ -263,8 +263,8 @@ find_library(const inf_cache_spec_t *spec, char *path, size_t cap)
         path[0] = '\0';
         return NULL;
     }
-    return inf_err_new(INF_ERR_INVALID_ARG, "there is no %s/libtritoncache_%s.so"
-        " in %s%s", spec->name, spec->name,
+    return inf_err_new(INF_ERR_INVALID_ARG, "there is no"
+        " %s/libtritoncache_%s.so in %s%s", spec->name, spec->name,
         spec->dir_count > 0 ? spec->dirs[0]
             : "any directory: none is configured",
         spec->dir_count > 1 ? ", nor in the others" : "");

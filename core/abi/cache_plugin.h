@@ -5,9 +5,9 @@
  * Owner    The server owns it; it outlives all lookups.
  * Thread   open, close: one; the operations: any.
  * Units    none.
- * Errors   NOT_FOUND: a missing entry point, named in the text.  INVALID_ARG: no
- *          such cache, or an invalid name.  Otherwise the error of the cache's
- *          initialize.
+ * Errors   NOT_FOUND: a missing entry point, named in the text.  INVALID_ARG:
+ *          no such cache, or an invalid name.  Otherwise the error of the
+ *          cache's initialize.
  * Route    server -> [cache plug-in] -> TRITONCACHE_Cache*
  *
  * The library is <directory>/<name>/libtritoncache_<name>.so of the first

@@ -47,6 +47,7 @@ static inf_err_t *load_image(const inf_buf_t *image, const char *soname);
 static bool is_loaded(const char *soname);
 static inf_err_t *write_all(int fd, inf_slice_t data, const char *soname);
 
+/* One thread at a time loads the libraries that are missing. */
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 inf_err_t *

@@ -37,6 +37,7 @@ struct TRITONSERVER_Metrics {
     inf_buf_t              text;        /* of the last MetricsFormatted      */
 };
 
+/* Rank 69; guards the list of handles. */
 static inf_lock_t handles_lock = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = HANDLES_RANK
 };

@@ -23,8 +23,8 @@ typedef void (*inf_metrics_writer_fn)(void *userp, inf_buf_t *out);
 TRITONSERVER_Metrics *inf_metrics_new(inf_metrics_writer_fn writer,
     void *userp);
 
-/* Called before userp goes: the text of its handles is the registry's alone from
-   then on. */
+/* Called before userp is freed: the registry then owns the text of its
+   handles. */
 void inf_metrics_forget(const void *userp);
 
 #endif /* INF_ABI_METRICS_H */

@@ -8,6 +8,7 @@
 
 static inf_log_sink_fn  log_sink = inf_log_stream_write;
 static void            *log_userp;
+/* relaxed */
 static _Atomic int      log_mask = 1 << INF_LOG_INFO | 1 << INF_LOG_NOTICE
     | 1 << INF_LOG_WARN | 1 << INF_LOG_ERROR;
 static _Atomic int      log_verbose;

@@ -10,9 +10,9 @@
 
 #define ESCAPE_VARIABLE "TRITON_SERVER_ESCAPE_LOG_MESSAGES"
 
-static _Atomic int stream_fd = STDERR_FILENO;
-static _Atomic int stream_format;
-static _Atomic int stream_escape = -1;      /* -1: not determined yet        */
+static _Atomic int stream_fd = STDERR_FILENO;   /* seq_cst                   */
+static _Atomic int stream_format;           /* relaxed                       */
+static _Atomic int stream_escape = -1;      /* relaxed; -1: not determined   */
 
 static bool wants_escape(void);
 static size_t put_escaped(char *out, const char *line);

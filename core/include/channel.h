@@ -154,7 +154,7 @@ typedef struct {
 /*
  * The rings memfd: this header, then submissions, completions and slot state
  * bytes at the offsets it names.  Consumers keep private copies of their own
- * index and of all sizes; what is read from here is checked against them.
+ * index and of all sizes, and check values that they read here against them.
  */
 typedef struct {
     uint64_t magic;
@@ -303,8 +303,9 @@ typedef enum {
 
 #define INF_SLOT_STATE_MASK 0x0f
 #define INF_SLOT_RETRYABLE  0x80        /* bits beside the state             */
-#define INF_SLOT_SEQUENCE   0x40        /* what came before it was lost with
-                                           the core: never sent again        */
+#define INF_SLOT_SEQUENCE   0x40        /* earlier requests of the sequence
+                                           ended with the core: never sent
+                                           again                             */
 
 
 /* ---- calls: one protobuf message of the gRPC service, answered by one (a

@@ -8,7 +8,7 @@
  * Units    elements.
  * Errors   INVALID_ARG: the output has other dimensions than its reshape.
  *          INTERNAL: the configuration's dims and reshape do not match.
- * Route    normalise -> [reshape] -> scheduler; backend -> [reshape] -> response
+ * Route    normalize -> [reshape] -> sched; backend -> [reshape] -> response
  */
 
 #ifndef INF_MODEL_RESHAPE_H

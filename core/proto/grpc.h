@@ -45,7 +45,7 @@ typedef enum {
 /* The gRPC status for an error code. */
 inf_grpc_status_t inf_grpc_status(inf_err_code_t code);
 
-/* ---- a message's prefix --------------------------------------------------- */
+/* ---- a message's prefix -------------------------------------------------- */
 
 typedef struct {
     bool     compressed;
@@ -56,7 +56,7 @@ typedef struct {
 bool inf_grpc_read_prefix(const void *p, inf_grpc_prefix_t *prefix);
 void inf_grpc_put_prefix(void *dst, const inf_grpc_prefix_t *prefix);
 
-/* ---- headers -------------------------------------------------------------- */
+/* ---- headers ------------------------------------------------------------- */
 
 /* The length of text as grpc-message: bytes other than visible ASCII are
    escaped. */

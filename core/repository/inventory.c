@@ -53,9 +53,10 @@ inf_inventory_new(const inf_repositories_t *repositories,
     return NULL;
 }
 
-/* Lists local repositories, and for the index remote ones, too, but none that is
-   listed once.  For index and status the first failure is returned, except that
-   of a registered one, which may be gone before its models are unloaded. */
+/* Lists local repositories, and for the index remote ones, too, but none that
+   is listed once.  For index and status the first failure is returned, except
+   that of a registered one, which may be gone before its models are
+   unloaded. */
 static inf_err_t *
 poll_all(const inf_repository_list_t *list, inf_occasion_t occasion)
 {

@@ -72,7 +72,7 @@ typedef struct {
     const char             *address;
     const inf_scan_alias_t *aliases;
     size_t                  count;
-    bool                    aliases_only;   /* other directories are no models */
+    bool                    aliases_only;   /* ignores other directories      */
     char *const            *dirs;   /* those that are models, for good; NULL:
                                        its storage is asked, now and later   */
     size_t                  dir_count;

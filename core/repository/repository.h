@@ -56,7 +56,7 @@ typedef struct {
                                            namespace of its models           */
     inf_scan_alias_t      *aliases;
     size_t                 alias_count;
-    bool                   aliases_only;    /* other directories are no models */
+    bool                   aliases_only;    /* ignores other directories     */
     bool                   listed_once;     /* its first listing stays: only
                                                loads of its models access it */
     bool                   at_start;    /* present at the start              */

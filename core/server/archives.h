@@ -10,10 +10,10 @@
  * Units    none.
  * Errors   NOT_FOUND: no archive has this name.  ALREADY_EXISTS: a model has
  *          the name, or the directory is registered.  UNAVAILABLE: models are
- *          not loaded by request.  UNSUPPORTED: with namespacing, or no location
- *          is for archives.  INVALID_ARG: the directory, or the load's own
- *          error; the cause is NO_MEMORY where its text says so.  A failed load
- *          leaves nothing registered.
+ *          not loaded by request.  UNSUPPORTED: with namespacing, or no
+ *          location is for archives.  INVALID_ARG: the directory is invalid,
+ *          or the load fails; the cause is NO_MEMORY if the text of its error
+ *          says so.  A failed load leaves nothing registered.
  * Route    REST -> [archives] -> repositories, lifecycle, journal
  *
  * Source: the multi-model endpoints of Amazon SageMaker, as Triton has them.

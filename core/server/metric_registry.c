@@ -42,6 +42,7 @@ struct inf_metric_family_s {
     char                *description;
 };
 
+/* Rank 70; guards the list of families and their registration. */
 static inf_lock_t registry_lock = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = METRICS_RANK
 };

@@ -30,8 +30,8 @@ typedef Inference__RepositoryModelLoadRequest__ParametersEntry
 typedef Inference__RepositoryModelUnloadRequest__ParametersEntry
     inf_unload_entry_t;
 
-/* record: in the format of INF_SUBMIT_FLAG_REST (channel.h).  A call that has no
-   words of its own here gets the body's members (rest_members.h). */
+/* record: in the format of INF_SUBMIT_FLAG_REST (channel.h).  A call without a
+   row here gets the body's members (rest_members.h). */
 INF_CHECK inf_err_t *inf_rest_request(uint16_t method,
     const ProtobufCMessageDescriptor *desc, inf_slice_t record,
     ProtobufCMessage **out);

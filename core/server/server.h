@@ -148,8 +148,8 @@ INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
    busy, nothing was freed.  server may be NULL. */
 bool inf_server_stop(inf_server_t *server, uint64_t drain_ns);
 
-/* Starts no more loads and waits, at most drain_ns, for those under way.  Before
-   stop, while clients wait for this server. */
+/* Starts no more loads and waits, at most drain_ns, for those under way.
+   Called before stop, while clients wait for this server. */
 void inf_server_end_loads(inf_server_t *server, uint64_t drain_ns);
 
 /* Rejects new sequences; sequences in progress may end until then.  For a

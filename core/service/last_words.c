@@ -10,7 +10,7 @@
 
 #define CHANNELS 1024u
 
-/* Read by the crash handler without a lock. */
+/* Read by the crash handler without a lock; seq_cst. */
 static _Atomic(char *) channels[CHANNELS];
 
 static size_t compose(inf_crash_page_t *page, char *text);

@@ -42,7 +42,7 @@ inf_response_admit(inf_in_flight_t *in_flight, inf_response_t *response,
 }
 
 /* The error that ends a request is small.  The thread with the intake role
-   takes the releases that others wait for: what it sends itself comes from the
+   takes the releases that others wait for; its own responses come from the
    response cache or an ensemble. */
 static bool
 may_send(const inf_in_flight_t *in_flight, const inf_response_t *response,

@@ -46,7 +46,7 @@ inf_http_date_parse(const char *text)
         return -1;
     }
 
-    /* what is written as the same text again has all its parts in range */
+    /* a date that is written as the same text has all its parts in range */
     tm.tm_year -= 1900;
     time_t seconds = timegm(&tm);
     if (seconds < 0 || seconds >= INT64_MAX / NS_PER_SECOND) {

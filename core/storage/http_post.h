@@ -29,8 +29,8 @@ INF_CHECK inf_err_t *inf_http_post_open(const char *url, long timeout_ms,
 INF_CHECK inf_err_t *inf_http_post_add_headers(inf_http_post_t *p,
     const char *text, uint32_t *bad);
 
-/* Whom https:// trusts instead of the system's authorities: a file of PEM
-   certificates, opened at each connection. */
+/* Sets the file of PEM certificates that https:// trusts instead of the
+   system's authorities; it is opened at each connection. */
 INF_CHECK inf_err_t *inf_http_post_trust(inf_http_post_t *p, const char *path);
 
 /* p may be NULL. */

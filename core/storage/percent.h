@@ -4,7 +4,7 @@
  * Owner    The caller's text; decoding changes it in place.
  * Thread   any.
  * Units    bytes.
- * Errors   none; what is no %XX stays.
+ * Errors   none; text that is no %XX stays.
  * Route    object URLs, listing, http post -> [percent]
  *
  * Source: RFC 3986.

@@ -71,8 +71,11 @@ static inf_err_t *no_gpu(const inf_memory_t *m, int64_t device);
 /* The manager without a server: CPU memory only. */
 static inf_memory_t memory_none = { .min_capability = INF_MEMORY_CAPABILITY };
 
+/* The manager of all servers; seq_cst, or acquire by readers. */
 static _Atomic(inf_memory_t *) memory_shared = &memory_none;
-static uint32_t memory_shares;          /* guarded by share_lock             */
+static uint32_t memory_shares;          /* share_lock                        */
+
+/* Rank 2; guards creation and end of the shared manager. */
 static inf_lock_t share_lock = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = SHARE_RANK
 };

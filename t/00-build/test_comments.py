@@ -3,7 +3,7 @@
 Every prototype of a header has a comment, or shares its group's.  Every lock
 says what it guards; in a struct with a lock each field that it does not guard
 has a comment, and each atomic field everywhere says its memory order.
-Comments and documents are plain technical English.
+Comments and documents are plain technical English.  A line has 80 columns.
 """
 
 import ast
@@ -18,10 +18,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from lib import c_source  # noqa: E402
 from lib.server import ROOT  # noqa: E402
 
-HEADERS = ["core", "ngx_module", "backends/common", "tools"]
+HEADERS = ["core", "ngx_module", "backends", "tools"]
 SOURCES = ["core", "ngx_module", "backends", "tools"]
 
 LOCK = re.compile(r"(?:inf_lock_t|pthread_(?:mutex|rwlock|spinlock)_t) \w+$")
+STATIC_LOCK = re.compile(r"^ *static (?:inf_lock_t|pthread_mutex_t) +(\w+) ="
+                         r".*$", re.M)
 COUNTS = dict(zip("two three four five six seven eight".split(), range(2, 9)))
 
 # How an atomic field is read and written: an order of C11's, or a lock.
@@ -76,6 +78,19 @@ def test_locks():
             if not re.search(r"rank|guards", field.comment)] == []
 
 
+def test_locks_of_a_file():
+    """They are variables, with a comment on their line or the one above."""
+    locks, silent = 0, []
+    for file, text in files(SOURCES, (".c", ".h", ".cc")):
+        for match in STATIC_LOCK.finditer(text):
+            locks += 1
+            above = text[:match.start()].rstrip()
+            if not (above.endswith("*/") or "/*" in match[0]):
+                silent.append(f"{file}: {match[1]}")
+    assert locks > 5
+    assert silent == []
+
+
 def test_fields_beside_a_lock():
     silent = []
     for file, name, fields in structs():
@@ -101,10 +116,20 @@ def test_atomic_fields():
             if not ORDER.search(field.comment or field.above)] == []
 
 
+def test_columns():
+    assert [f"{file}:{number}"
+            for file, text in files(SOURCES, (".c", ".h", ".cc"))
+            for number, line in enumerate(text.splitlines(), 1)
+            if len(line) > 80] == []
+
+
 # ---- words
 
-# A sentence's subject is a noun that names the thing.
-SUBJECT = re.compile(r"(?:^|[.:;!?] +)(?:Who|Whoever|What|Whatever)\b")
+# A sentence's subject is a noun that names the thing; a header's five words
+# begin a sentence, too.
+SUBJECT = re.compile(r"(?:^|[.:;!?] +)(?:Who|Whoever|What|Whatever)\b"
+                     r"|\b(?:Owner|Thread|Units|Errors|Route) +"
+                     r"(?i:who|what)(?:ever)?\b")
 WORDS = re.compile(r"\b(whoever|whatever|refus(?:e|ed|es|ing|al)|folders?"
                    r"|strangers?|burial|buried|mercy|fillers?|haste|lookers?"
                    r"|reviver|guests?|kin|taken apart|made again)\b", re.I)

@@ -5,7 +5,7 @@
  *          the path FAKE_CUDA_LIBRARY, both are the same one.
  * Thread   any.
  * Units    bytes, calls.
- * Errors   what the driver would forbid is counted by fake_cuda_wrong.
+ * Errors   uses that the driver would forbid are counted by fake_cuda_wrong.
  * Route    unit tests only
  *
  * Device memory is address space that nobody may touch (PROT_NONE); its bytes

@@ -31,7 +31,8 @@ bool py_buffer_init(PyObject *module);
 /* Creates a buffer object; on failure the bytes stay the caller's. */
 PyObject *py_buffer_new(const py_buffer_kind_t *kind);
 
-/* Forks before this process: what a process has made, its child frees not. */
+/* The number of forks before this process: a child does not free objects of its
+   parent. */
 unsigned py_forks(void);
 
 /* Functions of the module: export(tensor, buffer, code, bits, shape) ->

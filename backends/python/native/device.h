@@ -34,6 +34,7 @@ typedef struct {
 /* Creates the type and adds it to the module; false: an exception is set. */
 bool py_device_init(PyObject *module);
 
+/* Whether o is a Device. */
 bool py_is_device(PyObject *o);
 
 /* The memory of that place; if it cannot be opened, its address fails. */

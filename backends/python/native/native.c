@@ -946,7 +946,7 @@ static PyMethodDef methods[] = {
     { "push", push, METH_VARARGS, "Sends a message." },
     { "call", call, METH_VARARGS, "Sends one and waits for its reply." },
     { "export", py_dlpack_export, METH_VARARGS, "A DLPack capsule." },
-    { "take", py_dlpack_take, METH_VARARGS, "What such a capsule holds." },
+    { "take", py_dlpack_take, METH_VARARGS, "The tensor in a DLPack capsule." },
     { "gpu", py_device_gpu, METH_VARARGS, "Whether a GPU can be used." },
     { "memory", py_device_memory, METH_VARARGS, "Where a Device lies." },
     { "free_memory", free_memory, METH_NOARGS, "Bytes not in use." },

@@ -9,7 +9,8 @@ typedef struct {
     int            fd;
 } mapping_t;
 
-/* Last in the order of locks: no call is made while it is held. */
+/* Guards mappings.  Last in the order of locks: no call is made while it is
+   held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mapping_t mappings[INF_MAPPED_FILES_MAX];
 static uint64_t last_id;

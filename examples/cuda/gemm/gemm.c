@@ -95,8 +95,8 @@ gpu_model_execute(void *state, const gpu_model_tensor_t *inputs,
     }
 
     return failed(error, error_size, "cublasSgemm", cublasSgemm(g->handle,
-        CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b->data, n, a->data, k > 0 ? k : 1,
-        &zero, outputs[0].data, n));
+        CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b->data, n, a->data,
+        k > 0 ? k : 1, &zero, outputs[0].data, n));
 }
 
 void

@@ -6,7 +6,7 @@
  * Owner    sequence_simulation.c.
  * Thread   one.
  * Units    virtual ns.
- * Errors   what can't be ends the round.
+ * Errors   an impossible event ends the round.
  * Route    unit tests only
  */
 
