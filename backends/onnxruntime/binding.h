@@ -1,5 +1,5 @@
 /*
- * binding.h - a run on a GPU, by the session's I/O binding.
+ * binding.h - a run on a GPU, with the session's I/O binding.
  *
  * Owner    A session's binding holds no tensor between two runs; outputs that
  *          the run makes are the caller's.
@@ -14,7 +14,7 @@
 
 #include "run.h"
 
-/* One run; fills in outputs that are NULL, in memory of the host. */
+/* Runs once.  The run allocates outputs that are NULL, in host memory. */
 BK_CHECK TRITONSERVER_Error *ort_binding_run(const ort_session_t *s,
     const ort_run_t *run);
 

@@ -1,18 +1,18 @@
 /*
- * external_data.h - whether a model file names other files that it may read.
+ * external_data.h - checks which other files a model file reads.
  *
- * Owner    nobody: it looks at bytes that others own.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: the file is broken, nested too deeply, or a tensor's
- *          data lies elsewhere than beside it; the message names the tensor
- *          and the place.  NOT_FOUND, INTERNAL: it can't be read.
+ * Errors   INVALID_ARG: the file is invalid, nested too deeply, or names a data
+ *          file outside of its directory; the message names tensor and file.
+ *          NOT_FOUND, INTERNAL: the file can't be read.
  * Route    model -> [external data] -> session
  *
- * An ONNX file may keep tensors' data in files of their own, which the library
- * opens wherever they are said to lie.  The format has them relative to the
- * model file, and so they must be: below the model file's directory.  The file
- * is walked as packed messages; only tags, lengths and external data are read.
+ * An ONNX file may keep tensors' data in other files, which the library
+ * opens at any path.  The format allows paths relative to the model file
+ * alone, so the files must be in its directory or below.  The check walks
+ * the file's messages and reads tags, lengths and external data only.
  */
 
 #ifndef ORT_EXTERNAL_DATA_H
@@ -24,14 +24,14 @@
 #include "common/error.h"
 
 /*
- * *format is what the file is by its first bytes, as the library's option
- * session.load_model_format has it: "ONNX", or "ORT", whose tensors have no
- * external data and which isn't walked.
+ * Checks the file, and sets *format by its first bytes to a value of the
+ * library's option session.load_model_format: "ONNX", or "ORT", a format
+ * without external data that is not walked.
  */
 BK_CHECK TRITONSERVER_Error *ort_external_data_check_file(const char *path,
     const char **format);
 
-/* The same for an ONNX file's content. */
+/* Checks the contents of an ONNX file. */
 BK_CHECK TRITONSERVER_Error *ort_external_data_check(const void *data,
     size_t len);
 

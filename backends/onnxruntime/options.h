@@ -1,8 +1,8 @@
 /*
- * options.h - a model's configuration in the words of ONNX Runtime.
+ * options.h - makes ONNX Runtime's options from a model's configuration.
  *
- * Owner    ort_options_new gives both objects to the caller, who ends them
- *          with ort_options_free; ort_session_new may take run away first.
+ * Owner    The caller ends the options with ort_options_free; ort_session_new
+ *          may have taken run before.
  * Thread   one object, one thread.
  * Units    none.
  * Errors   INVALID_ARG naming the parameter; the library's message if it lacks

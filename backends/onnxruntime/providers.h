@@ -1,11 +1,11 @@
 /*
- * providers.h - which execution providers a session gets.
+ * providers.h - chooses the execution providers of a session.
  *
- * Owner    the session options stay the caller's.
+ * Owner    The caller owns the session options.
  * Thread   one session options object, one thread.
  * Units    none.
- * Errors   INVALID_ARG: a name that is no accelerator.  The library's own
- *          error: the provider is not part of it.
+ * Errors   INVALID_ARG: an unknown accelerator.  The library's error, if it
+ *          lacks the provider.
  * Route    options -> [providers] -> session
  */
 
@@ -16,8 +16,8 @@
 
 #include "common/model_config.h"
 
-/* KIND_GPU: the configured accelerators (tensorrt, cuda), CUDA in any case;
- * other kinds: the configured ones (openvino).  The CPU comes last always. */
+/* Appends the configured accelerators: tensorrt and cuda for KIND_GPU, which
+ * always has CUDA, openvino for other kinds.  The CPU is always the last. */
 BK_CHECK TRITONSERVER_Error *ort_providers_append(OrtSessionOptions *options,
     const ort_runtime_t *rt, const bk_model_config_t *config,
     TRITONSERVER_InstanceGroupKind kind, int32_t device_id);

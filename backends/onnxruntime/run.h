@@ -1,8 +1,8 @@
 /*
- * run.h - ONNX Runtime as the kit's runtime: values in, one run, values out.
+ * run.h - ONNX Runtime as a runtime of the kit (common/runtime.h).
  *
- * Owner    ort_run_t belongs to its instance; values of the library are there
- *          from run to done.
+ * Owner    The instance owns ort_run_t; the library's values live from run to
+ *          done.
  * Thread   its instance's.
  * Units    none.
  * Errors   the library's messages, with the tensor's name.
@@ -16,14 +16,14 @@
 
 #include "common/runtime.h"
 
-/* Tables as the library takes them, with room for all tensors. */
+/* The tables that the library gets, with room for all tensors. */
 typedef struct {
     const ort_session_t *session;
     const char         **input_names;
     OrtValue           **inputs;
     uint32_t             input_count;
     const char         **output_names;
-    OrtValue           **outputs;       /* NULL: made by the run             */
+    OrtValue           **outputs;       /* NULL: the run allocates it        */
     uint32_t             output_count;
 } ort_run_t;
 

@@ -1,15 +1,14 @@
 /*
- * session.h - one loaded model file and what it says of its tensors.
+ * session.h - a loaded model file and its tensors.
  *
- * Owner    ort_session_new gives the session to the caller; it owns the
- *          tensor tables and the run options it was made with, and the
- *          library's session if it is told so.
+ * Owner    The caller frees the session, which owns the tensor tables, its run
+ *          options, and the library's session unless that is borrowed.
  * Thread   read-only after new but for the binding's tensors; the library
  *          allows concurrent runs of its session, each with a binding of its
  *          own or without one.
  * Units    dims are elements, -1 where the model leaves them open.
- * Errors   NOT_FOUND: no such file; else what the library says, with the
- *          file's path.  UNSUPPORTED: an input that no tensor can fill.
+ * Errors   NOT_FOUND: no such file.  UNSUPPORTED: no tensor can fill an input.
+ *          Otherwise the library's messages, with the file's path.
  * Route    options -> [session] -> common: complete, fit, runner
  */
 
@@ -32,7 +31,7 @@ typedef struct {
     bk_tensors_t         tensors;           /* type: its ONNX element type   */
 } ort_session_t;
 
-/* The library's own session, to be released by its function. */
+/* Loads a session of the library, which a function of the library releases. */
 BK_CHECK TRITONSERVER_Error *ort_session_load(OrtSession **out,
     const ort_runtime_t *rt, const char *path,
     const OrtSessionOptions *options);

@@ -1,5 +1,5 @@
 /*
- * text.h - BYTES in requests, string tensors in the library.
+ * text.h - converts between BYTES and the library's string tensors.
  *
  * Owner    ort_text_new gives the value to the caller.
  * Thread   one value, one thread.
@@ -19,12 +19,12 @@
 BK_CHECK TRITONSERVER_Error *ort_text_new(const ort_runtime_t *rt,
     const bk_value_t *v, OrtValue **out);
 
-/* Bytes that count elements from first on take in a response. */
+/* Computes the size of count elements from first on in a response. */
 BK_CHECK TRITONSERVER_Error *ort_text_size(const ort_runtime_t *rt,
     const OrtValue *value, uint64_t first, uint64_t count,
     uint64_t *len_bytes);
 
-/* Writes them to data, which has exactly that size. */
+/* Writes these elements to data, which has exactly that size. */
 BK_CHECK TRITONSERVER_Error *ort_text_write(const ort_runtime_t *rt,
     const OrtValue *value, uint64_t first, uint64_t count, void *data);
 

@@ -1,11 +1,11 @@
 /*
- * certain_rows.h - which outputs have as many rows as the batch, for any data
- *                  of requests.
+ * certain_rows.h - finds the outputs that have as many rows as the batch for
+ *                  any data of requests.
  *
  * Owner    nothing is kept; the model's shapes are changed.
  * Thread   the model's loader's.
  * Units    rows are of the batch dimension.
- * Errors   no memory; a model that cannot be asked has no certain outputs.
+ * Errors   no memory.  If the library fails, no output is certain.
  * Route    network -> [certain_rows] -> tensors, symbols
  *
  * A run writes such an output straight into a response.  The library gives no
@@ -21,7 +21,7 @@
 
 #include "common/tensors.h"
 
-/* Sets a symbol in certain outputs and in the inputs that batch. */
+/* Sets a symbol in certain outputs and in inputs with a batch dimension. */
 BK_CHECK TRITONSERVER_Error *vino_certain_rows_mark(const vino_runtime_t *rt,
     const ov_model_t *model, const bk_model_config_t *config,
     bk_tensors_t *tensors);

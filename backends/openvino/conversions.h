@@ -1,6 +1,6 @@
 /*
- * conversions.h - a model that takes and gives numbers of other types than
- *                 its file has.
+ * conversions.h - converts inputs and outputs of a model from and to other
+ *                 datatypes than those of its file.
  *
  * Owner    the caller's, between open and close.
  * Thread   the model's loader's.
@@ -27,8 +27,8 @@ BK_CHECK TRITONSERVER_Error *vino_conversions_open(vino_conversions_t *c,
     const vino_runtime_t *rt, const ov_model_t *model);
 void vino_conversions_close(vino_conversions_t *c);
 
-/* Nothing to do where entry is NULL or has the file's type.  Texts are never
- * converted, nor are tensors that no request can carry. */
+/* Adds a conversion, unless entry is NULL or has the file's datatype.  Strings
+ * and tensors that no request can carry are not converted. */
 BK_CHECK TRITONSERVER_Error *vino_conversions_add(vino_conversions_t *c,
     const bk_tensor_config_t *entry, const bk_tensor_t *t, uint32_t index,
     bool input);

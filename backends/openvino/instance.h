@@ -6,9 +6,9 @@
  *          ModelInstanceFinalize.
  * Thread   new and free on a loader's thread, execute on the instance's.
  * Units    none.
- * Errors   INVALID_ARG: a kind that this backend has no instances of, or a
- *          batch of another size than the model is fixed to; INTERNAL: the
- *          library's own message about a run.
+ * Errors   INVALID_ARG: an unsupported kind of instance, or a batch of another
+ *          size than the model's fixed one.  INTERNAL: the library's message
+ *          on a run.
  * Route    instance thread -> runner -> [instance] -> the library
  */
 

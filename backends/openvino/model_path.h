@@ -1,12 +1,12 @@
 /*
  * model_path.h - finds the model's file in a version's directory.
  *
- * Owner    the path is the caller's, for free().
+ * Owner    The caller frees the path with free().
  * Thread   any.
  * Units    none.
  * Errors   NOT_FOUND with the names that were looked for; INVALID_ARG: a name
- *          leaves the directory; UNSUPPORTED: a model that keeps
- *          state between requests.
+ *          leaves the directory; UNSUPPORTED: a model that keeps state
+ *          between requests.
  * Route    model -> [model_path] -> network
  */
 
@@ -15,7 +15,7 @@
 
 #include "common/model_config.h"
 
-/* default_model_filename, or the first of the usual names that is there. */
+/* Finds default_model_filename, or the first usual name that exists. */
 BK_CHECK TRITONSERVER_Error *vino_model_path_find(
     TRITONBACKEND_Model *model, const bk_model_config_t *config, char **path);
 

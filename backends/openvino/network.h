@@ -1,7 +1,7 @@
 /*
- * network.h - a model's file as the library reads, changes and compiles it.
+ * network.h - reads a model's file, adapts and compiles it.
  *
- * Owner    The model owns it; instances borrow it, compiled.
+ * Owner    The model; instances borrow the compiled network.
  * Thread   read and adapt on ModelInitialize's; compile by one instance's
  *          loader at a time; then request, is_current and spoil by any
  *          instance's, and the rest is read by anyone.
@@ -40,7 +40,8 @@ BK_CHECK TRITONSERVER_Error *vino_network_read(vino_network_t **out,
     const vino_options_t *options, const char *path);
 void vino_network_free(vino_network_t *n);
 
-/* Shapes, types and names as the complete configuration has them. */
+/* Gives the network the shapes, datatypes and names of the complete
+ * configuration. */
 BK_CHECK TRITONSERVER_Error *vino_network_adapt(vino_network_t *n,
     const bk_model_config_t *config, const vino_options_t *options);
 

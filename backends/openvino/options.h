@@ -1,12 +1,12 @@
 /*
- * options.h - the parameters of a model, checked, and the properties of the
- *             library that they mean.
+ * options.h - the checked parameters of a model, and the properties of the
+ *             library that follow from them.
  *
- * Owner    vino_options_t borrows texts of the configuration (read it again
- *          where that is read again), and owns those of its properties.
+ * Owner    vino_options_t points into the configuration, so that both are read
+ *          again together, and owns the texts of its properties.
  * Thread   written by read and by properties, which the first instance calls.
  * Units    threads and streams of the whole model, shared by its instances.
- * Errors   INVALID_ARG naming the parameter, its value and what it takes.
+ * Errors   INVALID_ARG naming the parameter, its value and the valid ones.
  * Route    model_config -> [options] -> network
  */
 
@@ -22,9 +22,9 @@
 
 typedef struct {
     /* constant after vino_options_read() */
-    const char   *device;               /* "CPU" where none is configured    */
+    const char   *device;               /* "CPU" if none is configured       */
     const char   *extension;            /* path of a library, or NULL        */
-    const char   *hint;                 /* the library's word, or NULL       */
+    const char   *hint;                 /* the library's name of it, or NULL */
     const char   *streams;              /* "AUTO", "NUMA", digits, or NULL   */
     int64_t       threads;              /* -1: not configured                */
     int64_t       compile_threads;      /* -1: not configured                */
@@ -41,7 +41,7 @@ typedef struct {
 BK_CHECK TRITONSERVER_Error *vino_options_read(vino_options_t *o,
     const bk_model_config_t *config);
 
-/* The properties for a model of so many instances that infer at a time. */
+/* Sets the properties of a model with that number of instances. */
 void vino_options_properties(vino_options_t *o, uint32_t instances);
 
 #endif /* VINO_OPTIONS_H */

@@ -1,11 +1,11 @@
 /*
  * ports.h - inputs and outputs of a model that the library has read.
  *
- * Owner    tables and shapes are the caller's.
+ * Owner    The caller owns tables and shapes.
  * Thread   the model's loader's.
  * Units    dims are elements, -1 where the model leaves them open.
  * Errors   UNSUPPORTED: a tensor that no request can fill, or without a name
- *          or a number of dimensions; else what the library says.
+ *          or a number of dimensions.  Otherwise the library's messages.
  * Route    network -> [ports] -> tensors
  */
 
@@ -16,8 +16,8 @@
 
 #include "common/tensors.h"
 
-/* Fills tables anew.  A tensor goes by the one of its names that config uses;
- * if its number of dimensions is open, it has config's. */
+/* Creates the tables.  A tensor has that of its names that config uses; an open
+ * number of dimensions is taken from config. */
 BK_CHECK TRITONSERVER_Error *vino_ports_describe(const vino_runtime_t *rt,
     const ov_model_t *model, const bk_model_config_t *config,
     bk_tensors_t *tensors);

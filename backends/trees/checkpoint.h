@@ -1,16 +1,15 @@
 /*
- * checkpoint.h - whether a treelite checkpoint is as long as it says.
+ * checkpoint.h - checks that a treelite checkpoint is not truncated.
  *
- * Owner    nothing is kept of the file.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG naming the field whose end is not in the file, or the
- *          version.
+ * Errors   INVALID_ARG naming the truncated field, or the unknown version.
  * Route    model file -> [checkpoint] -> treelite
  *
- * treelite reads a checkpoint without asking whether the bytes are there, and
- * makes arrays of any length that it finds; so the lengths are compared with
- * the file first.  The contents of the arrays are checked by forest.
+ * treelite does not compare the lengths in a checkpoint with the size of the
+ * file, and allocates arrays of any length, so the lengths are checked first.
+ * forest.h checks the contents of the arrays.
  */
 
 #ifndef TREES_CHECKPOINT_H

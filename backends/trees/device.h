@@ -1,16 +1,16 @@
 /*
- * device.h - a forest on a GPU: its arrays there, and the walks of rows.
+ * device.h - a forest in memory of a GPU, and walks of rows there.
  *
- * Owner    trees_device_new gives it to an instance; memory on the device and
- *          the stream are its own, the forest stays the model's.
+ * Owner    The instance owns trees_device_t, which owns memory on the device
+ *          and a stream; the model owns the forest.
  * Thread   new and free: a loader's; the rest: the instance's.
- * Units    rows; a device takes rows_most of them at a time.
- * Errors   as common/gpu_driver and gpu_compiler have them.
+ * Units    rows; one walk has rows_most of them at most.
+ * Errors   those of common/gpu_driver.h and gpu_compiler.h.
  * Route    predict -> [device] -> the driver
  *
- * The device walks and sums, in the order of the trees; divisions, base scores
- * and last functions are the host's (walk.h, postprocess.h).  So answers are
- * the same bits as those of the host.
+ * The device walks and sums, in the order of the trees; the host divides, adds
+ * base scores and applies the last function (walk.h, postprocess.h).  Results
+ * are equal bit by bit to those of the host.
  */
 
 #ifndef TREES_DEVICE_H
@@ -32,9 +32,8 @@ void trees_device_free(trees_device_t *d);
 /* The number of rows that one walk takes at most. */
 uint64_t trees_device_rows_most(const trees_device_t *d);
 
-/* Copies rows, which may lie on this device, and walks them; then sums or
- * nodes are copied to the host: one of both may be NULL.  Sums are not
- * finished (trees_walk_finish). */
+/* Copies rows, which may lie on this device, walks them, and copies sums or
+ * nodes to the host; either may be NULL.  trees_walk_finish completes sums. */
 BK_CHECK TRITONSERVER_Error *trees_device_walk(trees_device_t *d,
     const float *rows, bool on_device, uint64_t count, void *sums,
     uint32_t *nodes);

@@ -1,7 +1,7 @@
 /*
- * file.h - a model's file in memory, for checks before treelite reads it.
+ * file.h - maps a model's file, for checks before treelite reads it.
  *
- * Owner    the caller closes what open has given.
+ * Owner    The caller closes the file.
  * Thread   any.
  * Units    bytes.
  * Errors   NOT_FOUND, INTERNAL: the file cannot be read.

@@ -6,18 +6,18 @@
  * Thread   new, add and free: one; a finished forest is read by anyone.
  * Units    nodes, trees, columns (outputs of a row before its class is
  *          chosen).
- * Errors   INVALID_ARG naming tree, node and what is wrong with it.
+ * Errors   INVALID_ARG naming tree, node and fault.
  * Route    source -> [forest] -> walk
  *
  * Every feature of a request is an FP32 number x.  So each test of a model,
- * with thresholds of any type, is exactly "x < threshold" for some FP32
- * threshold, with the children exchanged where needed; only equality and lists
- * of categories are tests of their own (special nodes).  The children of a
- * node lie side by side, and a leaf's way on is the leaf itself: a walk takes
- * as many steps as the tree is deep, without asking what a node is.
+ * with thresholds of any type, equals "x < threshold" for some FP32
+ * threshold, with the children exchanged where needed; special nodes test
+ * equality or a list of categories.  The children of a node are neighbours,
+ * and the child of a leaf is the leaf itself: a walk takes as many steps as
+ * the tree is deep, without a test for leaves.
  *
- * A finished forest has only children and features that exist, and no node
- * that is reached by two ways; any other source is rejected.
+ * In a finished forest all children and features exist, and each node has one
+ * parent; any other source is rejected.
  */
 
 #ifndef TREES_FOREST_H
@@ -96,15 +96,15 @@ typedef struct {
     uint32_t       node_cap, leaf_cap, list_cap, category_cap;
 } trees_forest_t;
 
-/* An empty forest of the header's shape; trees_forest_add then gets its
- * trees, all of them and in order. */
+/* Creates an empty forest of the header's shape; trees_forest_add then adds all
+ * its trees in order. */
 BK_CHECK TRITONSERVER_Error *trees_forest_new(trees_forest_t **out,
     const trees_header_t *header);
 BK_CHECK TRITONSERVER_Error *trees_forest_add(trees_forest_t *f,
     uint32_t index, const trees_header_t *header,
     const trees_source_tree_t *tree);
 
-/* Gives back what the arrays have too much. */
+/* Shrinks the arrays to their contents. */
 void trees_forest_finish(trees_forest_t *f);
 void trees_forest_free(trees_forest_t *f);
 

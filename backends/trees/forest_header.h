@@ -1,6 +1,6 @@
 /*
- * forest_header.h - what the header of a source says of a forest: its shape,
- *                   base scores, postprocessor and the columns of each tree.
+ * forest_header.h - reads the header of a source: shape, base scores and
+ *                   postprocessor of a forest, and the columns of each tree.
  *
  * Owner    The forest owns the arrays that are allocated here.
  * Thread   the one that loads the model.

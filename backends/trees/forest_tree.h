@@ -1,12 +1,11 @@
 /*
- * forest_tree.h - copies one tree of a source behind those that a forest has.
+ * forest_tree.h - appends one tree of a source to a forest.
  *
  * Owner    The forest owns the arrays, which grow.
  * Thread   the one that loads the model.
  * Units    nodes, values of leaves, categories.
- * Errors   INVALID_ARG naming the node: a child or feature that does not
- *          exist, or a node that is reached by two ways.  The forest is then
- *          only to be freed.
+ * Errors   INVALID_ARG naming the node: a child or feature does not exist, or
+ *          the node has two parents.  The caller then frees the forest.
  * Route    source -> [forest_tree] -> forest
  */
 
@@ -15,8 +14,8 @@
 
 #include "forest.h"
 
-/* tree is one of f's; its columns are set (forest_header.h), the rest is zero
- * until this sets it. */
+/* Sets tree, one of f's, whose columns are set (forest_header.h) and whose
+ * other fields are zero. */
 BK_CHECK TRITONSERVER_Error *trees_forest_copy_tree(trees_forest_t *f,
     trees_tree_t *tree, const trees_source_tree_t *source);
 

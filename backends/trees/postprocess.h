@@ -1,7 +1,7 @@
 /*
- * postprocess.h - from the sums of the trees to what the model predicts.
+ * postprocess.h - computes predictions from the sums of the trees.
  *
- * Owner    The sums are the caller's, and changed in place.
+ * Owner    The caller owns the sums, which are changed in place.
  * Thread   any.
  * Units    as walk.h: rows of the forest's columns, float or double.
  * Errors   none.

@@ -1,11 +1,11 @@
 /*
- * predict.h - what a model answers for rows of features.
+ * predict.h - computes a model's answers for rows of features.
  *
- * Owner    trees_predict_t belongs to its instance; forest and answer are
- *          the model's.
+ * Owner    The instance owns trees_predict_t; the model owns forest and
+ *          answer.
  * Thread   its instance's.
  * Units    rows; an answer row has trees_answer_width numbers.
- * Errors   init: no memory; of a device, as device has them.
+ * Errors   init: no memory.  On a device, those of device.h.
  * Route    run -> [predict] -> walk, device, postprocess
  */
 
@@ -27,9 +27,9 @@ typedef struct {
     const trees_forest_t *forest;
     const trees_answer_t *answer;
     trees_device_t       *device;       /* NULL: the host walks              */
-    uint64_t              host_rows;    /* so few the host walks anyway      */
-    uint64_t              sum_rows;     /* that sums has room for            */
-    uint64_t              node_rows;    /* that nodes has room for           */
+    uint64_t              host_rows;    /* up to so many the host walks      */
+    uint64_t              sum_rows;     /* capacity of sums                  */
+    uint64_t              node_rows;    /* capacity of nodes                 */
     void                 *sums;
     uint32_t             *nodes;        /* of leaves                         */
 } trees_predict_t;
@@ -41,7 +41,7 @@ typedef struct {
     bool         on_device;
 } trees_rows_t;
 
-/* device stays the caller's. */
+/* Borrows device, which may be NULL. */
 BK_CHECK TRITONSERVER_Error *trees_predict_init(trees_predict_t *p,
     const trees_forest_t *forest, const trees_answer_t *answer,
     trees_device_t *device, uint64_t host_rows);
@@ -55,12 +55,12 @@ uint32_t trees_answer_width(const trees_forest_t *f,
 BK_CHECK TRITONSERVER_Error *trees_predict(const trees_predict_t *p,
     const trees_rows_t *rows, float *out);
 
-/* The sums of the trees, before the model's last function; columns a row. */
+/* The sums of the trees before the model's last function, columns per row. */
 BK_CHECK TRITONSERVER_Error *trees_predict_raw(const trees_predict_t *p,
     const trees_rows_t *rows, float *out);
 
-/* The values of each tree's leaf, leaf_values of the forest each; and the
- * leaf's number in the model's file. */
+/* The values of each tree's leaf, leaf_values per tree; and the number of the
+ * leaf in the model's file. */
 BK_CHECK TRITONSERVER_Error *trees_predict_trees(const trees_predict_t *p,
     const trees_rows_t *rows, float *out);
 BK_CHECK TRITONSERVER_Error *trees_predict_leaves(const trees_predict_t *p,

@@ -1,16 +1,16 @@
 /*
  * treelite.h - the library that reads model files of all kinds.
  *
- * Owner    The caller owns the forest that a load gives; treelite's own model
- *          is gone by then.
+ * Owner    The caller owns the loaded forest; treelite's model is freed
+ *          before.
  * Thread   open: one.  load: any, several at a time.
  * Units    none.
  * Errors   NOT_FOUND: no library; the text names the package that has it.
- *          INVALID_ARG: the library's words about a file.
+ *          INVALID_ARG: the library's message on a file.
  * Route    model file -> [treelite] -> forest
  *
- * The library stays in the process once it is there: it holds threads and
- * names that cannot be taken back.
+ * The library stays in the process: its threads and symbols cannot be
+ * removed.
  */
 
 #ifndef TREES_TREELITE_H
@@ -24,8 +24,8 @@ typedef enum {
     TREES_CHECKPOINT
 } trees_format_t;
 
-/* Looks for library, or without one (NULL) for libtreelite.so in directory,
- * then where the system looks. */
+/* Opens library; NULL: libtreelite.so in directory, or in the system's library
+ * path. */
 BK_CHECK TRITONSERVER_Error *treelite_open(treelite_functions_t *out,
     const char *library, const char *directory);
 

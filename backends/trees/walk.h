@@ -1,17 +1,17 @@
 /*
- * walk.h - which leaf of each tree a row ends at, and the sums of the leaves.
+ * walk.h - finds the leaf of each tree for a row, and sums the leaves.
  *
- * Owner    Rows and results are the caller's.
+ * Owner    The caller owns rows and results.
  * Thread   any: the forest is only read.
  * Units    rows are features() FP32 numbers each, one behind the other; a sum
  *          row has the forest's columns.
  * Errors   none: a finished forest cannot lead out of itself.
  * Route    predict -> [walk] -> postprocess
  *
- * The way of one row through one tree is a chain of loads that each wait for
- * the last.  So several ways are walked side by side: of several rows through
- * one tree, which then stays in the cache, or, where rows are few, of one row
- * through several trees.
+ * A walk of one row through one tree is a chain of loads that each wait for the
+ * previous one.  So several walks are interleaved: of several rows through one
+ * tree, which stays in the cache, or, with few rows, of one row through several
+ * trees.
  */
 
 #ifndef TREES_WALK_H
@@ -25,7 +25,7 @@
 void trees_walk_sums(const trees_forest_t *f, const float *rows,
     uint64_t count, void *sums);
 
-/* The end of that alone: from bare sums of leaves, in place. */
+/* Completes bare sums of leaves in place: divisions and base scores. */
 void trees_walk_finish(const trees_forest_t *f, uint64_t count, void *sums);
 
 /* The node of each tree's leaf: count times f->tree_count. */

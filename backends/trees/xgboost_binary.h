@@ -1,15 +1,15 @@
 /*
- * xgboost_binary.h - whether a file in XGBoost's first format is as long as
- *                    it says.
+ * xgboost_binary.h - checks that a file in XGBoost's first format is not
+ *                    truncated.
  *
- * Owner    nothing is kept of the file.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG naming the part whose end is not in the file.
+ * Errors   INVALID_ARG naming the truncated part.
  * Route    model file -> [xgboost_binary] -> treelite
  *
- * treelite makes room for any length that it finds before it reads: a few
- * wrong bytes would ask for more memory than there is.
+ * treelite allocates any length before it reads: a few wrong bytes would
+ * request more memory than there is.
  */
 
 #ifndef TREES_XGBOOST_BINARY_H

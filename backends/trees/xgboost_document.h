@@ -1,20 +1,18 @@
 /*
- * xgboost_document.h - whether the trees in a document of XGBoost lead out of
- *                      themselves.
+ * xgboost_document.h - checks that the trees in a document of XGBoost are
+ *                      closed.
  *
- * Owner    The caller has the document, from init to fini; nothing is kept of
- *          a text.
+ * Owner    The caller owns the document, which keeps nothing of a text.
  * Thread   one document, one thread.
  * Units    bytes; levels of arrays and objects.
- * Errors   Each event returns false once something is wrong; err is then set,
+ * Errors   After the first fault each event returns false, and err is
  *          INVALID_ARG with tree and field.
  * Route    xgboost_json, xgboost_ubj -> [xgboost_document] -> treelite
  *
- * JSON and UBJSON say the same in two ways: their readers report what is in
- * the file, in its order, as events.  treelite compares the lengths of some
- * arrays only, follows numbers of others without asking whether they are in
- * range, and appends where a field is there twice; its parsers call themselves
- * for each level.
+ * The readers of JSON and UBJSON report the contents of a file as events.
+ * treelite compares the lengths of some arrays only, does not check the
+ * range of indices, appends to a field that occurs twice, and recurses for
+ * each level.
  */
 
 #ifndef TREES_XGBOOST_DOCUMENT_H
@@ -61,9 +59,9 @@ typedef struct {
 } xgboost_field_t;
 
 typedef struct {
-    uint8_t  place;                     /* of a model, that this is          */
-    uint8_t  next;                      /* that the last key leads to        */
-    uint8_t  field;                     /* of a tree, of which this is one   */
+    uint8_t  place;                     /* its place in a model              */
+    uint8_t  next;                      /* place of the last key             */
+    uint8_t  field;                     /* its field of a tree               */
 } xgboost_level_t;
 
 typedef struct {

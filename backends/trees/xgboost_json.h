@@ -1,15 +1,15 @@
 /*
  * xgboost_json.h - reads a model of XGBoost in JSON before treelite does.
  *
- * Owner    nothing is kept of the text.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: xgboost_document's, or no value at the byte that is
- *          named.
+ * Errors   INVALID_ARG: a fault of xgboost_document.h, or no value at a byte,
+ *          which the text names.
  * Route    model file -> [xgboost_json] -> xgboost_document; then treelite
  *
- * Only as much of the syntax is checked as it takes to see the values as
- * treelite does; the rest is left to it.
+ * The syntax is checked only as far as the values depend on it; treelite checks
+ * the rest.
  */
 
 #ifndef TREES_XGBOOST_JSON_H

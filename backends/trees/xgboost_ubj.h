@@ -1,15 +1,15 @@
 /*
  * xgboost_ubj.h - reads a model of XGBoost in UBJSON before treelite does.
  *
- * Owner    nothing is kept of the file.
+ * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes.
- * Errors   INVALID_ARG: xgboost_document's, or no UBJSON at the byte that is
- *          named.
+ * Errors   INVALID_ARG: a fault of xgboost_document.h, or no UBJSON at a byte,
+ *          which the text names.
  * Route    model file -> [xgboost_ubj] -> xgboost_document; then treelite
  *
- * treelite's parser takes any count of values that need no bytes: a count
- * would keep the load busy for ever.
+ * treelite's parser accepts any count of values without bytes, and would be
+ * busy for ever with a huge one.
  */
 
 #ifndef TREES_XGBOOST_UBJ_H
