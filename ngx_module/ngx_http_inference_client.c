@@ -603,8 +603,8 @@ ngx_http_inference_client_core_exited(ngx_http_inference_channel_t *ch,
     ngx_http_inference_client_crash(ch);
 
     ngx_log_error(NGX_LOG_WARN, client->log, 0,
-                  "inference: core %uD is gone (%s), %ui requests were with "
-                  "it%V", pid, why, n, &client->last_crash);
+                  "inference: core %uD is gone (%s) with %ui requests in "
+                  "flight%V", pid, why, n, &client->last_crash);
 
     ngx_http_inference_client_plan_sweep();
     ngx_http_inference_client_retry(&client->retry);

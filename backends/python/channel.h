@@ -1,6 +1,6 @@
 /*
- * channel.h - the memory shared by backend and interpreter: its layout, and the
- *             words for wake-ups.
+ * channel.h - the layout of the memory that backend and interpreter share, and
+ *             their wake-ups.
  *
  * Owner    The backend creates it (a memfd); both sides map it.  Down: written
  *          by the backend; up: by the interpreter.
@@ -72,7 +72,7 @@ typedef enum {
     PY_UP_CANCELLED,           /* id: the request                           */
     PY_UP_CLOSE,               /* id: a request whose sender has been freed */
     PY_UP_EXEC,                /* a request to another model                */
-    PY_UP_NEXT,                /* id: a decoupled request                   */
+    PY_UP_NEXT,                /* asks for a response; id: the stream       */
     PY_UP_STREAM_CANCEL,
     PY_UP_STREAM_CLOSE,
     PY_UP_LOAD,
@@ -98,7 +98,7 @@ typedef enum {
 
 /* How the consumer of a ring is told of an entry. */
 typedef enum {
-    PY_WAIT_NONE,              /* not at all: it looks itself               */
+    PY_WAIT_NONE,              /* not at all: it polls                      */
     PY_WAIT_FUTEX,             /* sleeps on the ring's `posted`             */
     PY_WAIT_EVENTFD
 } py_wait_t;

@@ -138,8 +138,8 @@ inf_lifecycle_reconfigure(inf_lifecycle_t *lc, inf_core_config_t *core_config)
     inf_core_config_differences(old, core_config, INF_RELOAD_LOADS, changed,
         sizeof(changed));
     if (changed[0] != '\0') {
-        inf_log(INF_LOG_NOTICE, "models that are loaded from now on go by the"
-            " changed %s; those that are loaded keep what they have", changed);
+        inf_log(INF_LOG_NOTICE, "models loaded from now on use the changed %s;"
+            " loaded models keep their settings", changed);
     }
 
     inf_core_config_unref(old);

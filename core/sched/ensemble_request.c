@@ -642,8 +642,8 @@ respond(inf_step_request_t *s, inf_response_t *response, uint32_t flags)
     inf_run_leave(run);
 
     if (!legal) {
-        inf_log(INF_LOG_WARN, "model=%s request=%s: the model sent a response"
-            " more to the ensemble '%s' than it may; it is dropped",
+        inf_log(INF_LOG_WARN, "model=%s request=%s: the model sent too many"
+            " responses to the ensemble '%s'; this one is dropped",
             step->model->name, s->factory.id, run->model->name);
     }
     if (!used) {

@@ -583,7 +583,8 @@ requests_reserve(inf_instance_thread_t *t, uint32_t count)
     inf_request_t **wider = calloc(cap, sizeof(*wider));
     if (wider == NULL) {
         inf_log(INF_LOG_WARN, "model=%s: no memory for a payload of %u"
-            " requests, it runs in pieces", t->instance->model->name, count);
+            " requests; smaller payloads are executed",
+            t->instance->model->name, count);
         return;
     }
 

@@ -252,7 +252,7 @@ judge(inf_crash_page_t *page)
         m->starts = strange;            /* written by the core that set it   */
         if (strange) {
             inf_log(INF_LOG_WARN, "the crash page is of another version:"
-                " nothing is known of models that ended a core");
+                " crashes of earlier cores are unknown");
         }
     }
 

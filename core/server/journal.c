@@ -491,8 +491,8 @@ read_entries(inf_journal_t *j)
     }
 
     if (at < end) {
-        inf_log(INF_LOG_ERROR, "journal: %llu bytes of it are not what was"
-            " written", (unsigned long long) (end - at));
+        inf_log(INF_LOG_ERROR, "journal: %llu bytes are damaged",
+            (unsigned long long) (end - at));
         j->header.used = j->half;
     }
 }
@@ -854,7 +854,7 @@ move_header(inf_journal_t *j, uint64_t start, uint64_t used)
     if (fallocate(j->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             (off_t) old, (off_t) j->half) != 0)
     {
-        inf_log(INF_LOG_WARN, "journal: cannot give memory back: %s",
+        inf_log(INF_LOG_WARN, "journal: cannot free memory: %s",
             strerror(errno));
     }
 

@@ -289,7 +289,7 @@ complain(inf_tracer_t *t, uint64_t *told, uint64_t *told_ns, bool now)
     }
 
     inf_log(INF_LOG_WARN, "%llu traces were dropped: they came faster than"
-        " they could be brought away, took too much memory, or their file or"
+        " they could be exported, took too much memory, or their file or"
         " collector failed", (unsigned long long) (dropped - *told));
     *told = dropped;
     *told_ns = clock;

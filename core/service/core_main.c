@@ -607,7 +607,7 @@ end_for_gpu(const inf_model_t *guilty, bool loading, const char *why)
             model->version, guilty != NULL);
     }
     inf_log(INF_LOG_ERROR, "model=%s: %s; this core ends, and the next one"
-        " begins with it anew", model != NULL ? inf_lifecycle_title(model)
+        " opens the GPU again", model != NULL ? inf_lifecycle_title(model)
         : "?", why);
     note_end(0);                /* even after an order to end, this is a
                                    crash                                     */

@@ -332,8 +332,8 @@ tell(inf_watch_t *w, int error, const char *path)
     }
 
     w->told = true;
-    inf_log(INF_LOG_INFO, "%s%s can't be watched (%s): changes that nothing"
-        " tells of are seen when the interval has passed", path != NULL
+    inf_log(INF_LOG_INFO, "%s%s can't be watched (%s): the next poll finds"
+        " its changes", path != NULL
         ? "directory " : "repositories", path != NULL ? path : "",
         strerror(error));
 }

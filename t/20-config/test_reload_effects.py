@@ -14,8 +14,7 @@ TABLE = {name: " ".join(effect.split()) for name, effect in re.findall(
     (ROOT / "docs/directives.md").read_text(), re.M)}
 CORE_WAITS = re.compile(r"changed settings wait for the next core, which"
                         r' "kill -QUIT \d+" starts: (.*)')
-LOADS = re.compile(r"models that are loaded from now on go by the changed"
-                   r" (.*); those")
+LOADS = re.compile(r"models loaded from now on use the changed (.*); loaded")
 NEXT, LATER, NOW, WORKERS = "next core", "loads", "at once", "new workers"
 
 # (directive, its values, where it stands, what the log says)

@@ -20,7 +20,7 @@ ONE = {"inputs": [tensor("IN", "FP32", [2], [1, 2])]}
 CORE = min(os.sched_getaffinity(0))
 WAITS = (r"changed settings wait for the next core, which \"kill -QUIT \d+\""
          " starts: ")
-LATER = "models that are loaded from now on go by the changed "
+LATER = "models loaded from now on use the changed "
 OFF = " inotify=off"
 IS_READY = "model={} version=1 is ready"
 
@@ -191,7 +191,7 @@ def test_another_folder_of_backends(make_server, tmp_path):
                 tmp_path / "copied" / "libtriton_copied.so")
     assert server.get("/v2/health/ready").status == 400
     hup(server, f"    inference_backends {tmp_path};\n")
-    server.wait_log(LATER + "inference_backends; those that are loaded")
+    server.wait_log(LATER + "inference_backends; loaded models")
     wait_ready(server, "ab")                # what had failed is tried again
     assert server.wait_for("/v2/health/ready")
     assert server.infer("b", ONE).status == 200

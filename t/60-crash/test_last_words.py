@@ -84,9 +84,9 @@ def test_a_thread_that_executes_nothing(make_server):
         other = beside.result()
     assert (answer.status, answer.error) == (503, ENDED)
     assert (other.status, other.error) == (503, ENDED)
-    server.wait_said("requests were with it: ")
+    server.wait_said("requests in flight: ")
     (line,) = [t for t in server.log_text().splitlines()
-               if "requests were with it: " in t]
+               if "requests in flight: " in t]
     assert "executing in other threads: " in line
     assert re.search(DOER, line)
     assert "model=slow version=1 backend=identity instance=slow_0_0" in line
