@@ -374,7 +374,7 @@ ngx_http_inference_control_take(ngx_http_inference_ctx_t *ctx, ngx_str_t *body)
 }
 
 
-/* Whether a model that does not serve is told as not ready, and not as an error
+/* Whether a model that does not serve is reported as not ready, not as an error
    that error_page hands on. */
 
 static ngx_uint_t

@@ -411,7 +411,7 @@ ngx_http_inference_watch_upstream_over(ngx_http_inference_ready_t *ready)
 }
 
 
-/* ---- what is told -------------------------------------------------------- */
+/* ---- the reported status ------------------------------------------------- */
 
 static void
 ngx_http_inference_watch_tell(ngx_http_inference_watch_t *watch)

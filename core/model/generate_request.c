@@ -109,7 +109,7 @@ add_members(const inf_model_t *model, inf_request_t *req,
     return NULL;
 }
 
-/* A repeated input is told as Triton tells it. */
+/* A repeated input is reported as Triton reports it. */
 static inf_err_t *
 repeated(const inf_generate_member_t *m, const inf_config_tensor_t *t)
 {

@@ -155,8 +155,8 @@ inf_graph_found_t inf_graph_lack(const inf_ensemble_graph_t *g,
 inf_graph_verdict_t inf_graph_verdict(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
 
-/* The same for a plan, and the objects that were found for it.  LOST: one of
-   the objects is gone. */
+/* The same for a plan, and the objects that were found for it.  INCOMPLETE: one
+   of the objects is gone. */
 inf_graph_verdict_t inf_graph_compare(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_plan_t *plan,
     const void *const *held);

@@ -85,7 +85,7 @@ INF_CHECK inf_err_t *inf_repository_set_aliases(inf_repository_t *repository,
 INF_CHECK inf_err_t *inf_repository_mapping_conflict(
     const inf_repository_t *repository, const char *name);
 
-/* Sets its listing for good: these directories (copied). */
+/* Sets its permanent listing: these directories (copied). */
 INF_CHECK inf_err_t *inf_repository_list_once(inf_repository_t *repository,
     char *const *dirs, size_t count);
 

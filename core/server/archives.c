@@ -593,7 +593,7 @@ choose(const inf_storage_t *st, const char *path, const char *config_name,
             " several models one must be an ensemble", path);
 }
 
-/* A configuration that cannot be read is told by the load. */
+/* The load reports a configuration that cannot be read. */
 static bool
 is_ensemble(const inf_storage_t *st, const char *path, const char *dir,
     const char *config_name)

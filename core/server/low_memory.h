@@ -7,7 +7,7 @@
  * Errors   none.
  * Route    errors of loads and inferences -> [low memory] -> cause NO_MEMORY
  *
- * Backends tell it by their runtimes' texts alone.
+ * Backends report it only in the texts of their runtimes.
  */
 
 #ifndef INF_SERVER_LOW_MEMORY_H
