@@ -22,7 +22,7 @@
 
 typedef struct {
     /* constant after vino_options_read() */
-    const char   *device;               /* "CPU" if none is configured       */
+    const char   *device;               /* "CPU" where none is configured    */
     const char   *extension;            /* path of a library, or NULL        */
     const char   *hint;                 /* the library's name of it, or NULL */
     const char   *streams;              /* "AUTO", "NUMA", digits, or NULL   */
@@ -38,6 +38,7 @@ typedef struct {
     size_t        property_count;
 } vino_options_t;
 
+/* Reads and checks all parameters; properties are set later. */
 BK_CHECK TRITONSERVER_Error *vino_options_read(vino_options_t *o,
     const bk_model_config_t *config);
 

@@ -25,7 +25,7 @@
 #include "requests.h"
 #include "streams.h"
 
-/* what is said of a process that is gone; its argument is the instance's name */
+/* The error after a process has ended; %s: the instance's name. */
 #define PY_UNHEALTHY  "Stub process '%s' is not healthy."
 
 typedef enum {
@@ -93,9 +93,12 @@ typedef struct {
     py_writer_t         writer;
 } py_interpreter_t;
 
+/* Starts an interpreter and waits for the model to initialize. */
 BK_CHECK TRITONSERVER_Error *py_interpreter_new(py_interpreter_t **out,
     const py_model_t *model, TRITONBACKEND_ModelInstance *instance,
     const py_instance_name_t *name);
+
+/* Finalizes the model and ends the process. */
 void py_interpreter_free(py_interpreter_t *in);
 
 /* Executes requests: answers and releases all. */

@@ -60,8 +60,10 @@ typedef struct {
     bool          on_gpu;       /* inputs that lie on a GPU stay there        */
 } py_way_t;
 
+/* Frees the table; no request is left. */
 void py_requests_fini(py_requests_t *t);
 
+/* Adds a request, which gets an id. */
 BK_CHECK TRITONSERVER_Error *py_requests_add(py_requests_t *t,
     TRITONBACKEND_Request *request, uint64_t *id);
 
@@ -101,6 +103,7 @@ BK_CHECK TRITONSERVER_Error *py_live_take(py_live_t *live,
    if it has a sender.  On error it still has the request. */
 BK_CHECK TRITONSERVER_Error *py_live_reschedule(py_live_t *live);
 
+/* Whether the client has cancelled the request. */
 BK_CHECK TRITONSERVER_Error *py_live_is_cancelled(const py_live_t *live,
     bool *cancelled);
 

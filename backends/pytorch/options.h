@@ -37,6 +37,7 @@ typedef struct {
     int64_t     inter_threads;      /* of the process; 0: not set            */
 } pt_options_t;
 
+/* Reads and checks all parameters; those that are missing get defaults. */
 BK_CHECK TRITONSERVER_Error *pt_options_read(pt_options_t *o,
     const bk_model_config_t *config);
 
