@@ -22,6 +22,7 @@ typedef struct {
 
 /* A service with an address and a port. */
 typedef struct {
+    /* constant after options_take() */
     bool        on;
     const char *address;
     const char *port_text;          /* as given                              */
