@@ -634,14 +634,16 @@ MUTANTS = [
      "        v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);\n",
      "        v->due_ns = now_ns;\n"),
     ("versions of a load that was given up load for ever", SWAP,
-     "            now->state = INF_VERSION_UNAVAILABLE;\n"
+     "            inf_record_version_move(now, INF_VERSION_UNAVAILABLE);\n"
      "        } else if (now->state",
      "        } else if (now->state"),
     ("a load that is given up ends what serves", SWAP,
      "if (now->state == INF_VERSION_LOADING) {\n"
-     "            now->state = INF_VERSION_UNAVAILABLE;\n        } else",
+     "            inf_record_version_move(now, INF_VERSION_UNAVAILABLE);\n"
+     "        } else",
      "if (now->state != INF_VERSION_UNLOADING) {\n"
-     "            now->state = INF_VERSION_UNAVAILABLE;\n        } else"),
+     "            inf_record_version_move(now, INF_VERSION_UNAVAILABLE);\n"
+     "        } else"),
     ("a load that was given up may serve when it returns", SET,
      "    l->call.state = INF_CALL_LATE;\n", ""),
     ("a load that was given up is still its model's turn", SET,
