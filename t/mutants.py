@@ -614,7 +614,7 @@ MUTANTS = [
     ("what waits for room for its reason is forgotten", SWAP,
      "        {\n            return false;\n        }\n"
      "        inf_link_remove(",
-     "        {\n            inf_link_remove(&e->lost);\n"
+     "        {\n            inf_link_remove(&e->to_leave);\n"
      "            return false;\n        }\n        inf_link_remove("),
     ("a reason is allocated under the lock", SWAP,
      "    v->reason = inf_reason_ref(lack);",
