@@ -601,7 +601,8 @@ bounds_rise(const double *bounds, size_t count)
     return true;
 }
 
-/* With invalid UTF-8 replaced: a bad byte would make the whole text unreadable. */
+/* Replaces invalid UTF-8: one bad byte would make the whole text
+   unreadable. */
 static void
 put_escaped(inf_buf_t *out, const char *text, bool quotes)
 {
