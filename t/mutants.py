@@ -598,6 +598,8 @@ MUTANTS = [
     ("versions are swapped one by one", SWAP,
      "    if (*whole) {\n        take_over(l);",
      "    if (*whole || l->count > 1) {\n        take_over(l);"),
+    ("a kept version that exits before the load begins loads for ever", SWAP,
+     "= l->versions[i].keep && !l->ensemble;", "= false;"),
     ("a version that is not chosen serves on", SWAP,
      "            release(l, inf_record_version_withdraw(now));\n", ""),
     ("a version that is not chosen is rebuilt after its exit", SWAP,

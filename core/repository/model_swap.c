@@ -37,7 +37,9 @@ inf_model_set_begin(inf_load_t *l, inf_record_version_t *merged)
     for (size_t i = 0; i < l->count; i++) {
         inf_record_version_t *v = inf_model_record_find(r,
             l->versions[i].version);
-        if (v->state != INF_VERSION_READY) {
+        /* kept, but its process has exited since: it is rebuilt later */
+        bool exited = l->versions[i].keep && !l->ensemble;
+        if (v->state != INF_VERSION_READY && !exited) {
             inf_record_version_move(v, INF_VERSION_LOADING);
             l->versions[i].waited = v->missing;
             if (l->edit->kind != INF_EDIT_REBUILD) {

@@ -128,6 +128,7 @@ static const char *const names[MODELS] = {
 static void finish(loader_t *l, inf_err_t *err);
 static void check_turn(const inf_edit_t *edit);
 static void free_load(inf_load_t *l);
+static void exit_of(inf_model_record_t *r);
 
 /* Threads hold the lifecycle's lock in between: nothing is allocated. */
 static void
@@ -778,6 +779,9 @@ end_read(loader_t *l)
         }
     }
     choose(load, source);
+    if (!sim.set.stopping && one_in(10)) {     /* before it begins          */
+        exit_of(r);
+    }
     if (load->count == 0) {
         free_load(load);
         finish(l, NULL);
@@ -1284,20 +1288,27 @@ poll(void)
     }
 }
 
-/* A process of some model that serves. */
 static void
 process_exit(void)
 {
     inf_model_record_t *r = NULL;
     uint64_t which = chance(MODELS);
-    inf_link_t gone;
 
     while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
         if (which-- == 0) {
-            break;
+            exit_of(r);
+            return;
         }
     }
-    if (r == NULL || r->version_count == 0 || r->graph.made != NULL) {
+}
+
+/* The process of some version, if it serves. */
+static void
+exit_of(inf_model_record_t *r)
+{
+    inf_link_t gone;
+
+    if (r->version_count == 0 || r->graph.made != NULL) {
         return;
     }
     inf_record_version_t *v = &r->versions[chance(r->version_count)];
