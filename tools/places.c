@@ -26,8 +26,9 @@ static void place_make(char *path);
 static bool too_long(const places_t *places);
 static void lock_own(places_t *places);
 static void link_temp(const places_t *places);
-static void remove_left(const char *fresh);
-static bool is_left(places_t *places);
+static void remove_abandoned(const char *fresh);
+static bool is_abandoned(places_t *places);
+static bool is_own(const char *path);
 static void remove_as_owner(const char *path);
 static void place_remove(const char *path);
 static int remove_entry(const char *path, const struct stat *st, int type,
@@ -37,7 +38,7 @@ void
 places_make(places_t *places, const run_as_t *who)
 {
     places_name(places);
-    remove_left(places->own);
+    remove_abandoned(places->own);
     place_make(places->own);
     lock_own(places);
     place_make(places->temp);
@@ -103,10 +104,9 @@ link_temp(const places_t *places)
     }
 }
 
-/* Removes the directories beside fresh that servers have left which were
-   killed. */
+/* Removes the directories of killed servers, which are beside fresh. */
 static void
-remove_left(const char *fresh)
+remove_abandoned(const char *fresh)
 {
     places_t             left;
     const struct dirent *entry;
@@ -128,7 +128,7 @@ remove_left(const char *fresh)
         left.own_fd = open(left.own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW
                            | O_CLOEXEC);
         if (left.own_fd >= 0) {
-            if (is_left(&left)) {
+            if (is_abandoned(&left)) {
                 places_remove(&left);
             }
             close(left.own_fd);
@@ -139,9 +139,10 @@ remove_left(const char *fresh)
     }
 }
 
-/* Whether no process has the lock, without which there is no link. */
+/* Whether all processes of its server have ended: the link is made under the
+   lock, which they hold.  Without a link a launcher is just starting. */
 static bool
-is_left(places_t *places)
+is_abandoned(places_t *places)
 {
     struct stat st;
     ssize_t     len = readlinkat(places->own_fd, TEMP_LINK, places->temp,
@@ -158,12 +159,23 @@ places_remove(const places_t *places)
 {
     char path[PATH_MAX];
 
-    for (size_t i = 0; i < TEMPS && places->temp[0] != '\0'; i++) {
+    for (size_t i = 0; i < TEMPS && is_own(places->temp); i++) {
         temp_path(path, places, i);
         remove_as_owner(path);
     }
     rmdir(places->temp);
     place_remove(places->own);
+}
+
+/* Whether it is a directory of this user's and no link: nobody else can replace
+   that in a directory of temporary files. */
+static bool
+is_own(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode)
+        && st.st_uid == geteuid();
 }
 
 /* Removes a directory of the workers as their user, so that a link created

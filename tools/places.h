@@ -22,8 +22,8 @@
 
 typedef struct {
     char own[PATH_MAX];             /* nginx.conf, pid, socket; mode 0700    */
-    int  own_fd;                    /* locked while a process has it: nginx's
-                                       inherit it                            */
+    int  own_fd;                    /* has a lock, which is free when launcher
+                                       and nginx have ended                  */
     char temp[PATH_MAX];            /* contains the workers' temporary
                                        directories and is not owned by their
                                        user: nginx creates these as root, and

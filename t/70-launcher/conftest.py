@@ -1,6 +1,7 @@
 """A repository of two models, and launchers that are stopped at the end."""
 
 import contextlib
+import os
 
 import pytest
 
@@ -46,3 +47,12 @@ def launch(begin, repository):
         return launcher
 
     return start
+
+
+@pytest.fixture
+def owned(repository):
+    """A function that gives the repository to a user."""
+    def give(uid):
+        for path in [repository, *repository.rglob("*")]:
+            os.chown(path, uid, uid)
+    return give

@@ -261,15 +261,6 @@ def uid_of(pid):
     return int(text.split("\nUid:")[1].split()[1])
 
 
-@pytest.fixture
-def owned(repository):
-    """A function that gives the repository to a user."""
-    def give(uid):
-        for path in [repository, *repository.rglob("*")]:
-            os.chown(path, uid, uid)
-    return give
-
-
 def someone():
     """A user with a name, who is not root."""
     return pwd.getpwnam("games")

@@ -167,13 +167,10 @@ def test_what_cannot_start_leaves_nothing(begin, repository):
     assert list(server.tmp.iterdir()) == []
 
 
-@pytest.mark.parametrize("owned", [False, True])
-def test_what_a_killed_launcher_left_is_removed(launch, repository, owned):
+@pytest.mark.parametrize("user", ["root", "games"])
+def test_what_a_killed_launcher_left_is_removed(launch, owned, user):
     """Not before its nginx has ended, too."""
-    if owned:
-        uid = pwd.getpwnam("games").pw_uid
-        for path in [repository, *repository.rglob("*")]:
-            os.chown(path, uid, uid)
+    owned(pwd.getpwnam(user).pw_uid)
     killed = launch()
     left = set(killed.tmp.iterdir())
     pids = process.descendants(killed.process.pid)
@@ -195,6 +192,27 @@ def test_what_a_killed_launcher_left_is_removed(launch, repository, owned):
         launcher.process.terminate()
         assert launcher.process.wait(30 * SLOW) == 0
     assert list(first.tmp.iterdir()) == []
+
+
+def test_a_link_in_place_of_what_a_killed_launcher_left(
+        begin, tmp_path, repository):
+    """It is not followed: what is behind it stays."""
+    tmp, kept = tmp_path / "tmp", tmp_path / "kept" / "proxy" / "file"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    left = tmp / "inference-server-abcdef"
+    left.mkdir(parents=True)
+    temp = tmp / "inference-server-temp-abcdef"
+    temp.symlink_to(kept.parents[1])
+    (left / "temp").symlink_to(temp)
+    server = begin(f"--model-repository={repository}",
+                   env={"TMPDIR": str(tmp)})
+    assert process.wait_until(
+        lambda: server.status("/v2/health/ready") == 200, 30 * SLOW)
+    assert not left.exists()
+    assert kept.exists()
+    server.process.terminate()
+    assert server.process.wait(30 * SLOW) == 0
 
 
 def test_the_first_process_of_a_container_takes_orphans(launch):
