@@ -35,6 +35,7 @@ vino_certain_rows_mark(const vino_runtime_t *rt, const ov_model_t *model,
         any = any || certain[i];
     }
 
+    bool reshaped = any;
     for (size_t k = 0; any && k < sizeof(sizes) / sizeof(sizes[0]); k++) {
         any = at_rows(rt, model, config, tensors, sizes[k]);
         for (uint32_t i = 0; any && i < tensors->output_count; i++) {
@@ -43,9 +44,11 @@ vino_certain_rows_mark(const vino_runtime_t *rt, const ov_model_t *model,
         }
     }
 
-    TRITONSERVER_Error *err = at_rows(rt, model, config, tensors, OPEN) ? NULL
-        : bk_err_new(TRITONSERVER_ERROR_INTERNAL, "the model does not take "
-        "its own shapes again");
+    /* it is compiled again from these shapes if a run fails */
+    TRITONSERVER_Error *err = !reshaped
+        || at_rows(rt, model, config, tensors, OPEN) ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+        "cannot restore the open shapes of the model");
     for (uint32_t i = 0; any && err == NULL && i < tensors->output_count;
          i++)
     {

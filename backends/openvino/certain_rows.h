@@ -2,10 +2,11 @@
  * certain_rows.h - finds the outputs that have as many rows as the batch for
  *                  any data of requests.
  *
- * Owner    nothing is kept; the model's shapes are changed.
+ * Owner    nothing is kept; the model's shapes change during the call.
  * Thread   the model's loader's.
  * Units    rows are of the batch dimension.
- * Errors   no memory.  If the library fails, no output is certain.
+ * Errors   no memory.  INTERNAL: the model's open shapes cannot be restored.
+ *          If the library fails otherwise, no output is certain.
  * Route    network -> [certain_rows] -> tensors, symbols
  *
  * A run writes such an output straight into a response.  The library gives no

@@ -65,7 +65,6 @@ vino_model_compile(vino_model_t *m)
         err = count_instances(m, &instances);
         if (err == NULL) {
             vino_options_properties(&m->options, instances);
-            m->network->alone = instances == 1;
             err = vino_network_compile(m->network, &m->config, &m->options);
         }
     }

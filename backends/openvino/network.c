@@ -6,6 +6,8 @@
 #include "conversions.h"
 #include "ports.h"
 
+#include "common/request.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,6 +185,14 @@ vino_network_compile(vino_network_t *n, const bk_model_config_t *config,
         : vino_certain_rows_mark(n->rt, n->source, config, &n->tensors);
 }
 
+void
+vino_network_use(vino_network_t *n, int change)
+{
+    pthread_mutex_lock(&n->lock);
+    n->instances += (uint32_t) change;
+    pthread_mutex_unlock(&n->lock);
+}
+
 TRITONSERVER_Error *
 vino_network_request(vino_network_t *n, ov_infer_request_t **request,
     uint64_t *generation)
@@ -211,32 +221,50 @@ vino_network_is_current(vino_network_t *n, uint64_t generation)
 }
 
 /* Requests that run keep the compiled model. */
-void
-vino_network_spoil(vino_network_t *n, uint64_t generation)
+bool
+vino_network_invalidate(vino_network_t *n, uint64_t generation)
 {
-    ov_compiled_model_t *spoiled = NULL;
+    ov_compiled_model_t *old = NULL;
 
     pthread_mutex_lock(&n->lock);
-    if (n->generation == generation) {
-        spoiled = n->compiled;
+    bool first = n->generation == generation;
+    if (first) {
+        old = n->compiled;
         n->compiled = NULL;
         n->generation++;
     }
     pthread_mutex_unlock(&n->lock);
 
-    if (spoiled != NULL) {
-        n->rt->f.ov_compiled_model_free(spoiled);
+    if (old != NULL) {
+        n->rt->f.ov_compiled_model_free(old);
     }
+    return first;
+}
+
+bool
+vino_network_may_cancel(vino_network_t *n, uint64_t since_ns)
+{
+    pthread_mutex_lock(&n->lock);
+    bool may = n->instances == 1 && bk_now_ns() - since_ns >= n->compile_ns;
+    pthread_mutex_unlock(&n->lock);
+
+    return may;
 }
 
 static TRITONSERVER_Error *
 compile(vino_network_t *n, const vino_options_t *options)
 {
-    return vino_err(n->rt, n->rt->f.ov_core_compile_model_props(
+    uint64_t begin_ns = bk_now_ns();
+
+    TRITONSERVER_Error *err = vino_err(n->rt,
+        n->rt->f.ov_core_compile_model_props(
         n->own_core != NULL ? n->own_core : n->rt->core, n->source,
         options->device, options->property_count, options->properties,
         &n->compiled), "cannot compile \"%s\" for device %s", n->path,
         options->device);
+    n->compile_ns = bk_now_ns() - begin_ns;
+
+    return err;
 }
 
 static TRITONSERVER_Error *

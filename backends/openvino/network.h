@@ -28,9 +28,10 @@ typedef struct {
     const vino_options_t *options;      /* the model's, NULL before compile  */
     bk_tensors_t          tensors;      /* set until it is compiled          */
     int64_t               fixed_rows;   /* of each run, 0: any               */
-    bool                  alone;        /* one instance runs it              */
-    pthread_mutex_t       lock;         /* guards the next two               */
-    ov_compiled_model_t  *compiled;     /* NULL: to be made by the next run  */
+    pthread_mutex_t       lock;         /* guards the rest                   */
+    uint32_t              instances;    /* that run it                       */
+    uint64_t              compile_ns;   /* time of the last compile          */
+    ov_compiled_model_t  *compiled;     /* NULL: the next run compiles it    */
     uint64_t              generation;   /* of compiled                       */
 } vino_network_t;
 
@@ -49,14 +50,25 @@ BK_CHECK TRITONSERVER_Error *vino_network_adapt(vino_network_t *n,
 BK_CHECK TRITONSERVER_Error *vino_network_compile(vino_network_t *n,
     const bk_model_config_t *config, const vino_options_t *options);
 
-/* A request of the compiled model, which is made if it is not there. */
+/* An instance comes (1) or goes (-1). */
+void vino_network_use(vino_network_t *n, int change);
+
+/* Makes a request of the compiled model, which is compiled first if it was
+ * invalidated.  *generation is the compiled model's; is_current: whether that
+ * has not been invalidated since. */
 BK_CHECK TRITONSERVER_Error *vino_network_request(vino_network_t *n,
     ov_infer_request_t **request, uint64_t *generation);
 bool vino_network_is_current(vino_network_t *n, uint64_t generation);
 
-/* After a run that has not come to its end: nodes behind that point may keep
- * its shapes, and later runs of other shapes would use them.  No request of
- * this generation is run again. */
-void vino_network_spoil(vino_network_t *n, uint64_t generation);
+/* Called after a run that has failed or was cancelled: nodes that it did not
+ * reach keep its shapes, and later runs would use them.  The next request
+ * compiles the model again; requests of this generation are not used again.
+ * false: another run of this generation has failed before. */
+bool vino_network_invalidate(vino_network_t *n, uint64_t generation);
+
+/* Whether a run since that time may be cancelled, although the next one has to
+ * compile the model: no other instance runs it, and that takes no longer than
+ * the run has taken. */
+bool vino_network_may_cancel(vino_network_t *n, uint64_t since_ns);
 
 #endif /* VINO_NETWORK_H */

@@ -11,12 +11,14 @@
 /* A run is polled so often: it ends, or all clients have given up. */
 #define POLL_MS 20
 
+/* of a run beside which others keep failing */
 #define TRIES 16
 
 static TRITONSERVER_Error *request_open(vino_run_t *r);
 static void request_close(vino_run_t *r);
 static TRITONSERVER_Error *run_model(void *self, bk_run_t *run);
-static TRITONSERVER_Error *run_request(vino_run_t *r, bk_run_t *run);
+static TRITONSERVER_Error *run_request(vino_run_t *r, bk_run_t *run,
+    bool *own);
 static void run_done(void *self, bk_run_t *run);
 static TRITONSERVER_Error *rows_check(const vino_run_t *r,
     const bk_run_t *run, int64_t *rows);
@@ -58,6 +60,7 @@ vino_run_init(vino_run_t *r, vino_network_t *network, bool padding)
         .padded = calloc((size_t) tensors->input_count + 1,
             sizeof(*r->padded))
     };
+    vino_network_use(network, 1);
     if (r->own == NULL || r->lent == NULL || r->padded == NULL) {
         return bk_err_nomem("tables of an instance");
     }
@@ -91,6 +94,7 @@ vino_run_fini(vino_run_t *r)
 
     const bk_tensors_t *tensors = &r->network->tensors;
 
+    vino_network_use(r->network, -1);
     request_close(r);
     for (uint32_t i = 0; r->padded != NULL && i < tensors->input_count; i++) {
         bk_scratch_fini(&r->padded[i]);
@@ -122,28 +126,30 @@ request_close(vino_run_t *r)
     r->request = NULL;
 }
 
-/* A run may have been spoiled by one of another instance that failed. */
+/* Repeats a run beside which one of another instance has failed: it may have
+ * had that one's shapes. */
 static TRITONSERVER_Error *
 run_model(void *self, bk_run_t *run)
 {
     vino_run_t *r = self;
 
     for (int i = 0; i < TRIES; i++) {
-        TRITONSERVER_Error *err = run_request(r, run);
-        if (err != NULL || vino_network_is_current(r->network,
-            r->generation))
-        {
+        bool own = false;
+        TRITONSERVER_Error *err = run_request(r, run, &own);
+        if (own || vino_network_is_current(r->network, r->generation)) {
             return err;
         }
+        bk_err_drop(err);
         run_done(r, run);
     }
 
-    return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE,
-        "runs beside this one failed and left their shapes in the model");
+    return bk_err_new(TRITONSERVER_ERROR_UNAVAILABLE, "given up after %d "
+        "attempts: runs of other instances failed meanwhile", TRIES);
 }
 
+/* *own: the error is not another instance's. */
 static TRITONSERVER_Error *
-run_request(vino_run_t *r, bk_run_t *run)
+run_request(vino_run_t *r, bk_run_t *run, bool *own)
 {
     int64_t rows = 0;
 
@@ -154,6 +160,7 @@ run_request(vino_run_t *r, bk_run_t *run)
         TRITONSERVER_Error *err = request_open(r);
         if (err != NULL) {
             request_close(r);
+            *own = true;
             return err;
         }
     }
@@ -169,7 +176,7 @@ run_request(vino_run_t *r, bk_run_t *run)
     if (err == NULL) {
         err = infer(r, run);
         if (err != NULL) {
-            vino_network_spoil(r->network, r->generation);
+            *own = vino_network_invalidate(r->network, r->generation);
         }
     }
     for (uint32_t i = 0; err == NULL && i < run->output_count; i++) {
@@ -365,6 +372,7 @@ static TRITONSERVER_Error *
 infer(const vino_run_t *r, const bk_run_t *run)
 {
     const vino_runtime_t *rt = r->network->rt;
+    uint64_t since_ns = bk_now_ns();
 
     TRITONSERVER_Error *err = vino_err(rt,
         rt->f.ov_infer_request_start_async(r->request),
@@ -376,7 +384,9 @@ infer(const vino_run_t *r, const bk_run_t *run)
     while (rt->f.ov_infer_request_wait_for(r->request, POLL_MS)
         == RESULT_NOT_READY)
     {
-        if (r->network->alone && bk_run_is_abandoned(run)) {
+        if (vino_network_may_cancel(r->network, since_ns)
+            && bk_run_is_abandoned(run))
+        {
             bk_err_log(vino_err(rt, rt->f.ov_infer_request_cancel(
                 r->request), "cannot cancel a run"), "openvino");
             break;
