@@ -18,7 +18,7 @@
 
 #define NGX_HTTP_INFERENCE_FIRST_TEXT   2048
 #define NGX_HTTP_INFERENCE_MORE_TEXT    ((size_t) 64 * 1024)
-#define NGX_HTTP_INFERENCE_FRAMES       64
+#define NGX_HTTP_INFERENCE_MAX_FRAMES   64
 
 
 static ngx_int_t ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
@@ -503,10 +503,10 @@ ngx_http_inference_output_install_filter(void)
 
 
 /*
- * As far as the client's window goes, nginx creates the frames of HTTP/2 for
- * another sendfile_max_chunk of the body each time that some of the frames
- * before are sent, and takes 10000 frames that wait for a flood: it would close
- * the connection of a client with a large window in a large response.
+ * Each time that frames of HTTP/2 have been sent, nginx creates those of another
+ * sendfile_max_chunk of the body, as far as the client's window goes.  It closes
+ * a connection with 10000 waiting frames as a flood: a client with a large
+ * window would lose a large response.  So no frames are created while some wait.
  */
 
 static ngx_int_t
@@ -515,7 +515,7 @@ ngx_http_inference_output_filter(ngx_http_request_t *r, ngx_chain_t *in)
 #if (NGX_HTTP_V2)
 
     if (in == NULL && r->stream
-        && r->stream->queued > NGX_HTTP_INFERENCE_FRAMES
+        && r->stream->queued > NGX_HTTP_INFERENCE_MAX_FRAMES
         && ngx_http_get_module_ctx(r, ngx_http_inference_module))
     {
         return NGX_AGAIN;

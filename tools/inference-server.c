@@ -37,6 +37,7 @@
 #define GRACE_SECS 5        /* added to exit-timeout-secs, then SIGTERM */
 #define LOOK_MS 200         /* between two polls of the first loads */
 
+/* In the order of a run, which comparisons use. */
 typedef enum {
     WATCH_LOADS,                        /* loads of the start are pending    */
     WATCH_SERVES,
@@ -50,7 +51,7 @@ typedef struct {
     FILE       *log;                /* for lines of the start                */
     char        path[SOCKET_PATH_MAX];  /* its socket                        */
     bool        terminal;           /* SIGHUP comes when it ends, too        */
-    watch_state_t  state;
+    watch_state_t state;
     long        stopped_ms;         /* time of the stop, monotonic clock     */
     long        deadline_ms;        /* nginx is ended then                   */
     bool        failed;             /* exit status is 1, like Triton's       */

@@ -15,7 +15,7 @@
 #include "option_table.h"
 #include "services.h"
 
-#define VALUE_MAX 4000
+#define VALUE_MAX 4000      /* bytes; nginx reads words of less than 4 KiB   */
 
 static void set_defaults(options_t *o);
 static void parse(options_t *o, int argc, char **argv);

@@ -334,6 +334,7 @@ write_own(FILE *f, const places_t *places)
     socket_path(address + strlen(address), places);
     fputs("    server {\n        listen ", f);
     write_word(f, address);
+    /* polls of the start would log an error each while there is no core */
     fputs(";\n"
           "        error_log stderr crit;\n"
           "        location / {\n"

@@ -86,7 +86,10 @@ bool py_link_push(py_link_t *l, py_feed_t *to, py_task_t task,
 /* Reserves a slot whose reply comes from another thread; error: no such slot,
    or it is reserved.  So a slot has one such call at a time. */
 BK_CHECK TRITONSERVER_Error *py_link_claim(py_link_t *l, uint32_t slot);
-void py_link_unclaim(py_link_t *l, uint32_t slot);  /* its reply follows   */
+
+/* Ends the reservation; called before the reply, after which the interpreter may
+   use the slot again. */
+void py_link_unclaim(py_link_t *l, uint32_t slot);
 
 /* Replies to the call of a slot; a slot out of range has no caller. */
 void py_link_reply(py_link_t *l, uint32_t slot, const py_writer_t *w);

@@ -113,16 +113,11 @@ reap(py_process_t *p, char *how, size_t size)
     }
 }
 
-/* Takes the status of a killed process; but its tracer may keep that, and a
-   driver the process, for ever: then it is left. */
+/* Waits for the status of a killed process.  A tracer can keep the status, and a
+   driver the process, for ever: the process is left as it is then. */
 static void
 wait_killed(const py_process_t *p, siginfo_t *info)
 {
-    struct pollfd end = { .fd = p->fd, .events = POLLIN };
-
-    if (p->fd != -1) {
-        (void) poll(&end, 1, REAP_LIMIT_MS);
-    }
     for (int ms = 0; ms < REAP_LIMIT_MS; ms += REAP_PAUSE_MS) {
         *info = (siginfo_t) { 0 };
         if (waitid(P_PID, (id_t) p->pid, info, WEXITED | WNOHANG) != 0
@@ -132,8 +127,9 @@ wait_killed(const py_process_t *p, siginfo_t *info)
         }
         (void) poll(NULL, 0, REAP_PAUSE_MS);
     }
-    bk_log(TRITONSERVER_LOG_WARN, "the interpreter's process %d was killed and"
-        " has not gone within %d s", (int) p->pid, REAP_LIMIT_MS / 1000);
+    bk_log(TRITONSERVER_LOG_WARN, "instance %s: the killed process %d has not "
+        "ended within %d s; it is left", p->errors.name, (int) p->pid,
+        REAP_LIMIT_MS / 1000);
 }
 
 /* Spawns with copies of fds, whose numbers do not overlap the target

@@ -40,8 +40,9 @@ BK_CHECK TRITONSERVER_Error *py_process_start(py_process_t *p,
 /* Kills the process group, without waiting. */
 void py_process_kill(const py_process_t *p);
 
-/* Kills its group, waits for it and writes how it ended: "exited with status
-   1".  Does nothing without a process. */
+/* Kills its group, waits some seconds for it and writes how it ended: "exited
+   with status 1", or "ended" if that is unknown or there is no process.  Closes
+   the descriptors. */
 void py_process_end(py_process_t *p, char *how, size_t size);
 
 #endif /* PY_PROCESS_H */

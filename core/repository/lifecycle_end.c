@@ -1,4 +1,5 @@
-/* lifecycle_end.c - destroys models after their last use. */
+/* lifecycle_end.c - the reaper, which destroys models after their last use,
+   replaces busy loaders and publishes again; callbacks of the model set. */
 
 #include "core/base/os/thread.h"
 #include "core/repository/lifecycle_parts.h"
@@ -239,9 +240,9 @@ next_check_locked(inf_lifecycle_t *lc)
     return lc->unpublished && now + AGAIN_NS < until ? now + AGAIN_NS : until;
 }
 
-/* Replaces loaders whose load was given up.  Replaces a loader that is busy
-   with one load for patience_ns while others wait, one at a time; returns the
-   time of the next check. */
+/* Replaces each loader whose load was given up; a failed attempt is repeated at
+   the next check.  Also replaces one loader that has been busy with one load for
+   patience_ns while others wait.  Returns the time of the next check. */
 static uint64_t
 replace_stuck_locked(inf_lifecycle_t *lc)
 {
@@ -250,7 +251,7 @@ replace_stuck_locked(inf_lifecycle_t *lc)
     for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
         inf_loader_t *l = &lc->loaders[i];
         if (l->state == INF_LOADER_STUCK && !l->replaced) {
-            (void) replace_locked(lc, l);   /* otherwise when loads wait     */
+            (void) replace_locked(lc, l);
         }
         if (l->edit != NULL && !l->unloads && !l->replaced
             && (first == NULL || l->busy_ns < first->busy_ns))

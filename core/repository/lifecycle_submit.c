@@ -1,4 +1,5 @@
-/* lifecycle_submit.c - gives edits to the model set. */
+/* lifecycle_submit.c - gives edits to the model set, rejects them, and holds
+   them back. */
 
 #include "core/repository/lifecycle_parts.h"
 

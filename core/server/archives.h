@@ -9,11 +9,12 @@
  *          caller's.
  * Units    none.
  * Errors   NOT_FOUND: no archive has this name.  ALREADY_EXISTS: a model has
- *          the name, or the directory is registered.  UNAVAILABLE: models are
- *          not loaded by request.  UNSUPPORTED: with namespacing, or no
- *          location is for archives.  INVALID_ARG: the directory is invalid,
- *          or the load fails; the cause is NO_MEMORY if the text of its error
- *          says so.  A failed load leaves nothing registered.
+ *          the name, or the directory is registered.  UNSUPPORTED: with
+ *          namespacing, or no location is for archives.  INVALID_ARG: a load,
+ *          and models are not loaded by request, the directory is invalid, or
+ *          the load fails; the cause is NO_MEMORY if the text of its error says
+ *          so.  UNAVAILABLE: an unload, and models are not unloaded by request.
+ *          A failed load leaves nothing registered.
  * Route    REST -> [archives] -> repositories, lifecycle, journal
  *
  * Source: the multi-model endpoints of Amazon SageMaker, as Triton has them.

@@ -491,7 +491,7 @@ read_entries(inf_journal_t *j)
     }
 
     if (at < end) {
-        inf_log(INF_LOG_ERROR, "journal: %llu bytes are damaged",
+        inf_log(INF_LOG_ERROR, "journal: %llu bytes are damaged and dropped",
             (unsigned long long) (end - at));
         j->header.used = j->half;
     }

@@ -332,8 +332,7 @@ tell(inf_watch_t *w, int error, const char *path)
     }
 
     w->told = true;
-    inf_log(INF_LOG_INFO, "%s%s can't be watched (%s): the next poll finds"
-        " its changes", path != NULL
-        ? "directory " : "repositories", path != NULL ? path : "",
-        strerror(error));
+    inf_log(INF_LOG_INFO, "%s%s can't be watched (%s): changes are found by"
+        " the next poll", path != NULL ? "directory " : "repositories",
+        path != NULL ? path : "", strerror(error));
 }

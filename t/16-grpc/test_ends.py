@@ -341,7 +341,7 @@ def test_many_large_responses_for_a_client_that_reads(start):
 
 @pytest.mark.parametrize("path", [INFER, STREAM, "/v2/models/expand/infer"])
 def test_a_window_for_all_of_a_large_response(start, path):
-    """nginx takes 10000 frames that wait for the socket for a flood."""
+    """nginx closes a connection with 10000 waiting frames as a flood."""
     port = free_port()
     start(plain, server=f"        listen 127.0.0.1:{port} http2 "
                         "sndbuf=64k;\n")

@@ -538,8 +538,8 @@ def test_wrong_requests(server, place, tmp_path):
 
 
 def test_only_where_models_are_loaded_by_request(make_server, place):
-    server = make_server(parts=PARTS)
     """As Triton's port of SageMaker answers."""
+    server = make_server(parts=PARTS)
     words = "repository registration is not allowed if model control mode is " \
         "not EXPLICIT"
     rejected(load(server, "x", place("a")), 400, words)

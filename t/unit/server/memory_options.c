@@ -1,5 +1,5 @@
-/* The core's memory as configured, in a program whose locale has another decimal
-   point: the C library's numbers have it, the configuration's don't. */
+/* Numbers of settings in a program whose locale has another decimal point:
+   memory options, quantiles, and fixed-point text. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,18 +29,42 @@ strtod(const char *text, char **end)
     return whole;
 }
 
-int
-snprintf(char *text, size_t size, const char *format, ...)
+static int
+with_comma(char *text, size_t size, const char *format, va_list args)
 {
-    va_list args;
-    va_start(args, format);
     int len = vsnprintf(text, size, format, args);
-    va_end(args);
 
     char *dot = strchr(text, '.');
     if (dot != NULL) {
         *dot = ',';
     }
+    return len;
+}
+
+int
+snprintf(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int len = with_comma(text, size, format, args);
+    va_end(args);
+    return len;
+}
+
+/* The same function in a build with _FORTIFY_SOURCE. */
+int __snprintf_chk(char *text, size_t size, int flag, size_t room,
+    const char *format, ...);
+
+int
+__snprintf_chk(char *text, size_t size, int flag, size_t room,
+    const char *format, ...)
+{
+    va_list args;
+    (void) flag;
+    (void) room;
+    va_start(args, format);
+    int len = with_comma(text, size, format, args);
+    va_end(args);
     return len;
 }
 
