@@ -503,10 +503,11 @@ ngx_http_inference_output_install_filter(void)
 
 
 /*
- * Each time that frames of HTTP/2 have been sent, nginx creates those of another
- * sendfile_max_chunk of the body, as far as the client's window goes.  It closes
- * a connection with 10000 waiting frames as a flood: a client with a large
- * window would lose a large response.  So no frames are created while some wait.
+ * Each time that frames of HTTP/2 have been sent, nginx creates those of
+ * another sendfile_max_chunk of the body, as far as the client's window goes.
+ * It closes a connection with 10000 waiting frames as a flood: a client with a
+ * large window would lose a large response.  So no frames are created while
+ * some wait.
  */
 
 static ngx_int_t

@@ -87,8 +87,8 @@ bool py_link_push(py_link_t *l, py_feed_t *to, py_task_t task,
    or it is reserved.  So a slot has one such call at a time. */
 BK_CHECK TRITONSERVER_Error *py_link_claim(py_link_t *l, uint32_t slot);
 
-/* Ends the reservation; called before the reply, after which the interpreter may
-   use the slot again. */
+/* Ends the reservation; called before the reply, after which the interpreter
+   may use the slot again. */
 void py_link_unclaim(py_link_t *l, uint32_t slot);
 
 /* Replies to the call of a slot; a slot out of range has no caller. */

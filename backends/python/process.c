@@ -113,8 +113,8 @@ reap(py_process_t *p, char *how, size_t size)
     }
 }
 
-/* Waits for the status of a killed process.  A tracer can keep the status, and a
-   driver the process, for ever: the process is left as it is then. */
+/* Waits for the status of a killed process.  A tracer can keep the status, and
+   a driver the process, for ever: the process is left as it is then. */
 static void
 wait_killed(const py_process_t *p, siginfo_t *info)
 {

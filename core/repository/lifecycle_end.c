@@ -240,9 +240,9 @@ next_check_locked(inf_lifecycle_t *lc)
     return lc->unpublished && now + AGAIN_NS < until ? now + AGAIN_NS : until;
 }
 
-/* Replaces each loader whose load was given up; a failed attempt is repeated at
-   the next check.  Also replaces one loader that has been busy with one load for
-   patience_ns while others wait.  Returns the time of the next check. */
+/* Replaces each loader whose load was given up; a failed attempt is repeated
+   at the next check.  Also replaces one loader that has been busy with one load
+   for patience_ns while others wait.  Returns the time of the next check. */
 static uint64_t
 replace_stuck_locked(inf_lifecycle_t *lc)
 {

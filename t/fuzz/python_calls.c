@@ -241,7 +241,7 @@ end(void)
     py_metrics_fini(&in.metrics);
     py_threads_end(10);
     for (uint32_t i = 0; i < in.requests.capacity; i++) {
-        if (in.requests.live[i].used) {
+        if (in.requests.live[i].state != PY_LIVE_FREE) {
             py_outgoing_t out;
             py_live_fail(&in.requests.live[i], py_error_message("end"), &out);
             check(py_outgoing_send(&out) == NULL);
