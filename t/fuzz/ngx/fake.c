@@ -735,6 +735,11 @@ ngx_http_inference_grpc_install_filter(void)
 {
 }
 
+void
+ngx_http_inference_output_install_filter(void)
+{
+}
+
 ngx_int_t
 ngx_http_inference_stream_open(ngx_http_inference_ctx_t *ctx)
 {
