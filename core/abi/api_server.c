@@ -376,7 +376,7 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
 {
     inf_server_t *s = inf_as_server(server);
 
-    if (atomic_load(&s->control) != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+    if (!inf_model_control_is_explicit(s)) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "repository registration is"
             " not allowed if model control mode is not EXPLICIT");
     }
@@ -416,7 +416,7 @@ TRITONSERVER_ServerUnregisterModelRepository(TRITONSERVER_Server *server,
 {
     inf_server_t *s = inf_as_server(server);
 
-    if (atomic_load(&s->control) != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+    if (!inf_model_control_is_explicit(s)) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "repository unregistration is"
             " not allowed if model control mode is not EXPLICIT");
     }

@@ -107,14 +107,11 @@ inf_archive_load(inf_server_t *server,
 static inf_err_t *
 load_allowed(const inf_server_t *server)
 {
-    uint32_t control = atomic_load(&server->control);
-
-    if ((control & INF_SERVER_ARCHIVES) == 0) {
+    if ((atomic_load(&server->control) & INF_SERVER_ARCHIVES) == 0) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "no location has"
             " \"inference archives\"");
     }
-    return (control & ~INF_SERVER_ARCHIVES)
-            == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
+    return inf_model_control_is_explicit(server) ? NULL
         : inf_err_new(INF_ERR_INVALID_ARG, "repository registration is not"
             " allowed if model control mode is not EXPLICIT"
             " (inference_model_control explicit; inference-server:"

@@ -8,6 +8,7 @@
 #include "core/server/archives.h"
 #include "core/server/rest_request.h"
 
+static int mode_of(const inf_server_t *server);
 static const ProtobufCMessageDescriptor *request_of(uint16_t method);
 static inf_err_t *start_load(inf_server_t *server, const ProtobufCMessage *m,
     bool again, inf_lifecycle_done_fn done, void *userp);
@@ -17,18 +18,27 @@ static inf_err_t *add_parameter(inf_override_t *o, const char *key,
     const inf_repository_parameter_t *value);
 static inf_err_t *wrong_type(const char *key, const char *expected);
 
+bool
+inf_model_control_is_explicit(const inf_server_t *server)
+{
+    return mode_of(server) == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT;
+}
+
 inf_err_t *
 inf_model_control_allowed(const inf_server_t *server)
 {
-    int control = (int) (atomic_load(&server->control)
-        & ~INF_SERVER_ARCHIVES);
-
-    return control == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
+    return inf_model_control_is_explicit(server) ? NULL
         : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
             " not allowed if polling is enabled%s",
-            control == NGINX_INFERENCE__MODEL_CONTROL__POLL ? ""
+            mode_of(server) == NGINX_INFERENCE__MODEL_CONTROL__POLL ? ""
             : "; inference_model_control is none, not explicit "
               "(inference-server: --model-control-mode=explicit)");
+}
+
+static int
+mode_of(const inf_server_t *server)
+{
+    return (int) (atomic_load(&server->control) & ~INF_SERVER_ARCHIVES);
 }
 
 inf_err_t *

@@ -16,7 +16,9 @@
 #include "core/server/server.h"
 #include "grpc_service.pb-c.h"
 
-/* Whether models may be loaded and unloaded by request. */
+/* Whether models may be loaded and unloaded by request; the second with the
+   error if not. */
+bool inf_model_control_is_explicit(const inf_server_t *server);
 INF_CHECK inf_err_t *inf_model_control_allowed(const inf_server_t *server);
 
 /* Rejects a repository name other than "", which means all. */
